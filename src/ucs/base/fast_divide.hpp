@@ -1,0 +1,52 @@
+// Division by a number that is fixed for many operands.
+//
+// Granlund and Montgomery, "Division by invariant integers using multiplication" (1994): the
+// quotient by `divisor` is a multiplication's high word, an addition and two shifts.
+#pragma once
+
+#include <cstdint>
+
+#include "ucs/base/compiler.hpp"
+
+namespace cuda_nc {
+
+// Exact for every 64-bit dividend and every divisor >= 1. Trivially copyable: it travels to a GPU
+// inside a kernel's arguments.
+struct fast_divide {
+    uint64_t divisor = 1;
+    uint64_t magic = 0;  // 0: the divisor is a power of two and `shift` alone divides
+    uint32_t shift = 0;
+
+    fast_divide() = default;
+
+    explicit fast_divide(uint64_t d) : divisor(d) {
+        uint32_t log2_floor = 63u - static_cast<uint32_t>(__builtin_clzll(d));
+        if ((d & (d - 1)) == 0) {
+            shift = log2_floor;
+            return;
+        }
+        // magic = floor(2^64 * (2^(log2_floor + 1) - d) / d) + 1
+        using u128 = unsigned __int128;
+        u128 power = u128(1) << (64 + log2_floor + 1);
+        magic = static_cast<uint64_t>(power / d - (u128(1) << 64)) + 1;
+        shift = log2_floor;
+    }
+
+    CUDA_NC_HD uint64_t quotient(uint64_t n) const {
+        if (magic == 0) {
+            return n >> shift;
+        }
+#ifdef __CUDA_ARCH__
+        uint64_t high = __umul64hi(magic, n);
+#else
+        uint64_t high = static_cast<uint64_t>((static_cast<unsigned __int128>(magic) * n) >> 64);
+#endif
+        return (((n - high) >> 1) + high) >> shift;
+    }
+
+    CUDA_NC_HD uint64_t remainder(uint64_t n, uint64_t q) const {
+        return n - q * divisor;
+    }
+};
+
+}  // namespace cuda_nc

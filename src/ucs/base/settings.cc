@@ -1,0 +1,212 @@
+#include "ucs/base/settings.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+
+#include "ucs/base/log.hpp"
+
+namespace cuda_nc {
+namespace {
+
+enum class kind { boolean, number, size, text };
+
+struct field {
+    const char *name;
+    const char *default_value;
+    const char *choices;  // for text: "a|b|c", null for free text
+    const char *help;
+    kind type;
+    void *(*member)(settings &);
+};
+
+#define FIELD(member_, name_, default_, choices_, kind_, help_)                                   \
+    {                                                                                             \
+        name_, default_, choices_, help_, kind_, [](settings &s) -> void * { return &s.member_; } \
+    }
+
+const field fields[] = {
+    FIELD(enable, "ENABLE", "y", nullptr, kind::boolean,
+          "Serve derived datatypes. With n the job runs as if the plugin were not there."),
+    FIELD(stats, "STATS", "n", nullptr, kind::boolean,
+          "Print at exit, for each layout shape, messages, bytes, the path taken, and why."),
+    FIELD(gpu, "GPU", "auto", "auto|cuda|sim|none", kind::text,
+          "GPU backend: auto uses CUDA where there is a GPU; sim is a simulated GPU for tests."),
+    FIELD(host_engine, "HOST_ENGINE", "auto", "auto|always|never", kind::text,
+          "Pack derived datatypes in host memory by this engine: auto does where it is faster, or "
+          "where the MPI library's own packing is known to deliver wrong bytes."),
+    FIELD(host_simd, "HOST_SIMD", "auto", "auto|avx512|avx2|sse2|scalar", kind::text,
+          "Highest instruction set that the host executor may use."),
+    FIELD(staging_size, "STAGING_SIZE", "256M", nullptr, kind::size,
+          "Upper bound of staging memory, pinned and on GPUs, in this process."),
+    FIELD(fragment_size, "FRAGMENT_SIZE", "1M", nullptr, kind::size,
+          "Bytes that one launch packs ahead into staging."),
+    FIELD(zero_copy, "ZERO_COPY", "auto", "auto|y|n", kind::text,
+          "Let kernels access pinned host memory directly (y), or stage in GPU memory and copy "
+          "(n); auto decides by measurement."),
+    FIELD(worklist_cache_size, "WORKLIST_CACHE_SIZE", "256M", nullptr, kind::size,
+          "GPU memory, for each device, that holds work lists of irregular datatypes."),
+    FIELD(max_sms, "MAX_SMS", "0", nullptr, kind::number,
+          "Streaming multiprocessors that a pack kernel may use; 0 is no limit."),
+    FIELD(sim_devices, "SIM_DEVICES", "2", nullptr, kind::number, "Simulated GPUs."),
+    FIELD(sim_memory, "SIM_MEMORY", "1G", nullptr, kind::size, "Memory of each simulated GPU."),
+    FIELD(sim_delay, "SIM_DELAY", "50", nullptr, kind::number,
+          "Upper bound, in microseconds, of the random delay before a simulated GPU's operation."),
+    FIELD(sim_seed, "SIM_SEED", "1", nullptr, kind::number, "Seed of the simulated GPU's delays."),
+    FIELD(sim_faults, "SIM_FAULTS", "", nullptr, kind::text,
+          "Faults that the simulated GPU injects, e.g. alloc:3,launch:10 (see the manual)."),
+};
+#undef FIELD
+
+bool parse_bool(const std::string &text, bool *value_p) {
+    for (const char *yes : {"y", "yes", "1", "on", "true", "Y"}) {
+        if (text == yes) {
+            *value_p = true;
+            return true;
+        }
+    }
+    for (const char *no : {"n", "no", "0", "off", "false", "N"}) {
+        if (text == no) {
+            *value_p = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool is_choice(const std::string &text, const std::string &choices) {
+    return !text.empty() && text.find('|') == std::string::npos &&
+           ("|" + choices + "|").find("|" + text + "|") != std::string::npos;
+}
+
+bool parse_number(const std::string &text, uint64_t limit, uint64_t *value_p) {
+    if (text.empty() || text[0] == '-') {
+        return false;
+    }
+    char *end = nullptr;
+    errno = 0;
+    unsigned long long value = std::strtoull(text.c_str(), &end, 10);
+    if (errno != 0 || *end != '\0' || value > limit) {
+        return false;
+    }
+    *value_p = value;
+    return true;
+}
+
+bool assign(const field &f, const std::string &text, settings &target) {
+    void *member = f.member(target);
+    switch (f.type) {
+        case kind::boolean:
+            return parse_bool(text, static_cast<bool *>(member));
+        case kind::size:
+            return parse_size(text, static_cast<size_t *>(member));
+        case kind::text:
+            if (f.choices != nullptr && !is_choice(text, f.choices)) {
+                return false;
+            }
+            *static_cast<std::string *>(member) = text;
+            return true;
+        case kind::number: {
+            bool wide = member == static_cast<void *>(&target.sim_seed);
+            uint64_t value;
+            if (!parse_number(text, wide ? UINT64_MAX : UINT32_MAX, &value)) {
+                return false;
+            }
+            if (wide) {
+                *static_cast<uint64_t *>(member) = value;
+            } else {
+                *static_cast<unsigned *>(member) = static_cast<unsigned>(value);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+std::string value_of(const field &f) {
+    const char *text = std::getenv((std::string("UCX_CUDA_NC_") + f.name).c_str());
+    return text != nullptr ? text : f.default_value;
+}
+
+void load(settings &target) {
+    for (const field &f : fields) {
+        assign(f, f.default_value, target);
+        std::string text = value_of(f);
+        if (!assign(f, text, target)) {
+            nc_warn("UCX_CUDA_NC_%s=%s cannot be read%s%s, the default %s is used", f.name,
+                    text.c_str(), f.choices != nullptr ? "; choose one of " : "",
+                    f.choices != nullptr ? f.choices : "", f.default_value);
+        }
+    }
+}
+
+settings &storage() {
+    static settings *only = [] {
+        auto *made = new settings;
+        load(*made);
+        return made;  // read during exit, never destroyed
+    }();
+    return *only;
+}
+
+}  // namespace
+
+bool parse_size(const std::string &text, size_t *size_p) noexcept {
+    if (text == "inf") {
+        *size_p = std::numeric_limits<size_t>::max();
+        return true;
+    }
+    if (text.empty() || text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    char *end = nullptr;
+    errno = 0;
+    unsigned long long value = std::strtoull(text.c_str(), &end, 10);
+    unsigned shift = 0;
+    switch (*end) {
+        case 'k':
+        case 'K':
+            shift = 10;
+            break;
+        case 'm':
+        case 'M':
+            shift = 20;
+            break;
+        case 'g':
+        case 'G':
+            shift = 30;
+            break;
+        case 't':
+        case 'T':
+            shift = 40;
+            break;
+        default:
+            break;
+    }
+    end += shift != 0;
+    end += *end == 'b' || *end == 'B';
+    if (errno != 0 || *end != '\0' || (value << shift) >> shift != value) {
+        return false;
+    }
+    *size_p = value << shift;
+    return true;
+}
+
+const settings &config() noexcept {
+    return storage();
+}
+
+void reload_config_for_test() {
+    load(storage());
+}
+
+std::vector<setting_description> describe_settings() {
+    std::vector<setting_description> result;
+    for (const field &f : fields) {
+        result.push_back({f.name, f.default_value, f.help, value_of(f)});
+    }
+    return result;
+}
+
+}  // namespace cuda_nc

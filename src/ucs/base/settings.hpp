@@ -1,0 +1,48 @@
+// Every setting of the product, in one typed table. Read once from the environment, prefix
+// UCX_CUDA_NC_; nothing else in the product reads the environment.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace cuda_nc {
+
+struct settings {
+    bool enable = true;
+    bool stats = false;
+    std::string gpu;                 // auto, cuda, sim, none
+    std::string host_engine;         // auto, always, never
+    std::string host_simd;           // auto, avx512, avx2, sse2, scalar
+    size_t staging_size = 0;         // bytes of pinned and GPU staging, at most, in a process
+    size_t fragment_size = 0;        // bytes packed ahead by one launch
+    std::string zero_copy;           // auto, y, n
+    size_t worklist_cache_size = 0;  // bytes of GPU memory a device
+    unsigned max_sms = 0;            // 0: no limit
+    unsigned sim_devices = 0;
+    size_t sim_memory = 0;   // bytes a simulated device
+    unsigned sim_delay = 0;  // microseconds: upper bound of the random delay of each operation
+    uint64_t sim_seed = 0;
+    std::string sim_faults;  // see src/ucs/gpu/sim
+};
+
+struct setting_description {
+    const char *name;  // without prefix: "STATS"
+    const char *default_value;
+    const char *help;   // one line
+    std::string value;  // in force
+};
+
+// Parsed at first use. A value that cannot be read is reported once and replaced by its default.
+const settings &config() noexcept;
+
+// For tests: reads the environment again. Not thread safe.
+void reload_config_for_test();
+
+std::vector<setting_description> describe_settings();
+
+// "64K", "1M", "1g", "4096", "inf" -> bytes; false where the text is wrong.
+bool parse_size(const std::string &text, size_t *size_p) noexcept;
+
+}  // namespace cuda_nc

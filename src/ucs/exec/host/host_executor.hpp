@@ -1,0 +1,32 @@
+// Moves the bytes of a layout in host memory, on the calling thread.
+//
+// All calls move packed bytes [packed_offset, packed_offset + length) of `source`, which must lie
+// within packed_size. Blocks that overlap are read (pack) or written (unpack) in type-map order.
+// Nothing outside the blocks is ever written. None allocates or throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ucs/layout/layout_view.hpp"
+
+namespace cuda_nc::exec {
+
+// Laid-out bytes at `base` -> `packed`.
+void host_pack(const layout_view &source, const void *base, uint64_t packed_offset, void *packed,
+               uint64_t length) noexcept;
+
+// `packed` -> laid-out bytes at `base`.
+void host_unpack(const layout_view &target, void *base, uint64_t packed_offset, const void *packed,
+                 uint64_t length) noexcept;
+
+// Laid-out bytes at `source_base` -> bytes laid out alike at `target_base`; no overlap between the
+// two buffers.
+void host_copy(const layout_view &both, const void *source_base, void *target_base,
+               uint64_t packed_offset, uint64_t length) noexcept;
+
+// The instruction set in use: "avx512", "avx2", "sse2" or "scalar"; limited by
+// UCX_CUDA_NC_HOST_SIMD.
+const char *host_simd_name() noexcept;
+
+}  // namespace cuda_nc::exec

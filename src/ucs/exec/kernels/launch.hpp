@@ -1,0 +1,23 @@
+// The CUDA kernels, seen from C++: one call, one launch.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::exec {
+
+// What a GPU can do, as far as kernels care; filled once per device.
+struct kernel_limits {
+    unsigned num_sms = 0;
+    size_t l2_size = 0;  // bytes
+};
+
+// Enqueues `work` on `stream` of the current device. Never synchronises, never allocates.
+cudaError_t launch_transfer(const gpu::transfer &work, const kernel_limits &limits,
+                            cudaStream_t stream) noexcept;
+
+// Loads every kernel on the current device (lazy loading could synchronise later).
+cudaError_t load_kernels() noexcept;
+
+}  // namespace cuda_nc::exec

@@ -1,0 +1,141 @@
+// The only door to a GPU. Two backends stand behind it: cuda/ (real) and sim/ (a simulated GPU for
+// tests and machines without one), chosen once per process by platform::instance().
+//
+// No call blocks unless it says so. None changes the caller's current device. All are thread safe
+// on different streams and events; one stream or event is used by one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ucs/base/status.hpp"
+#include "ucs/layout/layout_view.hpp"
+
+namespace cuda_nc::gpu {
+
+enum class memory_kind : uint8_t {
+    host,     // ordinary host memory, or no GPU knows it
+    pinned,   // host memory that every GPU reaches at the same address
+    device,   // memory of one GPU; the CPU may not touch it
+    managed,  // migrates; both may touch it
+    unknown   // a GPU knows it, but not of a kind that we can serve
+};
+
+struct memory_info {
+    memory_kind kind = memory_kind::host;
+    int device = -1;  // ordinal for device and managed memory
+};
+
+enum class direction : uint8_t {
+    pack,    // laid-out bytes -> packed bytes
+    unpack,  // packed bytes -> laid-out bytes
+    copy     // laid-out bytes -> bytes laid out alike at another address
+};
+
+// One launch: packed bytes [packed_offset, packed_offset + length) of `layout`.
+struct transfer {
+    direction dir = direction::pack;
+    layout_view layout;      // its tables must be in memory that the device reaches
+    char *base = nullptr;    // displacement 0 of the laid-out bytes (the source, for copy)
+    char *packed = nullptr;  // pack, unpack: where packed byte `packed_offset` lies;
+                             // copy: displacement 0 of the destination
+    uint64_t packed_offset = 0;
+    uint64_t length = 0;   // bytes; 0 does nothing
+    unsigned max_sms = 0;  // streaming multiprocessors to use at most; 0: as many as pay
+};
+
+// Marks a point in a stream. May be recorded again once it is complete.
+class event {
+  public:
+    virtual ~event() = default;
+    // UCS_OK when everything before the mark is done and visible to the host, UCS_INPROGRESS, or
+    // the error with which that work failed.
+    virtual ucs_status_t query() noexcept = 0;
+    // Blocks until query() is not UCS_INPROGRESS.
+    virtual ucs_status_t synchronize() noexcept = 0;
+};
+
+// Work in order. Different streams run side by side; none is ordered with the application's.
+class stream {
+  public:
+    virtual ~stream() = default;  // waits for its work
+    // Enqueues; `transfer` is copied. Memory must stay until the work is done.
+    virtual ucs_status_t launch(const transfer &work) noexcept = 0;
+    // Enqueues a copy between memory of any kinds. Pageable host memory may be copied before the
+    // call returns; pinned and device memory is not.
+    virtual ucs_status_t copy(void *destination, const void *source, size_t length) noexcept = 0;
+    virtual ucs_status_t record(event &mark) noexcept = 0;
+    // Later work of this stream waits for `mark`.
+    virtual ucs_status_t wait(event &mark) noexcept = 0;
+};
+
+// Owns memory; releases it at destruction. Work that uses it must be done by then.
+class memory {
+  public:
+    virtual ~memory() = default;
+    char *address() const noexcept { return address_; }  // same on host and device for pinned
+    size_t size() const noexcept { return size_; }
+
+  protected:
+    char *address_ = nullptr;
+    size_t size_ = 0;
+};
+
+constexpr size_t ipc_handle_size = 64;
+struct ipc_handle {
+    unsigned char bytes[ipc_handle_size];
+};
+
+struct device_properties {
+    std::string name;
+    int ordinal = 0;
+    unsigned num_sms = 0;
+    size_t memory_size = 0;  // bytes
+    size_t l2_size = 0;      // bytes
+    unsigned compute_major = 0, compute_minor = 0;
+    std::string bus_id;  // "0000:1b:00.0"
+};
+
+class device {
+  public:
+    virtual ~device() = default;
+    virtual const device_properties &properties() const noexcept = 0;
+
+    // Failures: UCS_ERR_NO_MEMORY, UCS_ERR_IO_ERROR (the device is lost), UCS_ERR_UNSUPPORTED.
+    virtual ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept = 0;
+    virtual ucs_status_t allocate_pinned(size_t size,
+                                         std::unique_ptr<memory> *memory_p) noexcept = 0;
+    virtual ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept = 0;
+    virtual ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept = 0;
+
+    // Between processes. `address` must lie in memory that allocate() gave; the peer sees the whole
+    // allocation, and *offset_p says where in it the address lies.
+    virtual ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
+                                    size_t *offset_p) noexcept = 0;
+    virtual ucs_status_t ipc_open(const ipc_handle &handle,
+                                  std::unique_ptr<memory> *memory_p) noexcept = 0;
+    virtual bool can_access_peer(int ordinal) const noexcept = 0;
+};
+
+// The chosen backend, or none: num_devices() is 0 and every address is host memory.
+class platform {
+  public:
+    virtual ~platform() = default;
+
+    // Made at first use by UCX_CUDA_NC_GPU (auto, cuda, sim, none); never fails, lives for ever.
+    // In a forked child it answers as if there were no GPU.
+    static platform &instance() noexcept;
+
+    virtual const char *name() const noexcept = 0;  // "cuda", "sim", "none"
+    virtual std::string why() const = 0;            // one sentence on how it was chosen
+    virtual int num_devices() const noexcept = 0;
+    virtual device *get_device(int ordinal) noexcept = 0;  // null where there is none
+
+    // What lies at `address`. Cheap (tens of ns) while no GPU memory has been used in the process.
+    virtual memory_info query(const void *address) noexcept = 0;
+};
+
+}  // namespace cuda_nc::gpu
