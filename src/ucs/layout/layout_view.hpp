@@ -46,6 +46,12 @@ struct block_tables {
     const uint32_t *packed = nullptr;        // [blocks] bytes from tile's; null if uniform
     const int64_t *wide_displacement = nullptr;  // [blocks] bytes
     const uint64_t *wide_packed = nullptr;       // [blocks + 1] bytes; null if uniform
+
+    // Work lists only (null elsewhere): unit_block[u] holds packed byte u << unit_log2 of the list,
+    // for every u up to the number of units, the last one being the list's last block. Narrows a
+    // kernel's search to the few blocks of one unit.
+    const uint32_t *unit_block = nullptr;
+    uint32_t unit_log2 = 0;
 };
 
 // Where a packed byte lies.
@@ -108,16 +114,32 @@ struct layout_view {
         if (block == num_blocks) {
             return list_size;
         }
-        return tables.tile_packed[block >> tile_blocks_log2] + tables.packed[block];
+        uint64_t tile_start = tables.tile_packed[block >> tile_blocks_log2];
+        // A tile's first entry is not read: it may be the first of a part not yet in GPU memory.
+        return (block & (tile_blocks - 1)) == 0 ? tile_start : tile_start + tables.packed[block];
     }
 
     // The block of the list that holds packed byte `offset` of it; offset < list_size.
-    // O(1) where lengths are uniform, else O(log num_blocks).
+    // O(1) where lengths are uniform, else O(log num_blocks). Of the narrow tables it reads only
+    // the tile of the answer: a work list may not hold the others yet.
     CUDA_NC_HD uint64_t find_block(uint64_t offset) const {
         if (block_length != 0) {
             return by_block.quotient(offset);
         }
         uint64_t low = 0, high = num_blocks;  // the answer is in [low, high)
+        if (tables.wide_packed == nullptr) {
+            uint64_t tile = 0, end = (num_blocks + tile_blocks - 1) >> tile_blocks_log2;
+            while (end - tile > 1) {
+                uint64_t middle = tile + (end - tile) / 2;
+                if (tables.tile_packed[middle] <= offset) {
+                    tile = middle;
+                } else {
+                    end = middle;
+                }
+            }
+            low = tile << tile_blocks_log2;
+            high = low + tile_blocks < num_blocks ? low + tile_blocks : num_blocks;
+        }
         while (high - low > 1) {
             uint64_t middle = low + (high - low) / 2;
             if (block_packed(middle) <= offset) {
