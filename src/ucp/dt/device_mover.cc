@@ -1,0 +1,194 @@
+#include "ucp/dt/device_mover.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ucp/dt/address.hpp"
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::dt {
+namespace {
+
+std::atomic<uint64_t> next_serial{1};
+
+// Kernels reach pinned memory at the bus's full rate where they use whole words. With bytes or
+// short words of scattered blocks the requests get too small for it: pack within GPU memory then,
+// and let a copy engine cross the bus.
+bool choose_zero_copy(const layout &what) noexcept {
+    const std::string &setting = config().zero_copy;
+    if (setting == "y" || setting == "n") {
+        return setting == "y";
+    }
+    constexpr uint64_t small_message = 64 << 10;  // a second operation costs more than it saves
+    constexpr uint64_t large_block = 64;
+    constexpr unsigned word_log2 = 2;
+    uint64_t blocks = what.total_blocks();
+    return what.view().align_log2 >= word_log2 || what.packed_size() <= small_message ||
+           (blocks != 0 && what.packed_size() / blocks >= large_block);
+}
+
+}  // namespace
+
+ucs_status_t device_mover::open(gpu::direction dir, layout_ref what, char *base,
+                                int ordinal) noexcept {
+    staging_ = device_staging::get(std::max(ordinal, 0));
+    if (staging_ == nullptr) {
+        return UCS_ERR_NO_DEVICE;
+    }
+    dir_ = dir;
+    base_ = base;
+    layout_ = std::move(what);
+    serial_ = next_serial.fetch_add(1, std::memory_order_relaxed);
+    stream_ = &staging_->pick_stream(dir);
+    zero_copy_ = choose_zero_copy(*layout_);
+    if (worklist::acquire(staging_->device(), layout_, &list_) != UCS_OK) {
+        list_.reset();
+    }
+    return UCS_OK;
+}
+
+void device_mover::close() noexcept {
+    list_.reset();
+    layout_.reset();
+}
+
+ucs_status_t device_mover::enqueue_range(gpu::stream &stream, staging_buffer &buffer,
+                                         const staged_range &range, bool staged) noexcept {
+    gpu::transfer work;
+    work.dir = dir_;
+    work.layout = list_->view();
+    work.base = base_;
+    work.packed = (staged ? buffer.device : buffer.pinned)->address() + range.position;
+    work.packed_offset = range.offset;
+    work.length = range.length;
+    work.max_sms = config().max_sms;
+    char *pinned = buffer.pinned->address() + range.position;
+    ucs_status_t status = UCS_OK;
+    if (staged && dir_ == gpu::direction::unpack) {
+        status = stream.copy(work.packed, pinned, range.length);
+    }
+    if (status == UCS_OK) {
+        status = stream.launch(work);
+    }
+    if (staged && status == UCS_OK && dir_ == gpu::direction::pack) {
+        status = stream.copy(pinned, work.packed, range.length);
+    }
+    return status;
+}
+
+ucs_status_t device_mover::enqueue(staging_buffer &buffer, const staged_range *ranges,
+                                   size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
+    *enqueued_p = *lost_p = false;
+    bool staged = !zero_copy_ && staging_->ensure_device_part(buffer);
+    std::lock_guard<std::mutex> guard(stream_->mutex);
+    gpu::stream *stream = stream_->ready(staging_->device());
+    if (stream == nullptr) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    uint64_t packed_end = 0;
+    for (size_t i = 0; i < num_ranges; ++i) {
+        packed_end = std::max(packed_end, ranges[i].offset + ranges[i].length);
+    }
+    ucs_status_t status = list_->prepare(*stream, packed_end);
+    if (status != UCS_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < num_ranges && status == UCS_OK; ++i) {
+        status = enqueue_range(*stream, buffer, ranges[i], staged);
+    }
+    ucs_status_t marked = stream->record(*buffer.done);
+    *enqueued_p = marked == UCS_OK;
+    *lost_p = marked != UCS_OK;
+    return status != UCS_OK ? status : marked;
+}
+
+ucs_status_t device_mover::wait(staging_buffer &buffer) noexcept {
+    ucs_status_t status = buffer.done->query();
+    return status == UCS_INPROGRESS ? buffer.done->synchronize() : status;
+}
+
+ucs_status_t device_mover::run(staging_buffer &buffer, const staged_range &range,
+                               bool *lost_p) noexcept {
+    bool enqueued;
+    ucs_status_t status = enqueue(buffer, &range, 1, &enqueued, lost_p);
+    if (enqueued) {
+        ucs_status_t ended = wait(buffer);
+        return status != UCS_OK ? status : ended;
+    }
+    return status;
+}
+
+ucs_status_t device_mover::bounce(uint64_t offset, char *packed, size_t length) noexcept {
+    bounce_buffer &shared = staging_->bounce();
+    std::lock_guard<std::mutex> guard(shared.mutex);
+    if (!staging_->ready_bounce()) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    staging_buffer &buffer = *shared.buffer;
+    char *pinned = buffer.pinned->address();
+    bool packing = dir_ == gpu::direction::pack;
+    while (length != 0) {
+        bool mine =
+            packing && shared.owner == serial_ && offset >= shared.begin && offset < shared.end;
+        if (!mine) {
+            size_t piece =
+                std::min<uint64_t>(buffer.size(), packing ? packed_size() - offset : length);
+            if (!packing) {
+                std::memcpy(pinned, packed, piece);
+            }
+            shared.owner = 0;
+            bool lost;
+            ucs_status_t status = run(buffer, {0, offset, piece}, &lost);
+            if (lost) {
+                staging_->abandon(shared.buffer);
+                shared.buffer = nullptr;
+            }
+            if (status != UCS_OK) {
+                return status;
+            }
+            shared.owner = packing ? serial_ : 0;
+            shared.begin = offset;
+            shared.end = offset + piece;
+        }
+        size_t piece = std::min<uint64_t>(length, shared.end - offset);
+        if (packing) {
+            std::memcpy(packed, pinned + (offset - shared.begin), piece);
+        }
+        offset += piece;
+        packed += piece;
+        length -= piece;
+    }
+    return UCS_OK;
+}
+
+ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t length) noexcept {
+    std::unique_ptr<gpu::event> mark = staging_->take_event();
+    if (mark == nullptr) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    ucs_status_t status = UCS_OK, ended;
+    {
+        std::lock_guard<std::mutex> guard(stream_->mutex);
+        gpu::stream *stream = stream_->ready(staging_->device());
+        if (stream == nullptr) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        layout_cursor cursor(*layout_, offset);
+        while (length != 0 && status == UCS_OK) {
+            block span = cursor.next(length);
+            char *laid_out = displaced(base_, span.displacement);
+            status = dir_ == gpu::direction::pack ? stream->copy(packed, laid_out, span.length)
+                                                  : stream->copy(laid_out, packed, span.length);
+            packed += span.length;
+            length -= span.length;
+        }
+        ended = stream->record(*mark);
+    }
+    if (ended == UCS_OK) {
+        ended = mark->synchronize();
+        staging_->give_event(std::move(mark));
+    }
+    return status != UCS_OK ? status : ended;
+}
+
+}  // namespace cuda_nc::dt

@@ -1,0 +1,67 @@
+// Moves ranges of one request's bytes between a GPU and host memory: the steps that the pipelines
+// are made of.
+#pragma once
+
+#include <cstdint>
+
+#include "ucp/dt/staging.hpp"
+#include "ucs/layout/layout.hpp"
+#include "ucs/worklist/worklist.hpp"
+
+namespace cuda_nc::dt {
+
+// A part of a staging buffer: packed bytes [offset, offset + length) lie at `position` of it.
+struct staged_range {
+    size_t position;
+    uint64_t offset;
+    uint64_t length;
+};
+
+class device_mover {
+  public:
+    // `dir` is pack or unpack. UCS_ERR_NO_DEVICE where there is no such GPU. What only the fast way
+    // needs may be missing: see has_kernels().
+    ucs_status_t open(gpu::direction dir, layout_ref what, char *base, int ordinal) noexcept;
+    void close() noexcept;  // all work must be done
+
+    uint64_t packed_size() const noexcept { return layout_->packed_size(); }
+    const layout &what() const noexcept { return *layout_; }
+    device_staging &staging() const noexcept { return *staging_; }
+    // False: the layout has no work list (GPU memory is exhausted); only copy_blocks() serves.
+    bool has_kernels() const noexcept { return list_ != nullptr; }
+    bool zero_copy() const noexcept { return zero_copy_; }
+
+    // Enqueues pack or unpack of `ranges` with `buffer` as the packed side and marks the end by
+    // buffer.done. After an error, work may have been enqueued all the same: *enqueued_p says
+    // whether buffer.done will tell its end (otherwise nothing runs, or that cannot be known and
+    // *lost_p is set).
+    ucs_status_t enqueue(staging_buffer &buffer, const staged_range *ranges, size_t num_ranges,
+                         bool *enqueued_p, bool *lost_p) noexcept;
+
+    // Waits for buffer.done.
+    static ucs_status_t wait(staging_buffer &buffer) noexcept;
+
+    // Moves packed bytes [offset, offset + length) through the shared bounce buffer; returns when
+    // done. A sender's next calls may find there what is packed ahead. UCS_ERR_NO_MEMORY: there is
+    // no bounce buffer.
+    ucs_status_t bounce(uint64_t offset, char *packed, size_t length) noexcept;
+
+    // The same by one plain copy a block: slow, needs nothing but a stream.
+    ucs_status_t copy_blocks(uint64_t offset, char *packed, size_t length) noexcept;
+
+  private:
+    ucs_status_t enqueue_range(gpu::stream &stream, staging_buffer &buffer,
+                               const staged_range &range, bool staged) noexcept;
+    ucs_status_t run(staging_buffer &buffer, const staged_range &range, bool *lost_p) noexcept;
+
+    gpu::direction dir_ = gpu::direction::pack;
+    bool zero_copy_ = true;
+    char *base_ = nullptr;
+    uint64_t serial_ = 0;
+    device_staging *staging_ = nullptr;
+    shared_stream *stream_ = nullptr;
+    layout_ref layout_;
+    worklist::work_list_ref list_;
+};
+
+}  // namespace cuda_nc::dt

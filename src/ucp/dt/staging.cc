@@ -1,0 +1,247 @@
+#include "ucp/dt/staging.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::dt {
+namespace {
+
+constexpr int max_devices = 64;
+constexpr size_t max_bounce = size_t(256) << 10;
+
+std::atomic<device_staging *> devices[max_devices];
+std::atomic<pid_t> owner{0};    // the process whose devices these are
+std::atomic<size_t> held{0};    // bytes of staging in this process
+std::atomic<size_t> in_use{0};  // of these, with requests
+
+// Takes `bytes` from what the process may hold.
+bool reserve(size_t bytes) noexcept {
+    size_t limit = config().staging_size;
+    size_t now = held.load(std::memory_order_relaxed);
+    while (bytes <= limit && now <= limit - bytes) {
+        if (held.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void unreserve(size_t bytes) noexcept {
+    held.fetch_sub(bytes, std::memory_order_relaxed);
+}
+
+unsigned log2_ceil(size_t n) noexcept {
+    return n <= 1 ? 0 : 64u - static_cast<unsigned>(__builtin_clzll(n - 1));
+}
+
+}  // namespace
+
+device_staging *device_staging::get(int ordinal) noexcept {
+    if (ordinal < 0 || ordinal >= max_devices) {
+        return nullptr;
+    }
+    // Asked each time: a forked child has no GPU, whatever its parent had.
+    gpu::device *device = gpu::platform::instance().get_device(ordinal);
+    if (device == nullptr) {
+        return nullptr;
+    }
+    device_staging *known = devices[ordinal].load(std::memory_order_acquire);
+    if (known != nullptr) {
+        return known;
+    }
+    owner.store(getpid(), std::memory_order_relaxed);
+    auto *made = new (std::nothrow) device_staging(device);
+    if (made != nullptr &&
+        !devices[ordinal].compare_exchange_strong(known, made, std::memory_order_acq_rel)) {
+        delete made;
+        made = known;
+    }
+    return made;
+}
+
+size_t device_staging::bytes_in_use() noexcept {
+    return in_use.load(std::memory_order_relaxed);
+}
+
+size_t device_staging::bytes_held() noexcept {
+    return held.load(std::memory_order_relaxed);
+}
+
+staging_buffer *device_staging::pop_idle(unsigned size_log2) noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    auto &list = idle_[size_log2];
+    if (list.empty()) {
+        return nullptr;
+    }
+    staging_buffer *buffer = list.back();
+    list.pop_back();
+    return buffer;
+}
+
+staging_buffer *device_staging::make(unsigned size_log2) noexcept {
+    size_t size = size_t(1) << size_log2;
+    if (!reserve(size)) {
+        return nullptr;
+    }
+    std::unique_ptr<staging_buffer> made(new (std::nothrow) staging_buffer);
+    if (made != nullptr) {
+        made->size_log2 = size_log2;
+        if (device_->allocate_pinned(size, &made->pinned) == UCS_OK &&
+            device_->create_event(&made->done) == UCS_OK) {
+            return made.release();
+        }
+    }
+    made.reset();
+    unreserve(size);
+    return nullptr;
+}
+
+void device_staging::destroy(staging_buffer *buffer) noexcept {
+    size_t bytes = buffer->footprint();
+    delete buffer;
+    unreserve(bytes);
+}
+
+void device_staging::trim_idle() noexcept {
+    for (auto &slot : devices) {
+        device_staging *one = slot.load(std::memory_order_acquire);
+        if (one == nullptr) {
+            continue;
+        }
+        for (unsigned size_log2 = min_log2; size_log2 <= max_log2; ++size_log2) {
+            while (staging_buffer *buffer = one->pop_idle(size_log2)) {
+                destroy(buffer);
+            }
+        }
+    }
+}
+
+staging_buffer *device_staging::acquire(size_t wanted, size_t least) noexcept {
+    unsigned want = std::min(std::max(log2_ceil(wanted), unsigned(min_log2)), unsigned(max_log2));
+    unsigned low = std::min(std::max(log2_ceil(least), unsigned(min_log2)), want);
+    staging_buffer *buffer = pop_idle(want);
+    if (buffer == nullptr) {
+        buffer = make(want);
+    }
+    for (unsigned larger = want + 1; buffer == nullptr && larger <= max_log2; ++larger) {
+        buffer = pop_idle(larger);
+    }
+    for (unsigned smaller = want; buffer == nullptr && smaller-- > low;) {
+        buffer = pop_idle(smaller);
+    }
+    if (buffer == nullptr) {
+        // What idles in other sizes, or for other GPUs, may make room.
+        trim_idle();
+        for (unsigned size_log2 = want + 1; buffer == nullptr && size_log2-- > low;) {
+            buffer = make(size_log2);
+        }
+    }
+    if (buffer != nullptr) {
+        in_use.fetch_add(buffer->footprint(), std::memory_order_relaxed);
+    }
+    return buffer;
+}
+
+void device_staging::release(staging_buffer *buffer) noexcept {
+    in_use.fetch_sub(buffer->footprint(), std::memory_order_relaxed);
+    try {
+        std::lock_guard<std::mutex> guard(mutex_);
+        idle_[buffer->size_log2].push_back(buffer);
+    } catch (const std::bad_alloc &) {
+        destroy(buffer);
+    }
+}
+
+void device_staging::abandon(staging_buffer *buffer) noexcept {
+    nc_debug("%zu bytes of staging given up: work on %s cannot be waited for", buffer->size(),
+             device_->properties().name.c_str());
+}
+
+bool device_staging::ensure_device_part(staging_buffer &buffer) noexcept {
+    if (buffer.device != nullptr) {
+        return true;
+    }
+    if (!reserve(buffer.size())) {
+        return false;
+    }
+    if (device_->allocate(buffer.size(), &buffer.device) != UCS_OK) {
+        unreserve(buffer.size());
+        return false;
+    }
+    in_use.fetch_add(buffer.size(), std::memory_order_relaxed);
+    return true;
+}
+
+shared_stream &device_staging::pick_stream(gpu::direction dir) noexcept {
+    auto &all = streams_[static_cast<size_t>(dir)];
+    return all[next_stream_.fetch_add(1, std::memory_order_relaxed) % streams_per_direction];
+}
+
+std::unique_ptr<gpu::event> device_staging::take_event() noexcept {
+    std::unique_ptr<gpu::event> mark;
+    {
+        std::lock_guard<std::mutex> guard(mutex_);
+        if (!events_.empty()) {
+            mark = std::move(events_.back());
+            events_.pop_back();
+            return mark;
+        }
+    }
+    if (device_->create_event(&mark) != UCS_OK) {
+        mark.reset();
+    }
+    return mark;
+}
+
+void device_staging::give_event(std::unique_ptr<gpu::event> mark) noexcept {
+    try {
+        std::lock_guard<std::mutex> guard(mutex_);
+        events_.push_back(std::move(mark));
+    } catch (const std::bad_alloc &) {
+        // destroyed by its owner
+    }
+}
+
+bool device_staging::ready_bounce() noexcept {
+    if (bounce_.buffer == nullptr) {
+        size_t wanted = std::min(max_bounce, config().staging_size / 8);
+        bounce_.buffer = acquire(wanted, 0);
+    }
+    return bounce_.buffer != nullptr;
+}
+
+void device_staging::release_all_unused() noexcept {
+    if (owner.load(std::memory_order_relaxed) != getpid()) {
+        return;
+    }
+    for (auto &slot : devices) {
+        device_staging *one = slot.load(std::memory_order_acquire);
+        if (one == nullptr) {
+            continue;
+        }
+        {
+            std::lock_guard<std::mutex> guard(one->bounce_.mutex);
+            if (one->bounce_.buffer != nullptr) {
+                one->release(one->bounce_.buffer);
+                one->bounce_.buffer = nullptr;
+                one->bounce_.owner = 0;
+            }
+        }
+        for (auto &direction : one->streams_) {
+            for (shared_stream &stream : direction) {
+                std::lock_guard<std::mutex> guard(stream.mutex);
+                stream.stream.reset();
+            }
+        }
+        std::lock_guard<std::mutex> guard(one->mutex_);
+        one->events_.clear();
+    }
+    trim_idle();
+}
+
+}  // namespace cuda_nc::dt

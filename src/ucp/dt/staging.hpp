@@ -1,0 +1,112 @@
+// Staging memory and streams of one GPU, shared by all requests of the process.
+//
+// Nobody ever waits for another request's staging: where none is left the caller gets null, and
+// goes by the shared bounce buffer, which is held for one operation at a time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ucs/base/status.hpp"
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::dt {
+
+// Pinned memory, and GPU memory of the same size where a request asked for it. `done` marks the
+// last work that uses the buffer.
+struct staging_buffer {
+    std::unique_ptr<gpu::memory> pinned;
+    std::unique_ptr<gpu::memory> device;  // null until ensure_device_part()
+    std::unique_ptr<gpu::event> done;
+    unsigned size_log2 = 0;
+
+    size_t size() const noexcept { return size_t(1) << size_log2; }
+    size_t footprint() const noexcept { return device != nullptr ? 2 * size() : size(); }
+};
+
+// A stream that several requests enqueue on. Hold `mutex` from ready() to the last call on it, and
+// never while waiting for a GPU.
+struct shared_stream {
+    std::mutex mutex;
+    std::unique_ptr<gpu::stream> stream;
+
+    // The stream, made if need be; null where that fails.
+    gpu::stream *ready(gpu::device &device) noexcept {
+        if (stream == nullptr && device.create_stream(&stream) != UCS_OK) {
+            stream.reset();
+        }
+        return stream.get();
+    }
+};
+
+// Small staging for requests that got none, filled for one call at a time. A sender may find here
+// what it packed ahead in an earlier call: `owner` and the range say whose bytes these are.
+struct bounce_buffer {
+    std::mutex mutex;
+    staging_buffer *buffer = nullptr;  // null: no pinned memory
+    uint64_t owner = 0;                // serial number of a request; 0: nobody
+    uint64_t begin = 0, end = 0;       // packed bytes
+};
+
+class device_staging {
+  public:
+    // Null where the process has no such GPU. Lives for ever; free of locks once made.
+    static device_staging *get(int ordinal) noexcept;
+
+    gpu::device &device() const noexcept { return *device_; }
+
+    // A buffer of at least `wanted` bytes; where the process's bound or memory does not allow that,
+    // a smaller one of at least `least` bytes, or null. Never waits for other requests.
+    staging_buffer *acquire(size_t wanted, size_t least) noexcept;
+    // No work may use the buffer any more.
+    void release(staging_buffer *buffer) noexcept;
+    // For a buffer whose work cannot be shown to have ended (a lost GPU): never used again.
+    void abandon(staging_buffer *buffer) noexcept;
+
+    // False: no GPU memory, or the bound is reached.
+    bool ensure_device_part(staging_buffer &buffer) noexcept;
+
+    // Streams are handed round.
+    shared_stream &pick_stream(gpu::direction dir) noexcept;
+
+    std::unique_ptr<gpu::event> take_event() noexcept;  // null: out of resources
+    void give_event(std::unique_ptr<gpu::event> mark) noexcept;
+
+    // Lock its mutex, then call ready_bounce(); false: no pinned memory at all.
+    bounce_buffer &bounce() noexcept { return bounce_; }
+    bool ready_bounce() noexcept;
+
+    // Bytes of staging with requests, and with the process altogether; all GPUs.
+    static size_t bytes_in_use() noexcept;
+    static size_t bytes_held() noexcept;
+
+    // Frees idle buffers, streams and events of every GPU; a stream in use ends its work first and
+    // is made again when next needed.
+    static void release_all_unused() noexcept;
+
+  private:
+    static constexpr unsigned min_log2 = 12, max_log2 = 26;
+    static constexpr unsigned streams_per_direction = 4;
+
+    explicit device_staging(gpu::device *device) noexcept : device_(device) {}
+
+    staging_buffer *pop_idle(unsigned size_log2) noexcept;
+    staging_buffer *make(unsigned size_log2) noexcept;
+    static void destroy(staging_buffer *buffer) noexcept;
+    static void trim_idle() noexcept;
+
+    gpu::device *device_;
+    std::mutex mutex_;  // of idle_ and events_
+    std::array<std::vector<staging_buffer *>, max_log2 + 1> idle_;
+    std::vector<std::unique_ptr<gpu::event>> events_;
+    std::array<std::array<shared_stream, streams_per_direction>, 3> streams_;
+    std::atomic<unsigned> next_stream_{0};
+    bounce_buffer bounce_;
+};
+
+}  // namespace cuda_nc::dt
