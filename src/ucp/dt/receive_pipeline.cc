@@ -1,0 +1,242 @@
+#include "ucp/dt/receive_pipeline.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::dt {
+namespace {
+
+constexpr size_t least_chunk = size_t(4) << 10;
+constexpr size_t single_chunk = size_t(256) << 10;
+constexpr size_t most_chunk = size_t(16) << 20;
+
+size_t floor_power_of_two(uint64_t n) noexcept {
+    return size_t(1) << (63 - __builtin_clzll(n));
+}
+
+}  // namespace
+
+ucs_status_t receive_pipeline::begin(layout_ref what, void *base, int ordinal) noexcept {
+    ucs_status_t status =
+        mover_.open(gpu::direction::unpack, std::move(what), static_cast<char *>(base), ordinal);
+    if (status != UCS_OK) {
+        return status;
+    }
+    current_ = nullptr;
+    chunk_size_ = 0;
+    received_ = next_turn_ = 0;
+    failed_ = UCS_OK;
+    bounced_ = copied_ = false;
+    return UCS_OK;
+}
+
+bool receive_pipeline::slot::add(uint64_t offset, uint64_t bytes) noexcept {
+    for (unsigned i = num_ranges; i-- > 0;) {
+        staged_range &one = ranges[i];
+        if (one.offset + one.length == offset) {
+            one.length += bytes;
+            filled += bytes;
+            return true;
+        }
+        if (offset + bytes == one.offset) {
+            one.position -= bytes;
+            one.offset = offset;
+            one.length += bytes;
+            filled += bytes;
+            return true;
+        }
+    }
+    if (num_ranges == max_ranges) {
+        return false;
+    }
+    ranges[num_ranges++] = {static_cast<size_t>(offset - begin), offset, bytes};
+    filled += bytes;
+    return true;
+}
+
+// A short message is one chunk; of a longer one, the last chunk's unpacking is all that its end
+// has to wait for, so chunks are a quarter of it, up to the configured size.
+void receive_pipeline::choose_chunk_size() noexcept {
+    size_t limit = std::min(std::max(config().fragment_size, least_chunk), most_chunk);
+    uint64_t total = packed_size();
+    size_t wanted = limit;
+    if (total <= std::min(limit, single_chunk)) {
+        wanted = static_cast<size_t>(total);
+    } else {
+        wanted = std::min(limit, std::max(floor_power_of_two(total / 4), least_chunk));
+    }
+    slot &first = slots_[0];
+    first.buffer = mover_.staging().acquire(wanted, least_chunk);
+    chunk_size_ = least_chunk;
+    if (first.buffer != nullptr) {
+        size_t rounded_up = floor_power_of_two(std::max(2 * wanted - 1, least_chunk));
+        chunk_size_ = std::min(first.buffer->size(), rounded_up);
+    }
+}
+
+receive_pipeline::slot *receive_pipeline::find_slot(uint64_t begin) noexcept {
+    if (current_ != nullptr && current_->state == slot_state::filling && current_->begin == begin) {
+        return current_;
+    }
+    for (slot &one : slots_) {
+        if (one.state == slot_state::filling && one.begin == begin) {
+            return &one;
+        }
+    }
+    return open_slot(begin);
+}
+
+// Null: staging is short, or every slot is being filled.
+receive_pipeline::slot *receive_pipeline::open_slot(uint64_t begin) noexcept {
+    if (chunk_size_ == 0) {
+        choose_chunk_size();
+    }
+    slot *found = nullptr, *oldest = nullptr;
+    for (slot &one : slots_) {
+        if (one.state == slot_state::flying && one.buffer->done->query() != UCS_INPROGRESS) {
+            land(one);
+        }
+        if (one.state == slot_state::idle &&
+            (found == nullptr || (found->buffer == nullptr && one.buffer != nullptr))) {
+            found = &one;
+        }
+        if (one.state == slot_state::flying && (oldest == nullptr || one.turn < oldest->turn)) {
+            oldest = &one;
+        }
+    }
+    if (found != nullptr && found->buffer == nullptr) {
+        found->buffer = mover_.staging().acquire(chunk_size_, chunk_size_);
+    }
+    if ((found == nullptr || found->buffer == nullptr) && oldest != nullptr) {
+        land(*oldest);  // waits for this request's own kernel only
+        found = oldest;
+    }
+    if (found == nullptr || found->buffer == nullptr) {
+        return nullptr;
+    }
+    found->state = slot_state::filling;
+    found->num_ranges = 0;
+    found->filled = 0;
+    found->begin = begin;
+    found->length = std::min<uint64_t>(chunk_size_, packed_size() - begin);
+    return found;
+}
+
+void receive_pipeline::fail(ucs_status_t status) noexcept {
+    if (failed_ == UCS_OK) {
+        failed_ = status;
+    }
+}
+
+void receive_pipeline::launch(slot &full) noexcept {
+    bool enqueued, lost;
+    ucs_status_t status =
+        mover_.enqueue(*full.buffer, full.ranges, full.num_ranges, &enqueued, &lost);
+    if (status != UCS_OK) {
+        fail(status);
+    }
+    if (lost) {
+        mover_.staging().abandon(full.buffer);
+        full.buffer = nullptr;
+    }
+    full.turn = next_turn_++;
+    full.state = enqueued ? slot_state::flying : slot_state::idle;
+}
+
+void receive_pipeline::land(slot &flying) noexcept {
+    ucs_status_t status = device_mover::wait(*flying.buffer);
+    if (status != UCS_OK) {
+        fail(status);
+    }
+    flying.state = slot_state::idle;
+}
+
+void receive_pipeline::land_all() noexcept {
+    for (slot &one : slots_) {
+        if (one.state == slot_state::filling) {
+            launch(one);
+        }
+    }
+    for (slot &one : slots_) {
+        if (one.state == slot_state::flying) {
+            land(one);
+        }
+    }
+}
+
+ucs_status_t receive_pipeline::write(uint64_t offset, const char *packed, size_t length) noexcept {
+    while (length != 0 && failed_ == UCS_OK) {
+        slot *target = nullptr;
+        uint64_t piece = length;
+        if (mover_.has_kernels()) {
+            if (chunk_size_ == 0) {
+                choose_chunk_size();
+            }
+            uint64_t begin = offset & ~(uint64_t(chunk_size_) - 1);
+            piece = std::min<uint64_t>(length, begin + chunk_size_ - offset);
+            target = find_slot(begin);
+        }
+        if (target != nullptr && target->add(offset, piece)) {
+            std::memcpy(target->buffer->pinned->address() + (offset - target->begin), packed,
+                        piece);
+            current_ = target;
+            if (target->filled == target->length) {
+                launch(*target);
+            }
+        } else {
+            write_slowly(offset, packed, piece);
+        }
+        offset += piece;
+        packed += piece;
+        length -= piece;
+        received_ += piece;
+    }
+    if (received_ == packed_size()) {
+        land_all();
+    }
+    return failed_;
+}
+
+void receive_pipeline::write_slowly(uint64_t offset, const char *packed, size_t length) noexcept {
+    char *source = const_cast<char *>(packed);  // only read when unpacking
+    ucs_status_t status = UCS_ERR_NO_MEMORY;
+    if (mover_.has_kernels()) {
+        status = mover_.bounce(offset, source, length);
+    }
+    if (status == UCS_OK) {
+        bounced_ = true;
+    } else if (status == UCS_ERR_NO_MEMORY) {
+        copied_ = true;
+        status = mover_.copy_blocks(offset, source, length);
+    }
+    if (status != UCS_OK) {
+        fail(status);
+    }
+}
+
+ucs_status_t receive_pipeline::end() noexcept {
+    land_all();
+    for (slot &one : slots_) {
+        if (one.buffer != nullptr) {
+            mover_.staging().release(one.buffer);
+            one.buffer = nullptr;
+        }
+    }
+    mover_.close();
+    return failed_;
+}
+
+const char *receive_pipeline::path() const noexcept {
+    return copied_ ? "block copies" : mover_.zero_copy() ? "GPU zero-copy" : "GPU staged copy";
+}
+
+const char *receive_pipeline::why() const noexcept {
+    if (!copied_) {
+        return bounced_ ? "staging short" : "buffer in GPU memory";
+    }
+    return mover_.has_kernels() ? "no pinned memory" : "no GPU memory for the work list";
+}
+
+}  // namespace cuda_nc::dt

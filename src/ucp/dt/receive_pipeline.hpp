@@ -1,0 +1,65 @@
+// Gathers UCP's fragments, in any order, in chunks of staging, and unpacks each chunk into GPU
+// memory by one launch as soon as it is full.
+#pragma once
+
+#include "ucp/dt/device_mover.hpp"
+
+namespace cuda_nc::dt {
+
+class receive_pipeline {
+  public:
+    ucs_status_t begin(layout_ref what, void *base, int ordinal) noexcept;
+
+    // Takes packed bytes [offset, offset + length), no byte twice. With the message's last missing
+    // byte it waits until all are in the user's memory. An error is final: it is returned now and
+    // by every later call.
+    ucs_status_t write(uint64_t offset, const char *packed, size_t length) noexcept;
+
+    // Brings to the user's memory what a short message left in staging, waits for everything and
+    // returns all staging. The first error met in the message's life.
+    ucs_status_t end() noexcept;
+
+    uint64_t packed_size() const noexcept { return mover_.packed_size(); }
+    const layout &what() const noexcept { return mover_.what(); }
+    uint64_t received() const noexcept { return received_; }
+    // For statistics.
+    const char *path() const noexcept;
+    const char *why() const noexcept;
+
+  private:
+    static constexpr unsigned num_slots = 4;
+    static constexpr unsigned max_ranges = 16;
+
+    enum class slot_state : uint8_t { idle, filling, flying };
+    struct slot {
+        staging_buffer *buffer = nullptr;
+        slot_state state = slot_state::idle;
+        unsigned num_ranges = 0;
+        uint64_t begin = 0, length = 0;  // packed bytes of the chunk
+        uint64_t filled = 0;             // bytes
+        uint64_t turn = 0;               // when it was launched
+        staged_range ranges[max_ranges];
+
+        bool add(uint64_t offset, uint64_t bytes) noexcept;  // false: too scattered
+    };
+
+    void choose_chunk_size() noexcept;
+    slot *find_slot(uint64_t begin) noexcept;
+    slot *open_slot(uint64_t begin) noexcept;
+    void launch(slot &full) noexcept;
+    void land(slot &flying) noexcept;
+    void land_all() noexcept;
+    void fail(ucs_status_t status) noexcept;
+    void write_slowly(uint64_t offset, const char *packed, size_t length) noexcept;
+
+    device_mover mover_;
+    slot slots_[num_slots];
+    slot *current_ = nullptr;  // the one that took the last fragment
+    size_t chunk_size_ = 0;    // bytes, a power of two; 0: not chosen yet
+    uint64_t received_ = 0;
+    uint64_t next_turn_ = 0;
+    ucs_status_t failed_ = UCS_OK;
+    bool bounced_ = false, copied_ = false;
+};
+
+}  // namespace cuda_nc::dt

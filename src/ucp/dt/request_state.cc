@@ -1,0 +1,213 @@
+#include "ucp/dt/request_state.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "ucp/dt/free_list.hpp"
+#include "ucp/dt/receive_pipeline.hpp"
+#include "ucp/dt/send_pipeline.hpp"
+#include "ucp/dt/shape_text.hpp"
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/statistics.hpp"
+#include "ucs/exec/host/host_executor.hpp"
+
+namespace cuda_nc::dt {
+namespace {
+
+struct sender : send_pipeline {
+    sender *next_free = nullptr;
+};
+
+struct receiver : receive_pipeline {
+    receiver *next_free = nullptr;
+};
+
+// Host memory is served by the executor right away; `gpu_sender` or `gpu_receiver` serves a GPU's.
+class state final : public request_state {
+  public:
+    layout_ref what;  // null where a pipeline has it
+    char *base = nullptr;
+    uint64_t size = 0;      // packed bytes
+    uint64_t received = 0;  // bytes; host memory only
+    sender *gpu_sender = nullptr;
+    receiver *gpu_receiver = nullptr;
+    bool packing = false;
+    bool error_reported = false;
+    gpu::memory_kind kind = gpu::memory_kind::host;
+    state *next_free = nullptr;
+};
+
+bool on_host(gpu::memory_kind kind) noexcept {
+    return kind == gpu::memory_kind::host || kind == gpu::memory_kind::pinned;
+}
+
+state *take(uint64_t size, char *base, const gpu::memory_info &info, bool packing) noexcept {
+    state *made = free_list<state>::take();
+    if (made != nullptr) {
+        made->user = nullptr;
+        made->base = base;
+        made->size = size;
+        made->received = 0;
+        made->packing = packing;
+        made->error_reported = false;
+        made->kind = info.kind;
+    }
+    return made;
+}
+
+// Null: the GPU is not there, or no memory.
+template <typename pipeline, typename pointer>
+pipeline *begin_pipeline(layout_ref what, pointer base, int ordinal) noexcept {
+    pipeline *one = free_list<pipeline>::take();
+    if (one != nullptr && one->begin(std::move(what), base, ordinal) != UCS_OK) {
+        free_list<pipeline>::give(one);
+        one = nullptr;
+    }
+    return one;
+}
+
+[[noreturn]] void die(const state &failed, size_t offset, ucs_status_t status) noexcept {
+    NC_LOG(log_level::fatal,
+           "a message cannot be sent on: byte %zu of %llu could not be read from GPU memory, by "
+           "kernels or by copies: %s",
+           offset, static_cast<unsigned long long>(failed.size), status_text(status));
+    std::abort();
+}
+
+void count(const state &ended) noexcept {
+    const char *operation = ended.packing ? "send" : "recv";
+    try {
+        if (ended.gpu_sender != nullptr) {
+            count_message_slow(operation, shape_text(ended.gpu_sender->what().view()),
+                               ended.gpu_sender->path(), ended.gpu_sender->why(), ended.size);
+        } else if (ended.gpu_receiver != nullptr) {
+            count_message_slow(operation, shape_text(ended.gpu_receiver->what().view()),
+                               ended.gpu_receiver->path(), ended.gpu_receiver->why(),
+                               ended.gpu_receiver->received());
+        } else {
+            count_message_slow(operation, shape_text(ended.what->view()), "host engine",
+                               ended.kind == gpu::memory_kind::pinned ? "buffer in pinned memory"
+                                                                      : "buffer in host memory",
+                               ended.packing ? ended.size : ended.received);
+        }
+    } catch (...) {
+        // a lost count harms nobody
+    }
+}
+
+}  // namespace
+
+request_state *request_state::start_pack(layout_ref what, const void *base,
+                                         const gpu::memory_info &info) noexcept {
+    if (CUDA_NC_UNLIKELY(info.kind == gpu::memory_kind::unknown)) {
+        return nullptr;
+    }
+    char *start = const_cast<char *>(static_cast<const char *>(base));
+    state *made = take(what->packed_size(), start, info, true);
+    if (CUDA_NC_UNLIKELY(made == nullptr)) {
+        return nullptr;
+    }
+    if (CUDA_NC_LIKELY(on_host(info.kind)) || made->size == 0) {
+        made->what = std::move(what);
+        return made;
+    }
+    made->gpu_sender = begin_pipeline<sender>(std::move(what), base, info.device);
+    if (made->gpu_sender == nullptr) {
+        free_list<state>::give(made);
+        return nullptr;
+    }
+    return made;
+}
+
+request_state *request_state::start_unpack(layout_ref what, void *base,
+                                           const gpu::memory_info &info) noexcept {
+    if (CUDA_NC_UNLIKELY(info.kind == gpu::memory_kind::unknown)) {
+        return nullptr;
+    }
+    state *made = take(what->packed_size(), static_cast<char *>(base), info, false);
+    if (CUDA_NC_UNLIKELY(made == nullptr)) {
+        return nullptr;
+    }
+    if (CUDA_NC_LIKELY(on_host(info.kind)) || made->size == 0) {
+        made->what = std::move(what);
+        return made;
+    }
+    made->gpu_receiver = begin_pipeline<receiver>(std::move(what), base, info.device);
+    if (made->gpu_receiver == nullptr) {
+        free_list<state>::give(made);
+        return nullptr;
+    }
+    return made;
+}
+
+size_t request_state::packed_size() const noexcept {
+    return static_cast<const state *>(this)->size;
+}
+
+size_t request_state::pack(size_t offset, void *destination, size_t max_length) noexcept {
+    state &mine = *static_cast<state *>(this);
+    if (CUDA_NC_UNLIKELY(offset >= mine.size)) {
+        return 0;
+    }
+    size_t length = std::min<uint64_t>(max_length, mine.size - offset);
+    if (CUDA_NC_LIKELY(mine.gpu_sender == nullptr)) {
+        exec::host_pack(mine.what->view(), mine.base, offset, destination, length);
+        return length;
+    }
+    ucs_status_t status = mine.gpu_sender->read(offset, static_cast<char *>(destination), length);
+    if (status != UCS_OK) {
+        die(mine, offset, status);
+    }
+    return length;
+}
+
+ucs_status_t request_state::unpack(size_t offset, const void *source, size_t length) noexcept {
+    state &mine = *static_cast<state *>(this);
+    if (CUDA_NC_UNLIKELY(offset > mine.size || length > mine.size - offset)) {
+        return UCS_ERR_MESSAGE_TRUNCATED;
+    }
+    if (CUDA_NC_LIKELY(mine.gpu_receiver == nullptr)) {
+        exec::host_unpack(mine.what->view(), mine.base, offset, source, length);
+        mine.received += length;
+        return UCS_OK;
+    }
+    ucs_status_t status =
+        mine.gpu_receiver->write(offset, static_cast<const char *>(source), length);
+    mine.error_reported |= status != UCS_OK;
+    return status;
+}
+
+void request_state::finish() noexcept {
+    state &mine = *static_cast<state *>(this);
+    if (CUDA_NC_UNLIKELY(statistics_enabled())) {
+        count(mine);
+    }
+    if (mine.gpu_sender != nullptr) {
+        mine.gpu_sender->end();
+        free_list<sender>::give(mine.gpu_sender);
+        mine.gpu_sender = nullptr;
+    } else if (mine.gpu_receiver != nullptr) {
+        ucs_status_t status = mine.gpu_receiver->end();
+        if (status != UCS_OK && !mine.error_reported) {
+            nc_error("%llu bytes of a short message did not reach GPU memory: %s",
+                     static_cast<unsigned long long>(mine.gpu_receiver->received()),
+                     status_text(status));
+        }
+        free_list<receiver>::give(mine.gpu_receiver);
+        mine.gpu_receiver = nullptr;
+    } else {
+        mine.what.reset();
+    }
+    free_list<state>::give(&mine);
+}
+
+void release_unused() noexcept {
+    device_staging::release_all_unused();
+    free_list<sender>::release_unused();
+    free_list<receiver>::release_unused();
+    free_list<state>::release_unused();
+}
+
+}  // namespace cuda_nc::dt

@@ -1,0 +1,203 @@
+#include "ucp/dt/send_pipeline.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::dt {
+namespace {
+
+// A fragment of 8 KB takes a stock transport about a microsecond and a launch about five, with
+// five more until its end is seen. The first chunk is short, so that fragments flow soon.
+constexpr size_t first_chunk = size_t(128) << 10;
+constexpr uint64_t single_chunk = uint64_t(256) << 10;
+constexpr size_t least_chunk = size_t(4) << 10;
+constexpr size_t most_chunk = size_t(16) << 20;
+
+size_t chunk_limit() noexcept {
+    return std::min(std::max(config().fragment_size, least_chunk), most_chunk);
+}
+
+}  // namespace
+
+ucs_status_t send_pipeline::begin(layout_ref what, const void *base, int ordinal) noexcept {
+    ucs_status_t status = mover_.open(gpu::direction::pack, std::move(what),
+                                      const_cast<char *>(static_cast<const char *>(base)), ordinal);
+    if (status != UCS_OK) {
+        return status;
+    }
+    kernels_failed_ = bounced_ = copied_ = false;
+    restart(0);
+    // Many sends may wait for receives that come late: they leave half of the staging to others.
+    if (device_staging::bytes_in_use() <= config().staging_size / 2) {
+        launch_ahead(1);
+    }
+    return UCS_OK;
+}
+
+// Forgets what is packed ahead.
+void send_pipeline::restart(uint64_t offset) noexcept {
+    while (count_ != 0) {
+        retire_front(false);
+    }
+    next_ = offset;
+    uint64_t rest = packed_size() - offset;
+    growing_ = static_cast<size_t>(
+        std::min<uint64_t>(chunk_limit(), rest <= single_chunk ? rest : first_chunk));
+}
+
+void send_pipeline::give_back(staging_buffer *buffer) noexcept {
+    if (spare_ == nullptr && next_ < packed_size() && !kernels_failed_) {
+        spare_ = buffer;
+    } else {
+        mover_.staging().release(buffer);
+    }
+}
+
+void send_pipeline::retire_front(bool keep_buffer) noexcept {
+    chunk &old = front();
+    // A buffer, or its event, is not used again before its kernel has ended; nor may that read
+    // the user's memory after end().
+    if (!old.ready && device_mover::wait(*old.buffer) != UCS_OK) {
+        kernels_failed_ = true;
+    }
+    if (keep_buffer) {
+        give_back(old.buffer);
+    } else {
+        mover_.staging().release(old.buffer);
+    }
+    old.buffer = nullptr;
+    ++first_;
+    --count_;
+}
+
+// Keeps up to `limit` chunks under way, as staging allows.
+void send_pipeline::launch_ahead(unsigned limit) noexcept {
+    while (count_ < limit && next_ < packed_size() && mover_.has_kernels() && !kernels_failed_) {
+        size_t wanted = static_cast<size_t>(std::min<uint64_t>(growing_, packed_size() - next_));
+        staging_buffer *buffer = spare_;
+        if (buffer != nullptr && buffer->size() < wanted) {
+            mover_.staging().release(buffer);
+            buffer = nullptr;
+        }
+        spare_ = nullptr;
+        if (buffer == nullptr) {
+            // With chunks under way there is no need for a small one.
+            buffer = mover_.staging().acquire(wanted, count_ != 0 ? wanted : least_chunk);
+        }
+        if (buffer == nullptr) {
+            return;
+        }
+        uint64_t length = std::min<uint64_t>(wanted, buffer->size());
+        staged_range range = {0, next_, length};
+        bool enqueued, lost;
+        ucs_status_t status = mover_.enqueue(*buffer, &range, 1, &enqueued, &lost);
+        if (status != UCS_OK) {
+            nc_debug("packing by kernels failed (%s); the rest of the message goes by copies",
+                     status_text(status));
+            kernels_failed_ = true;
+            if (lost) {
+                mover_.staging().abandon(buffer);
+                return;
+            }
+            if (enqueued) {
+                device_mover::wait(*buffer);
+            }
+            mover_.staging().release(buffer);
+            return;
+        }
+        chunk &made = chunks_[(first_ + count_) % depth];
+        made = {buffer, next_, next_ + length, false};
+        ++count_;
+        next_ += length;
+        growing_ = std::min(growing_ * 2, chunk_limit());
+    }
+}
+
+// False: its kernel failed.
+bool send_pipeline::front_ready() noexcept {
+    chunk &one = front();
+    if (!one.ready) {
+        ucs_status_t status = device_mover::wait(*one.buffer);
+        one.ready = true;  // ended, well or not
+        if (status != UCS_OK) {
+            nc_debug("a pack kernel failed (%s); the rest of the message goes by copies",
+                     status_text(status));
+            kernels_failed_ = true;
+        }
+    }
+    return !kernels_failed_;
+}
+
+ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length) noexcept {
+    while (length != 0) {
+        bool in_order =
+            offset == next_ || (count_ != 0 && offset >= front().begin && offset < next_);
+        if (!in_order && !kernels_failed_) {
+            restart(offset);
+        }
+        // The front chunk stays until a later offset is asked for: where a transport had no room,
+        // UCP asks for the same bytes again.
+        while (count_ != 0 && offset >= front().end) {
+            retire_front(true);
+        }
+        launch_ahead(depth);
+        size_t piece = length;
+        if (count_ != 0 && front_ready()) {
+            chunk &source = front();
+            piece = static_cast<size_t>(std::min<uint64_t>(length, source.end - offset));
+            std::memcpy(packed, source.buffer->pinned->address() + (offset - source.begin), piece);
+        } else {
+            ucs_status_t status = read_slowly(offset, packed, piece);
+            if (status != UCS_OK) {
+                return status;
+            }
+            next_ = std::max(next_, offset + piece);
+        }
+        offset += piece;
+        packed += piece;
+        length -= piece;
+    }
+    return UCS_OK;
+}
+
+ucs_status_t send_pipeline::read_slowly(uint64_t offset, char *packed, size_t length) noexcept {
+    if (mover_.has_kernels() && !kernels_failed_) {
+        ucs_status_t status = mover_.bounce(offset, packed, length);
+        if (status == UCS_OK) {
+            bounced_ = true;
+            return UCS_OK;
+        }
+        kernels_failed_ = status != UCS_ERR_NO_MEMORY;
+    }
+    copied_ = true;
+    return mover_.copy_blocks(offset, packed, length);
+}
+
+void send_pipeline::end() noexcept {
+    while (count_ != 0) {
+        retire_front(false);
+    }
+    if (spare_ != nullptr) {
+        mover_.staging().release(spare_);
+        spare_ = nullptr;
+    }
+    mover_.close();
+}
+
+const char *send_pipeline::path() const noexcept {
+    return copied_ ? "block copies" : mover_.zero_copy() ? "GPU zero-copy" : "GPU staged copy";
+}
+
+const char *send_pipeline::why() const noexcept {
+    if (!copied_) {
+        return bounced_ ? "staging short" : "buffer in GPU memory";
+    }
+    return kernels_failed_        ? "a launch or kernel failed"
+           : mover_.has_kernels() ? "no pinned memory"
+                                  : "no GPU memory for the work list";
+}
+
+}  // namespace cuda_nc::dt

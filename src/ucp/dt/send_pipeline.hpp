@@ -1,0 +1,53 @@
+// Packs a message that lies in GPU memory ahead of UCP, in chunks, and serves UCP's fragments from
+// them. The first chunk is packed while the rendezvous is still under way; chunks grow from there.
+#pragma once
+
+#include "ucp/dt/device_mover.hpp"
+
+namespace cuda_nc::dt {
+
+class send_pipeline {
+  public:
+    ucs_status_t begin(layout_ref what, const void *base, int ordinal) noexcept;
+
+    // Writes packed bytes [offset, offset + length), which the message has, to host memory. Fails
+    // only where kernels and plain copies both do.
+    ucs_status_t read(uint64_t offset, char *packed, size_t length) noexcept;
+
+    // Waits for what is under way, returns all staging.
+    void end() noexcept;
+
+    uint64_t packed_size() const noexcept { return mover_.packed_size(); }
+    const layout &what() const noexcept { return mover_.what(); }
+    // For statistics.
+    const char *path() const noexcept;
+    const char *why() const noexcept;
+
+  private:
+    static constexpr unsigned depth = 4;  // chunks in flight
+
+    struct chunk {
+        staging_buffer *buffer = nullptr;
+        uint64_t begin = 0, end = 0;  // packed bytes
+        bool ready = false;
+    };
+
+    chunk &front() noexcept { return chunks_[first_ % depth]; }
+    void restart(uint64_t offset) noexcept;
+    void retire_front(bool keep_buffer) noexcept;
+    void give_back(staging_buffer *buffer) noexcept;
+    void launch_ahead(unsigned limit) noexcept;
+    bool front_ready() noexcept;
+    ucs_status_t read_slowly(uint64_t offset, char *packed, size_t length) noexcept;
+
+    device_mover mover_;
+    chunk chunks_[depth];
+    unsigned first_ = 0, count_ = 0;
+    staging_buffer *spare_ = nullptr;
+    uint64_t next_ = 0;   // first packed byte not launched
+    size_t growing_ = 0;  // bytes of the next chunk
+    bool kernels_failed_ = false;
+    bool bounced_ = false, copied_ = false;
+};
+
+}  // namespace cuda_nc::dt
