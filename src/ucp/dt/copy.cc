@@ -1,0 +1,156 @@
+// request_state.hpp: copy()
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "ucp/dt/request_state.hpp"
+#include "ucp/dt/address.hpp"
+#include "ucp/dt/receive_pipeline.hpp"
+#include "ucp/dt/send_pipeline.hpp"
+#include "ucp/dt/shape_text.hpp"
+#include "ucp/dt/staging.hpp"
+#include "ucs/base/settings.hpp"
+#include "ucs/base/statistics.hpp"
+#include "ucs/exec/host/host_executor.hpp"
+#include "ucs/worklist/worklist.hpp"
+
+namespace cuda_nc::dt {
+namespace {
+
+using gpu::memory_kind;
+
+bool on_host(const gpu::memory_info &info) noexcept {
+    return info.kind == memory_kind::host || info.kind == memory_kind::pinned;
+}
+
+// One launch from GPU memory to memory of the same GPU.
+ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
+                            int ordinal) noexcept {
+    device_staging *staging = device_staging::get(std::max(ordinal, 0));
+    if (staging == nullptr) {
+        return UCS_ERR_NO_DEVICE;
+    }
+    worklist::work_list_ref list;
+    ucs_status_t status = worklist::acquire(staging->device(), what, &list);
+    if (status != UCS_OK) {
+        return status;
+    }
+    std::unique_ptr<gpu::event> mark = staging->take_event();
+    if (mark == nullptr) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    shared_stream &shared = staging->pick_stream(gpu::direction::copy);
+    ucs_status_t ended;
+    {
+        std::lock_guard<std::mutex> guard(shared.mutex);
+        gpu::stream *stream = shared.ready(staging->device());
+        if (stream == nullptr) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        gpu::transfer work;
+        work.dir = gpu::direction::copy;
+        work.base = source;
+        work.packed = target;
+        work.length = what->packed_size();
+        work.max_sms = config().max_sms;
+        status = list->prepare(*stream, work.length);
+        if (status == UCS_OK) {
+            work.layout = list->view();
+            status = stream->launch(work);
+        }
+        ended = stream->record(*mark);
+    }
+    if (ended == UCS_OK) {
+        ended = mark->synchronize();
+        staging->give_event(std::move(mark));
+    }
+    return status != UCS_OK ? status : ended;
+}
+
+// Packs and unpacks piece by piece, through host memory.
+ucs_status_t copy_through_host(const layout_ref &what, const void *source,
+                               const gpu::memory_info &from, void *target,
+                               const gpu::memory_info &to) noexcept {
+    constexpr size_t most = size_t(256) << 10;
+    char little[1024];  // where there is no memory
+    size_t size = std::min<uint64_t>(most, what->packed_size());
+    std::unique_ptr<char, decltype(&std::free)> memory(static_cast<char *>(std::malloc(size)),
+                                                       &std::free);
+    char *piece = memory != nullptr ? memory.get() : little;
+    size = memory != nullptr ? size : std::min(size, sizeof(little));
+
+    send_pipeline reader;
+    receive_pipeline writer;
+    bool read_gpu = !on_host(from), write_gpu = !on_host(to);
+    ucs_status_t status = read_gpu ? reader.begin(what, source, from.device) : UCS_OK;
+    if (status != UCS_OK) {
+        return status;
+    }
+    status = write_gpu ? writer.begin(what, target, to.device) : UCS_OK;
+    write_gpu = write_gpu && status == UCS_OK;
+    for (uint64_t offset = 0; offset < what->packed_size() && status == UCS_OK;) {
+        size_t length = std::min<uint64_t>(size, what->packed_size() - offset);
+        if (read_gpu) {
+            status = reader.read(offset, piece, length);
+        } else {
+            exec::host_pack(what->view(), source, offset, piece, length);
+        }
+        if (status == UCS_OK && write_gpu) {
+            status = writer.write(offset, piece, length);
+        } else if (status == UCS_OK) {
+            exec::host_unpack(what->view(), target, offset, piece, length);
+        }
+        offset += length;
+    }
+    if (read_gpu) {
+        reader.end();
+    }
+    if (write_gpu) {
+        ucs_status_t ended = writer.end();
+        status = status != UCS_OK ? status : ended;
+    }
+    return status;
+}
+
+void count(const layout &what, const char *path, const char *why) noexcept {
+    if (statistics_enabled()) {
+        try {
+            count_message_slow("copy", shape_text(what.view()), path, why, what.packed_size());
+        } catch (...) {
+            // a lost count harms nobody
+        }
+    }
+}
+
+}  // namespace
+
+ucs_status_t copy(const layout_ref &what, const void *source, void *destination) noexcept {
+    if (what->packed_size() == 0) {
+        return UCS_OK;
+    }
+    gpu::memory_info from = memory_of(*what, source);
+    gpu::memory_info to = memory_of(*what, destination);
+    if (on_host(from) && on_host(to)) {
+        exec::host_copy(what->view(), source, destination, 0, what->packed_size());
+        count(*what, "host engine", "buffers in host memory");
+        return UCS_OK;
+    }
+    if (from.kind == memory_kind::unknown || to.kind == memory_kind::unknown) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (!on_host(from) && !on_host(to) && from.device == to.device) {
+        char *start = const_cast<char *>(static_cast<const char *>(source));
+        ucs_status_t status =
+            copy_on_device(what, start, static_cast<char *>(destination), from.device);
+        if (status == UCS_OK) {
+            count(*what, "GPU kernel", "buffers on one GPU");
+            return UCS_OK;
+        }
+        // Kernels or their memory are not to be had: plain copies may still do.
+    }
+    ucs_status_t status = copy_through_host(what, source, from, destination, to);
+    count(*what, "through host memory", "buffers not on one GPU, or no kernel");
+    return status;
+}
+
+}  // namespace cuda_nc::dt

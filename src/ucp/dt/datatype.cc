@@ -1,0 +1,266 @@
+#include "ucp/dt/datatype.hpp"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <utility>
+
+#include "ucp/dt/address.hpp"
+#include "ucp/dt/request_state.hpp"
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/log.hpp"
+
+namespace cuda_nc::dt {
+namespace {
+
+using create_f = ucs_status_t (*)(const ucp_generic_dt_ops_t *ops, void *context,
+                                  ucp_datatype_t *datatype_p);
+using destroy_f = void (*)(ucp_datatype_t datatype);
+
+struct ucp_functions {
+    create_f create = nullptr;
+    destroy_f destroy = nullptr;
+};
+
+// Those of the UCX that the process has loaded, by its handle: what an application sees under
+// these names may be our own hooks. Null members: no UCX.
+ucp_functions find_ucp() noexcept {
+    ucp_functions found;
+    void *handle = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    if (handle != nullptr) {
+        found.create = reinterpret_cast<create_f>(dlsym(handle, "ucp_dt_create_generic"));
+        found.destroy = reinterpret_cast<destroy_f>(dlsym(handle, "ucp_dt_destroy"));
+        dlclose(handle);  // the process's own reference keeps it
+    }
+    return found;
+}
+
+// The layout of `count` elements. Never freed before its type: readers need no lock.
+struct repetition {
+    size_t count;
+    layout_ref all;
+    const repetition *next;
+};
+
+class generic_type {
+  public:
+    generic_type(layout_ref element, int64_t extent) noexcept
+        : element_(std::move(element)), extent_(extent) {}
+
+    ~generic_type() {
+        for (const repetition *one = repetitions_.load(); one != nullptr;) {
+            delete std::exchange(one, one->next);
+        }
+    }
+
+    // Null: more than 2^63 - 1 bytes, or no memory. *kept_p: the type keeps it.
+    layout_ref repeat(size_t count, bool share) noexcept;
+
+    void hold() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+
+    // UCP's object goes with the last reference: UCP calls finish() through it.
+    void release() noexcept {
+        if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            destroy_f destroy = ucp.destroy;
+            ucp_datatype_t handle = datatype;
+            delete this;
+            destroy(handle);
+        }
+    }
+
+    ucp_functions ucp;
+    ucp_datatype_t datatype = 0;
+
+  private:
+    static constexpr unsigned max_repetitions = 64;
+
+    layout_ref element_;
+    int64_t extent_;
+    std::atomic<unsigned> references_{1};
+    std::atomic<unsigned> num_repetitions_{0};
+    std::atomic<const repetition *> last_{nullptr};
+    std::atomic<const repetition *> repetitions_{nullptr};
+};
+
+// A reference that counts costs two atomic operations a message; host messages, which hold the
+// type anyway, do without (`share` false).
+layout_ref as_reference(const layout_ref &owner, bool share) noexcept {
+    return share ? owner : layout_ref(layout_ref(), owner.get());
+}
+
+layout_ref generic_type::repeat(size_t count, bool share) noexcept {
+    const repetition *known = last_.load(std::memory_order_acquire);
+    if (CUDA_NC_LIKELY(known != nullptr && known->count == count)) {
+        return as_reference(known->all, share);
+    }
+    for (known = repetitions_.load(std::memory_order_acquire); known != nullptr;
+         known = known->next) {
+        if (known->count == count) {
+            last_.store(known, std::memory_order_release);
+            return as_reference(known->all, share);
+        }
+    }
+    layout_ref all;
+    try {
+        all = element_->repeat(count, extent_);
+    } catch (const std::bad_alloc &) {
+        return nullptr;
+    }
+    if (all == nullptr ||
+        num_repetitions_.fetch_add(1, std::memory_order_relaxed) >= max_repetitions) {
+        return all;
+    }
+    auto *made = new (std::nothrow) repetition{count, all, nullptr};
+    if (made != nullptr) {
+        made->next = repetitions_.load(std::memory_order_relaxed);
+        while (!repetitions_.compare_exchange_weak(made->next, made, std::memory_order_acq_rel)) {
+        }
+        last_.store(made, std::memory_order_release);
+    }
+    return all;
+}
+
+gpu::memory_info locate(generic_type &type, const void *buffer, size_t count, layout_ref *all_p) {
+    *all_p = type.repeat(count, false);
+    if (*all_p == nullptr) {
+        nc_error("%zu elements of a datatype exceed 2^63 - 1 bytes, or memory is exhausted", count);
+        return {gpu::memory_kind::unknown, -1};
+    }
+    gpu::memory_info info = memory_of(**all_p, buffer);
+    if (info.kind == gpu::memory_kind::unknown) {
+        nc_error("buffer %p lies in memory of a kind that cannot be served", buffer);
+    } else if (info.kind != gpu::memory_kind::host && info.kind != gpu::memory_kind::pinned) {
+        *all_p = type.repeat(count, true);  // work lists outlive the message
+    }
+    return info;
+}
+
+void *start_pack(void *context, const void *buffer, size_t count) {
+    auto &type = *static_cast<generic_type *>(context);
+    layout_ref all;
+    gpu::memory_info info = locate(type, buffer, count, &all);
+    request_state *made = nullptr;
+    if (all != nullptr) {
+        made = request_state::start_pack(std::move(all), buffer, info);
+    }
+    if (made == nullptr) {
+        // UCP's sender cannot fail here, and must not deliver wrong bytes.
+        NC_LOG(log_level::fatal, "a message of %zu elements at %p cannot be sent", count, buffer);
+        std::abort();
+    }
+    type.hold();
+    made->user = &type;
+    return made;
+}
+
+// Null, after an error was logged, stands for a state of size 0: UCP then ends the receive with
+// UCS_ERR_MESSAGE_TRUNCATED.
+void *start_unpack(void *context, void *buffer, size_t count) {
+    auto &type = *static_cast<generic_type *>(context);
+    layout_ref all;
+    gpu::memory_info info = locate(type, buffer, count, &all);
+    request_state *made = nullptr;
+    if (all != nullptr) {
+        made = request_state::start_unpack(std::move(all), buffer, info);
+    }
+    if (made == nullptr) {
+        nc_error("a message of %zu elements at %p cannot be received", count, buffer);
+        return nullptr;
+    }
+    type.hold();
+    made->user = &type;
+    return made;
+}
+
+size_t packed_size(void *state) {
+    return state != nullptr ? static_cast<request_state *>(state)->packed_size() : 0;
+}
+
+size_t pack(void *state, size_t offset, void *destination, size_t max_length) {
+    return static_cast<request_state *>(state)->pack(offset, destination, max_length);
+}
+
+ucs_status_t unpack(void *state, size_t offset, const void *source, size_t length) {
+    return state != nullptr ? static_cast<request_state *>(state)->unpack(offset, source, length)
+                            : UCS_ERR_UNSUPPORTED;
+}
+
+void finish(void *state) {
+    if (state != nullptr) {
+        auto *ended = static_cast<request_state *>(state);
+        auto *type = static_cast<generic_type *>(ended->user);
+        ended->finish();
+        type->release();
+    }
+}
+
+const ucp_generic_dt_ops_t operations = {start_pack, start_unpack, packed_size,
+                                         pack,       unpack,       finish};
+
+// Types that are not destroyed yet, by UCP's handle.
+struct registry {
+    std::mutex mutex;
+    std::unordered_map<ucp_datatype_t, generic_type *> types;
+};
+
+registry &get_registry() {
+    static auto *only = new registry;
+    return *only;
+}
+
+}  // namespace
+
+ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p) noexcept {
+    if (element == nullptr || datatype_p == nullptr) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    ucp_functions ucp = find_ucp();
+    if (ucp.create == nullptr || ucp.destroy == nullptr) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    auto *type = new (std::nothrow) generic_type(std::move(element), extent);
+    if (type == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    type->ucp = ucp;
+    ucs_status_t status = ucp.create(&operations, type, &type->datatype);
+    if (status != UCS_OK) {
+        delete type;
+        return status;
+    }
+    *datatype_p = type->datatype;
+    try {
+        registry &all = get_registry();
+        std::lock_guard<std::mutex> guard(all.mutex);
+        all.types[type->datatype] = type;
+    } catch (const std::bad_alloc &) {
+        type->release();
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
+}
+
+void destroy(ucp_datatype_t datatype) noexcept {
+    generic_type *type = nullptr;
+    {
+        registry &all = get_registry();
+        std::lock_guard<std::mutex> guard(all.mutex);
+        auto found = all.types.find(datatype);
+        if (found != all.types.end()) {
+            type = found->second;
+            all.types.erase(found);
+        }
+    }
+    if (type == nullptr) {
+        nc_error("datatype 0x%llx was not made here, or is destroyed already",
+                 static_cast<unsigned long long>(datatype));
+        return;
+    }
+    type->release();
+}
+
+}  // namespace cuda_nc::dt

@@ -1,0 +1,20 @@
+libcuda_nc_core_la_SOURCES += \
+	include/cuda_nc/cuda_nc.h \
+	src/ucp/dt/address.hpp \
+	src/ucp/dt/c_api.cc \
+	src/ucp/dt/copy.cc \
+	src/ucp/dt/datatype.cc \
+	src/ucp/dt/datatype.hpp \
+	src/ucp/dt/device_mover.cc \
+	src/ucp/dt/device_mover.hpp \
+	src/ucp/dt/free_list.hpp \
+	src/ucp/dt/receive_pipeline.cc \
+	src/ucp/dt/receive_pipeline.hpp \
+	src/ucp/dt/request_state.cc \
+	src/ucp/dt/request_state.hpp \
+	src/ucp/dt/send_pipeline.cc \
+	src/ucp/dt/send_pipeline.hpp \
+	src/ucp/dt/shape_text.cc \
+	src/ucp/dt/shape_text.hpp \
+	src/ucp/dt/staging.cc \
+	src/ucp/dt/staging.hpp
