@@ -1,0 +1,3 @@
+unit_tests_SOURCES += \
+	test/gtest/ucs/exec/host/hand_made_layout.hpp \
+	test/gtest/ucs/exec/host/host_executor_test.cc
