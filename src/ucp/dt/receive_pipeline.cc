@@ -130,19 +130,23 @@ void receive_pipeline::fail(ucs_status_t status) noexcept {
     }
 }
 
-void receive_pipeline::launch(slot &full) noexcept {
+void receive_pipeline::launch(slot &gathered) noexcept {
+    if (gathered.filled == gathered.length) {
+        gathered.ranges[0] = {0, gathered.begin, gathered.length};
+        gathered.num_ranges = 1;
+    }
     bool enqueued, lost;
     ucs_status_t status =
-        mover_.enqueue(*full.buffer, full.ranges, full.num_ranges, &enqueued, &lost);
+        mover_.enqueue(*gathered.buffer, gathered.ranges, gathered.num_ranges, &enqueued, &lost);
     if (status != UCS_OK) {
         fail(status);
     }
     if (lost) {
-        mover_.staging().abandon(full.buffer);
-        full.buffer = nullptr;
+        mover_.staging().abandon(gathered.buffer);
+        gathered.buffer = nullptr;
     }
-    full.turn = next_turn_++;
-    full.state = enqueued ? slot_state::flying : slot_state::idle;
+    gathered.turn = next_turn_++;
+    gathered.state = enqueued ? slot_state::flying : slot_state::idle;
 }
 
 void receive_pipeline::land(slot &flying) noexcept {

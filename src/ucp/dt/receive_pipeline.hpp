@@ -28,7 +28,7 @@ class receive_pipeline {
 
   private:
     static constexpr unsigned num_slots = 4;
-    static constexpr unsigned max_ranges = 16;
+    static constexpr unsigned max_ranges = 64;
 
     enum class slot_state : uint8_t { idle, filling, flying };
     struct slot {
@@ -46,7 +46,7 @@ class receive_pipeline {
     void choose_chunk_size() noexcept;
     slot *find_slot(uint64_t begin) noexcept;
     slot *open_slot(uint64_t begin) noexcept;
-    void launch(slot &full) noexcept;
+    void launch(slot &gathered) noexcept;
     void land(slot &flying) noexcept;
     void land_all() noexcept;
     void fail(ucs_status_t status) noexcept;

@@ -230,6 +230,7 @@ void device_staging::release_all_unused() noexcept {
                 one->release(one->bounce_.buffer);
                 one->bounce_.buffer = nullptr;
                 one->bounce_.owner = 0;
+                one->bounce_reserved_.store(false, std::memory_order_release);
             }
         }
         for (auto &direction : one->streams_) {

@@ -80,6 +80,14 @@ class device_staging {
     // Lock its mutex, then call ready_bounce(); false: no pinned memory at all.
     bounce_buffer &bounce() noexcept { return bounce_; }
     bool ready_bounce() noexcept;
+    // Takes the bounce buffer's memory before requests take all that the process may hold.
+    void reserve_bounce() noexcept {
+        if (!bounce_reserved_.load(std::memory_order_acquire)) {
+            std::lock_guard<std::mutex> guard(bounce_.mutex);
+            ready_bounce();
+            bounce_reserved_.store(true, std::memory_order_release);
+        }
+    }
 
     // Bytes of staging with requests, and with the process altogether; all GPUs.
     static size_t bytes_in_use() noexcept;
@@ -107,6 +115,7 @@ class device_staging {
     std::array<std::array<shared_stream, streams_per_direction>, 3> streams_;
     std::atomic<unsigned> next_stream_{0};
     bounce_buffer bounce_;
+    std::atomic<bool> bounce_reserved_{false};  // or tried once
 };
 
 }  // namespace cuda_nc::dt
