@@ -51,6 +51,8 @@ const field fields[] = {
           "Streaming multiprocessors that a pack kernel may use; 0 is no limit."),
     FIELD(sim_devices, "SIM_DEVICES", "2", nullptr, kind::number, "Simulated GPUs."),
     FIELD(sim_memory, "SIM_MEMORY", "1G", nullptr, kind::size, "Memory of each simulated GPU."),
+    FIELD(sim_device, "SIM_DEVICE", "0", nullptr, kind::number,
+          "Simulated GPU on which cuda_nc_sim_malloc allocates."),
     FIELD(sim_delay, "SIM_DELAY", "50", nullptr, kind::number,
           "Upper bound, in microseconds, of the random delay before a simulated GPU's operation."),
     FIELD(sim_seed, "SIM_SEED", "1", nullptr, kind::number, "Seed of the simulated GPU's delays."),

@@ -21,8 +21,9 @@ struct settings {
     size_t worklist_cache_size = 0;  // bytes of GPU memory a device
     unsigned max_sms = 0;            // 0: no limit
     unsigned sim_devices = 0;
-    size_t sim_memory = 0;   // bytes a simulated device
-    unsigned sim_delay = 0;  // microseconds: upper bound of the random delay of each operation
+    size_t sim_memory = 0;    // bytes a simulated device
+    unsigned sim_device = 0;  // ordinal
+    unsigned sim_delay = 0;   // microseconds: upper bound of the random delay of each operation
     uint64_t sim_seed = 0;
     std::string sim_faults;  // see src/ucs/gpu/sim
 };

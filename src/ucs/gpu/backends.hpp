@@ -1,0 +1,19 @@
+// What platform.cc knows of the backends.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::gpu {
+
+// True in a child that was forked after this process had looked for GPUs. Neither the driver's nor
+// the simulator's state survives a fork: nothing of it may be used, waited for or released there.
+bool forked() noexcept;
+
+// Never return null without a sentence in *why_p, and never throw.
+std::unique_ptr<platform> make_sim_platform(std::string *why_p) noexcept;
+std::unique_ptr<platform> make_cuda_platform(std::string *why_p) noexcept;  // only with HAVE_CUDA
+
+}  // namespace cuda_nc::gpu

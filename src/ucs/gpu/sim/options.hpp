@@ -1,0 +1,30 @@
+// How a simulated GPU behaves, and the platform made of such GPUs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::gpu::sim {
+
+struct options {
+    unsigned devices = 2;
+    size_t memory = size_t(1) << 30;  // bytes of each device
+    unsigned delay = 50;              // microseconds: upper bound of an operation's random delay
+    uint64_t seed = 1;
+    std::string faults;  // see README.md
+};
+
+// Null, with a sentence in *why_p, where memory cannot be reserved or the options are wrong. Tests
+// may make several; what they gave must be destroyed before them.
+std::unique_ptr<platform> make_platform(const options &how, std::string *why_p);
+
+// Copies at once, as cudaMemcpy does; either side is host memory or memory that `on`, a simulated
+// platform, knows. Ordered with no stream. Ends the process, with a message, where a side leaves
+// its allocation.
+void copy_now(platform &on, void *destination, const void *source, size_t length) noexcept;
+
+}  // namespace cuda_nc::gpu::sim
