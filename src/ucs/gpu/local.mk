@@ -1,0 +1,24 @@
+libcuda_nc_core_la_SOURCES += \
+	src/ucs/gpu/backends.hpp \
+	src/ucs/gpu/device.hpp \
+	src/ucs/gpu/platform.cc \
+	src/ucs/gpu/sim/address_space.cc \
+	src/ucs/gpu/sim/address_space.hpp \
+	src/ucs/gpu/sim/arena.cc \
+	src/ucs/gpu/sim/arena.hpp \
+	src/ucs/gpu/sim/c_api.cc \
+	src/ucs/gpu/sim/execute.cc \
+	src/ucs/gpu/sim/execute.hpp \
+	src/ucs/gpu/sim/faults.cc \
+	src/ucs/gpu/sim/faults.hpp \
+	src/ucs/gpu/sim/ipc.cc \
+	src/ucs/gpu/sim/ipc.hpp \
+	src/ucs/gpu/sim/options.hpp \
+	src/ucs/gpu/sim/platform.cc \
+	src/ucs/gpu/sim/random.hpp \
+	src/ucs/gpu/sim/stream.cc \
+	src/ucs/gpu/sim/stream.hpp
+
+if HAVE_CUDA
+cuda_cxx_sources += src/ucs/gpu/cuda/platform.cc
+endif
