@@ -25,10 +25,11 @@ struct fast_divide {
             shift = log2_floor;
             return;
         }
-        // magic = floor(2^64 * (2^(log2_floor + 1) - d) / d) + 1
+        // magic = floor(2^64 * (2^(log2_floor + 1) - d) / d) + 1; the bracket is below d, and
+        // modulo 2^64 it is right for a divisor above 2^63 too.
         using u128 = unsigned __int128;
-        u128 power = u128(1) << (64 + log2_floor + 1);
-        magic = static_cast<uint64_t>(power / d - (u128(1) << 64)) + 1;
+        uint64_t bracket = (log2_floor == 63 ? 0 : uint64_t(2) << log2_floor) - d;
+        magic = static_cast<uint64_t>((u128(bracket) << 64) / d) + 1;
         shift = log2_floor;
     }
 
