@@ -1,0 +1,1 @@
+# Sources of bench; see Makefile.am for the variables.

@@ -1,0 +1,1 @@
+# Sources of contrib; see Makefile.am for the variables.

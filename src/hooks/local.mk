@@ -1,0 +1,1 @@
+# Sources of src/hooks; see Makefile.am for the variables.

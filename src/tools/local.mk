@@ -1,0 +1,1 @@
+# Sources of src/tools; see Makefile.am for the variables.

@@ -1,0 +1,12 @@
+# Sources of src/ucs/base; see Makefile.am for the variables.
+libcuda_nc_core_la_SOURCES += \
+	src/ucs/base/compiler.hpp \
+	src/ucs/base/fast_divide.hpp \
+	src/ucs/base/log.cc \
+	src/ucs/base/log.hpp \
+	src/ucs/base/settings.cc \
+	src/ucs/base/settings.hpp \
+	src/ucs/base/statistics.cc \
+	src/ucs/base/statistics.hpp \
+	src/ucs/base/status.cc \
+	src/ucs/base/status.hpp

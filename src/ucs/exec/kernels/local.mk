@@ -1,0 +1,1 @@
+# Sources of src/ucs/exec/kernels; see Makefile.am for the variables.

@@ -1,0 +1,1 @@
+# Sources of src/ucs/layout; see Makefile.am for the variables.

@@ -1,0 +1,1 @@
+# Sources of src/ucs/worklist; see Makefile.am for the variables.

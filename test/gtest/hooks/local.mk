@@ -1,0 +1,1 @@
+# Sources of test/gtest/hooks; see Makefile.am for the variables.

@@ -1,0 +1,1 @@
+# Sources of test/gtest/property; see Makefile.am for the variables.

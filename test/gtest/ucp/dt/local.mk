@@ -1,0 +1,1 @@
+# Sources of test/gtest/ucp/dt; see Makefile.am for the variables.

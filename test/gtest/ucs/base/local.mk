@@ -1,0 +1,2 @@
+# Sources of test/gtest/ucs/base; see Makefile.am for the variables.
+unit_tests_SOURCES += test/gtest/ucs/base/fast_divide_test.cc

@@ -1,0 +1,1 @@
+# Sources of test/gtest/ucs/worklist; see Makefile.am for the variables.

@@ -1,0 +1,1 @@
+# Sources of test/mpi; see Makefile.am for the variables.
