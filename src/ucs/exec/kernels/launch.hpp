@@ -3,17 +3,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include "ucs/exec/kernels/policy.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::exec {
 
-// What a GPU can do, as far as kernels care; filled once per device.
-struct kernel_limits {
-    unsigned num_sms = 0;
-    size_t l2_size = 0;  // bytes
-};
-
-// Enqueues `work` on `stream` of the current device. Never synchronises, never allocates.
+// Enqueues `work` on `stream` of the current device: one kernel for each GiB. Never synchronises,
+// never allocates.
 cudaError_t launch_transfer(const gpu::transfer &work, const kernel_limits &limits,
                             cudaStream_t stream) noexcept;
 

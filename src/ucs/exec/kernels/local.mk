@@ -1,1 +1,22 @@
-# Sources of src/ucs/exec/kernels; see Makefile.am for the variables.
+libcuda_nc_core_la_SOURCES += \
+	src/ucs/exec/kernels/divide32.hpp \
+	src/ucs/exec/kernels/kernels.cuh \
+	src/ucs/exec/kernels/launch.hpp \
+	src/ucs/exec/kernels/locate.hpp \
+	src/ucs/exec/kernels/move_bytes.hpp \
+	src/ucs/exec/kernels/move_tiles.hpp \
+	src/ucs/exec/kernels/move_words.hpp \
+	src/ucs/exec/kernels/part.cc \
+	src/ucs/exec/kernels/part.hpp \
+	src/ucs/exec/kernels/policy.cc \
+	src/ucs/exec/kernels/policy.hpp \
+	src/ucs/exec/kernels/threads.hpp \
+	src/ucs/exec/kernels/words.hpp
+
+cuda_cxx_sources += src/ucs/exec/kernels/launch.cc
+
+cuda_cu_sources += \
+	src/ucs/exec/kernels/listed_words.cu \
+	src/ucs/exec/kernels/strided_words.cu \
+	src/ucs/exec/kernels/tiles.cu \
+	src/ucs/exec/kernels/windows.cu

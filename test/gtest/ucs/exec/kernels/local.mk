@@ -1,1 +1,6 @@
-# Sources of test/gtest/ucs/exec/kernels; see Makefile.am for the variables.
+unit_tests_SOURCES += \
+	test/gtest/ucs/exec/kernels/emulate.hpp \
+	test/gtest/ucs/exec/kernels/kernels_test.cc \
+	test/gtest/ucs/exec/kernels/random_case.hpp
+
+cuda_unit_test_sources += test/gtest/ucs/exec/kernels/kernels_gpu_test.cc

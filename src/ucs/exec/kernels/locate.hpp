@@ -1,0 +1,169 @@
+// Where an offset of a part lies: one locator per way of saying it, each with
+//     seek(a, p, cursor *)  any offset p of part `a`
+//     next(a, p, cursor *)  the block after the cursor's, whose first offset is p
+#pragma once
+
+#include <cstdint>
+
+#include "ucs/exec/kernels/part.hpp"
+
+namespace cuda_nc::exec {
+
+struct cursor {
+    int64_t displacement;  // of offset p, from the part's base
+    uint32_t remaining;    // bytes up to the end of the block (at most 2^32 - 1)
+    bool at_start;         // p is the first of its block
+    uint32_t block;        // lists: block of the list
+    uint32_t pass;         // lists with dims: repetition of the list
+};
+
+// The displacement of repetition `pass`; Dims < 0 where their number is known at run time only.
+template <int Dims>
+CUDA_NC_HD int64_t pass_displacement(const part &a, uint32_t pass) {
+    int64_t sum = 0;
+    const int last = (Dims < 0 ? static_cast<int>(a.num_dims) : Dims) - 1;
+    for (int d = 0; d < last; ++d) {
+        uint32_t q = a.dims[d].by_count.quotient(pass);
+        sum += static_cast<int64_t>(a.dims[d].by_count.remainder(pass, q)) * a.dims[d].stride;
+        pass = q;
+    }
+    if (last >= 0) {
+        sum += static_cast<int64_t>(pass) * a.dims[last].stride;
+    }
+    return sum;
+}
+
+// One block, repeated over dims.
+template <int Dims>
+struct strided_locator {
+    CUDA_NC_HD static void seek(const part &a, uint32_t p, cursor *c) {
+        if (Dims == 0) {
+            c->displacement = p;
+            c->remaining = 0xffffffffu;
+            c->at_start = p == 0;
+            return;
+        }
+        uint32_t pass = a.by_block.quotient(p);
+        uint32_t in_block = a.by_block.remainder(p, pass);
+        c->displacement = pass_displacement<Dims>(a, pass) + in_block;
+        c->remaining = a.block_length - in_block;
+        c->at_start = in_block == 0;
+    }
+    CUDA_NC_HD static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+};
+
+CUDA_NC_HD int64_t listed_displacement(const part &a, uint32_t block) {
+    if (a.tables.wide_displacement != nullptr) {
+        return a.tables.wide_displacement[block];
+    }
+    return a.tables.tile_displacement[block >> tile_blocks_log2] +
+           static_cast<int64_t>(uint64_t{a.tables.displacement[block]} << a.granule_log2);
+}
+
+// A list of blocks of one length.
+struct uniform_locator {
+    CUDA_NC_HD static void seek(const part &a, uint32_t p, cursor *c) {
+        int64_t displacement = 0;
+        c->pass = 0;
+        if (a.num_dims != 0) {
+            c->pass = a.by_list.quotient(p);
+            p = a.by_list.remainder(p, c->pass);
+            displacement = pass_displacement<-1>(a, c->pass);
+        }
+        uint32_t block = a.by_block.quotient(p);
+        uint32_t in_block = a.by_block.remainder(p, block);
+        c->block = a.block_first + block;
+        c->displacement = displacement + listed_displacement(a, c->block) + in_block;
+        c->remaining = a.block_length - in_block;
+        c->at_start = in_block == 0;
+    }
+    CUDA_NC_HD static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+};
+
+// A list of blocks of different lengths: binary search, within one unit where an index is there.
+// Tables of tiles other than the answer's are never read (see layout_view::find_block).
+struct varying_locator {
+    CUDA_NC_HD static void seek(const part &a, uint32_t p, cursor *c) {
+        uint64_t offset = a.list_first + p;
+        c->pass = 0;
+        if (a.num_dims != 0) {
+            c->pass = a.by_list.quotient(p);
+            offset = a.by_list.remainder(p, c->pass);
+        }
+        c->block = find(a, offset);
+        fill(a, offset, c);
+    }
+
+    CUDA_NC_HD static void next(const part &a, uint32_t p, cursor *c) {
+        uint64_t offset = a.list_first + p;
+        if (++c->block == a.num_blocks) {
+            c->block = 0;
+            ++c->pass;
+        }
+        if (a.num_dims != 0) {
+            offset = p - c->pass * a.by_list.divisor;
+        }
+        fill(a, offset, c);
+    }
+
+  private:
+    CUDA_NC_HD static uint64_t packed_start(const part &a, uint32_t block) {
+        if (a.tables.wide_packed != nullptr) {
+            return a.tables.wide_packed[block];
+        }
+        if (block == a.num_blocks) {
+            return a.list_size;
+        }
+        uint64_t start = a.tables.tile_packed[block >> tile_blocks_log2];
+        return (block & (tile_blocks - 1)) == 0 ? start : start + a.tables.packed[block];
+    }
+
+    CUDA_NC_HD static void fill(const part &a, uint64_t offset, cursor *c) {
+        uint64_t in_block = offset - packed_start(a, c->block);
+        uint64_t remaining = packed_start(a, c->block + 1) - offset;
+        c->displacement = listed_displacement(a, c->block) + static_cast<int64_t>(in_block);
+        if (a.num_dims != 0) {
+            c->displacement += pass_displacement<-1>(a, c->pass);
+        }
+        c->remaining = remaining > 0xffffffffu ? 0xffffffffu : static_cast<uint32_t>(remaining);
+        c->at_start = in_block == 0;
+    }
+
+    // The last index in [low, high] whose entry is at most `offset`; that of `low` is.
+    template <class Entry>
+    CUDA_NC_HD static uint32_t search(const Entry *entries, uint32_t low, uint32_t high,
+                                      Entry offset) {
+        while (low < high) {
+            uint32_t middle = low + (high - low + 1) / 2;
+            if (entries[middle] <= offset) {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        return low;
+    }
+
+    CUDA_NC_HD static uint32_t find(const part &a, uint64_t offset) {
+        uint32_t low = 0, high = a.num_blocks - 1;
+        if (a.tables.unit_block != nullptr) {
+            const uint32_t *unit = a.tables.unit_block + (offset >> a.tables.unit_log2);
+            low = unit[0];
+            high = unit[1];
+        }
+        if (a.tables.wide_packed != nullptr) {
+            return search(a.tables.wide_packed, low, high, offset);
+        }
+        uint32_t tile =
+            search(a.tables.tile_packed, low >> tile_blocks_log2, high >> tile_blocks_log2, offset);
+        uint32_t tile_low = tile << tile_blocks_log2;
+        uint32_t tile_high = tile_low + static_cast<uint32_t>(tile_blocks) - 1;
+        low = low > tile_low ? low : tile_low;
+        high = high < tile_high ? high : tile_high;
+        // The tile's own first entry is 0 and may be missing still: `low` is never probed.
+        return search(a.tables.packed, low, high,
+                      static_cast<uint32_t>(offset - a.tables.tile_packed[tile]));
+    }
+};
+
+}  // namespace cuda_nc::exec

@@ -1,0 +1,43 @@
+// Which kernel serves a part, and on how many threads.
+#pragma once
+
+#include "ucs/exec/kernels/move_tiles.hpp"
+
+namespace cuda_nc::exec {
+
+// What a GPU can do, as far as kernels care; filled once per device.
+struct kernel_limits {
+    unsigned num_sms = 0;
+    size_t l2_size = 0;  // bytes
+};
+
+enum class method : uint8_t {
+    words,    // both sides aligned alike
+    windows,  // not aligned to each other, or blocks not worth a thread for each word
+    tiles     // transposes
+};
+
+enum class locator_kind : uint8_t { dims0, dims1, dims2, dims3, any_dims, uniform, varying };
+constexpr unsigned num_locators = 7;
+
+struct kernel_choice {
+    method how = method::words;
+    locator_kind locator = locator_kind::dims0;
+    uint8_t word_log2 = 0;   // words and tiles
+    uint32_t threads = 0;    // of a block of threads
+    uint32_t grid = 0;       // blocks of threads
+    uint32_t items = 0;      // words, windows or tiles
+    uint32_t per_block = 0;  // items that a block of threads takes at a time
+    tile_shape tiles;
+};
+
+// `align_log2` is the layout's. `max_sms` 0: as many as pay.
+kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_limits &limits,
+                            unsigned max_sms) noexcept;
+
+// Loads that a thread keeps in flight.
+template <int W>
+constexpr int unroll_words = W == 16 ? 4 : 8;
+constexpr uint32_t unroll_windows = 2;
+
+}  // namespace cuda_nc::exec
