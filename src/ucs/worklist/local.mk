@@ -1,1 +1,7 @@
-# Sources of src/ucs/worklist; see Makefile.am for the variables.
+libcuda_nc_core_la_SOURCES += \
+	src/ucs/worklist/table_list.cc \
+	src/ucs/worklist/table_list.hpp \
+	src/ucs/worklist/upload_staging.cc \
+	src/ucs/worklist/upload_staging.hpp \
+	src/ucs/worklist/worklist.cc \
+	src/ucs/worklist/worklist.hpp

@@ -1,1 +1,1 @@
-# Sources of test/gtest/ucs/worklist; see Makefile.am for the variables.
+unit_tests_SOURCES += test/gtest/ucs/worklist/worklist_test.cc

@@ -1,0 +1,302 @@
+// Work lists on the GPU that the process has, simulated or real.
+#include "ucs/worklist/worklist.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::worklist {
+namespace {
+
+struct piece {
+    int64_t displacement;
+    uint64_t length;
+};
+
+// Blocks that do not overlap, in random order.
+std::vector<piece> random_pieces(uint64_t seed, size_t count, uint64_t longest, bool uniform) {
+    std::mt19937_64 random(seed);
+    std::vector<piece> pieces;
+    int64_t at = 0;
+    for (size_t b = 0; b < count; ++b) {
+        uint64_t length = uniform ? longest : 1 + random() % longest;
+        pieces.push_back({at, length});
+        at += static_cast<int64_t>(length + 1 + random() % 7);
+    }
+    std::shuffle(pieces.begin(), pieces.end(), random);
+    return pieces;
+}
+
+layout_ref make_layout(const std::vector<piece> &pieces) {
+    layout_builder builder;
+    for (const piece &one : pieces) {
+        builder.append(one.displacement, one.length);
+    }
+    return builder.finish();
+}
+
+class worklist_test : public testing::Test {
+  protected:
+    void SetUp() override {
+        gpu::platform &all = gpu::platform::instance();
+        if (all.num_devices() == 0) {
+            GTEST_SKIP() << "no GPU, simulated or real";
+        }
+        device_ = all.get_device(0);
+        for (auto *one : {&first_, &second_}) {
+            ASSERT_EQ(device_->create_stream(one), UCS_OK);
+        }
+        trim(*device_);
+    }
+
+    std::unique_ptr<gpu::memory> allocate(size_t size) {
+        std::unique_ptr<gpu::memory> made;
+        EXPECT_EQ(device_->allocate(size, &made), UCS_OK);
+        return made;
+    }
+    void wait(gpu::stream &on) {
+        std::unique_ptr<gpu::event> mark;
+        ASSERT_EQ(device_->create_event(&mark), UCS_OK);
+        ASSERT_EQ(on.record(*mark), UCS_OK);
+        ASSERT_EQ(mark->synchronize(), UCS_OK);
+    }
+
+    // Packs all of `pieces` through `list`, in fragments of random sizes on two streams, and
+    // compares with a loop over the pieces.
+    void pack_and_compare(work_list &list, const std::vector<piece> &pieces, uint64_t seed) {
+        std::mt19937_64 random(seed);
+        size_t span = 0;
+        std::string expected;
+        for (const piece &one : pieces) {
+            span = std::max(span, static_cast<size_t>(one.displacement) + one.length);
+        }
+        std::string laid_out(span, 0);
+        for (char &byte : laid_out) {
+            byte = static_cast<char>(random());
+        }
+        for (const piece &one : pieces) {
+            expected.append(laid_out, static_cast<size_t>(one.displacement), one.length);
+        }
+        auto source = allocate(span), packed = allocate(expected.size());
+        ASSERT_EQ(first_->copy(source->address(), laid_out.data(), span), UCS_OK);
+        wait(*first_);
+        for (uint64_t offset = 0; offset < expected.size();) {
+            gpu::stream &on = random() % 2 == 0 ? *first_ : *second_;
+            gpu::transfer work;
+            work.base = source->address();
+            work.packed = packed->address() + offset;
+            work.packed_offset = offset;
+            work.length = std::min<uint64_t>(expected.size() - offset,
+                                             1 + random() % (expected.size() / 4 + 1));
+            ASSERT_EQ(list.prepare(on, offset + work.length), UCS_OK);
+            work.layout = list.view();
+            ASSERT_EQ(on.launch(work), UCS_OK);
+            offset += work.length;
+        }
+        wait(*first_);
+        wait(*second_);
+        std::string found(expected.size(), 0);
+        ASSERT_EQ(first_->copy(found.data(), packed->address(), found.size()), UCS_OK);
+        wait(*first_);
+        EXPECT_TRUE(found == expected) << "seed " << seed;
+    }
+
+    gpu::device *device_ = nullptr;
+    std::unique_ptr<gpu::stream> first_, second_;
+};
+
+TEST_F(worklist_test, serves_any_fragment_on_any_stream_while_it_is_built) {
+    struct {
+        size_t count;
+        uint64_t longest;
+        bool uniform;
+    } const shapes[] = {{2, 9, false},      {1023, 5, false}, {1024, 8, true},    {1025, 64, false},
+                        {50000, 16, false}, {70000, 8, true}, {3000, 3000, false}};
+    uint64_t seed = 1;
+    for (const auto &shape : shapes) {
+        std::vector<piece> pieces = random_pieces(seed, shape.count, shape.longest, shape.uniform);
+        layout_ref layout = make_layout(pieces);
+        work_list_ref list;
+        ASSERT_EQ(acquire(*device_, layout, &list), UCS_OK);
+        pack_and_compare(*list, pieces, seed);
+        pack_and_compare(*list, pieces, seed + 100);  // complete by now
+        ++seed;
+    }
+}
+
+TEST_F(worklist_test, repeats_of_a_list_need_all_of_it) {
+    std::vector<piece> pieces = random_pieces(7, 3000, 9, false);
+    int64_t extent = 3000 * 16;
+    layout_ref layout = make_layout(pieces)->repeat(5, extent);
+    ASSERT_NE(layout, nullptr);
+    std::vector<piece> all;
+    for (int64_t i = 0; i < 5; ++i) {
+        for (const piece &one : pieces) {
+            all.push_back({one.displacement + i * extent, one.length});
+        }
+    }
+    work_list_ref list;
+    ASSERT_EQ(acquire(*device_, layout, &list), UCS_OK);
+    pack_and_compare(*list, all, 7);
+}
+
+TEST_F(worklist_test, first_fragment_moves_a_part_only) {
+    std::vector<piece> pieces = random_pieces(8, 100000, 8, true);
+    layout_ref layout = make_layout(pieces);
+    uint64_t before = statistics(*device_).bytes_moved;
+    work_list_ref list;
+    ASSERT_EQ(acquire(*device_, layout, &list), UCS_OK);
+    EXPECT_EQ(statistics(*device_).bytes_moved, before);
+    ASSERT_EQ(list->prepare(*first_, 1), UCS_OK);
+    EXPECT_LT(statistics(*device_).bytes_moved - before, 100000);
+    ASSERT_EQ(list->prepare(*first_, layout->packed_size()), UCS_OK);
+    uint64_t all = statistics(*device_).bytes_moved - before;
+    EXPECT_GE(all, 400000u);
+    EXPECT_LE(all, 410000u);  // 4 bytes a block, and a little for each 1,024
+    ASSERT_EQ(list->prepare(*second_, layout->packed_size()), UCS_OK);
+    EXPECT_EQ(statistics(*device_).bytes_moved - before, all);
+    wait(*first_);
+    wait(*second_);
+}
+
+TEST_F(worklist_test, equal_layouts_share_a_list) {
+    std::vector<piece> pieces = random_pieces(9, 500, 20, false);
+    layout_ref one = make_layout(pieces), two = make_layout(pieces);
+    pieces[13].displacement += 100000;
+    layout_ref other = make_layout(pieces);
+    cache_statistics before = statistics(*device_);
+    work_list_ref a, b, c;
+    ASSERT_EQ(acquire(*device_, one, &a), UCS_OK);
+    ASSERT_EQ(acquire(*device_, two, &b), UCS_OK);
+    ASSERT_EQ(acquire(*device_, other, &c), UCS_OK);
+    EXPECT_EQ(a, b);
+    EXPECT_NE(a, c);
+    cache_statistics after = statistics(*device_);
+    EXPECT_EQ(after.hits - before.hits, 1u);
+    EXPECT_EQ(after.misses - before.misses, 2u);
+    EXPECT_EQ(after.bytes - before.bytes, a->device_bytes() + c->device_bytes());
+}
+
+TEST_F(worklist_test, layouts_without_tables_cost_nothing) {
+    layout_builder builder;
+    for (int64_t i = 0; i < 100; ++i) {
+        builder.append(i * 32, 8);
+    }
+    layout_ref layout = builder.finish();
+    cache_statistics before = statistics(*device_);
+    work_list_ref list;
+    ASSERT_EQ(acquire(*device_, layout, &list), UCS_OK);
+    EXPECT_EQ(list->device_bytes(), 0u);
+    EXPECT_EQ(list->prepare(*first_, layout->packed_size()), UCS_OK);
+    EXPECT_EQ(statistics(*device_).misses, before.misses);
+    EXPECT_EQ(statistics(*device_).bytes, before.bytes);
+}
+
+TEST_F(worklist_test, the_cache_is_bounded_and_lists_in_use_outlive_eviction) {
+    const char *old = std::getenv("UCX_CUDA_NC_WORKLIST_CACHE_SIZE");
+    std::string kept = old != nullptr ? old : "";
+    setenv("UCX_CUDA_NC_WORKLIST_CACHE_SIZE", "100K", 1);
+    reload_config_for_test();
+    cache_statistics before = statistics(*device_);
+    std::vector<piece> first_pieces = random_pieces(20, 4000, 8, true);
+    work_list_ref first, list;
+    ASSERT_EQ(acquire(*device_, make_layout(first_pieces), &first), UCS_OK);
+    for (uint64_t seed = 21; seed < 40; ++seed) {
+        ASSERT_EQ(acquire(*device_, make_layout(random_pieces(seed, 4000, 8, true)), &list),
+                  UCS_OK);
+        EXPECT_LE(statistics(*device_).bytes, 100u << 10);
+    }
+    EXPECT_GT(statistics(*device_).evictions, before.evictions + 10);
+    pack_and_compare(*first, first_pieces, 20);
+    if (old != nullptr) {
+        setenv("UCX_CUDA_NC_WORKLIST_CACHE_SIZE", kept.c_str(), 1);
+    } else {
+        unsetenv("UCX_CUDA_NC_WORKLIST_CACHE_SIZE");
+    }
+    reload_config_for_test();
+}
+
+TEST_F(worklist_test, idle_lists_make_room_where_gpu_memory_is_short) {
+    if (std::strcmp(gpu::platform::instance().name(), "sim") != 0) {
+        GTEST_SKIP() << "fills the device's memory: simulated GPU only";
+    }
+    std::vector<piece> pieces = random_pieces(51, 100000, 8, true);
+    layout_ref idle = make_layout(random_pieces(50, 100000, 8, true)), wanted = make_layout(pieces);
+    work_list_ref list;
+    ASSERT_EQ(acquire(*device_, idle, &list), UCS_OK);
+    list.reset();
+    std::vector<std::unique_ptr<gpu::memory>> rest;
+    for (size_t size = size_t{64} << 20; size >= size_t{64} << 10;) {
+        std::unique_ptr<gpu::memory> one;
+        if (device_->allocate(size, &one) == UCS_OK) {
+            rest.push_back(std::move(one));
+        } else {
+            size /= 2;
+        }
+    }
+    ASSERT_EQ(acquire(*device_, wanted, &list), UCS_OK);
+    work_list_ref second;
+    EXPECT_EQ(acquire(*device_, idle, &second), UCS_ERR_NO_MEMORY);  // `list` is in use
+    rest.clear();
+    pack_and_compare(*list, pieces, 51);
+}
+
+TEST_F(worklist_test, many_threads_prepare_one_list) {
+    std::vector<piece> pieces = random_pieces(60, 60000, 12, false);
+    layout_ref layout = make_layout(pieces);
+    std::vector<std::thread> threads;
+    std::vector<std::string> packed(4);
+    std::string laid_out(60000 * 20, 0), expected;
+    std::mt19937_64 random(60);
+    for (char &byte : laid_out) {
+        byte = static_cast<char>(random());
+    }
+    for (const piece &one : pieces) {
+        expected.append(laid_out, static_cast<size_t>(one.displacement), one.length);
+    }
+    auto source = allocate(laid_out.size());
+    ASSERT_EQ(first_->copy(source->address(), laid_out.data(), laid_out.size()), UCS_OK);
+    wait(*first_);
+    for (size_t t = 0; t < packed.size(); ++t) {
+        threads.emplace_back([&, t] {
+            std::unique_ptr<gpu::stream> on;
+            std::unique_ptr<gpu::event> mark;
+            std::unique_ptr<gpu::memory> target;
+            work_list_ref list;
+            uint64_t total = layout->packed_size(), step = total / (t + 3) + 1;
+            packed[t].resize(total);
+            ASSERT_EQ(device_->create_stream(&on), UCS_OK);
+            ASSERT_EQ(device_->create_event(&mark), UCS_OK);
+            ASSERT_EQ(device_->allocate(total, &target), UCS_OK);
+            ASSERT_EQ(acquire(*device_, layout, &list), UCS_OK);
+            for (uint64_t offset = 0; offset < total; offset += step) {
+                gpu::transfer work;
+                work.layout = list->view();
+                work.base = source->address();
+                work.packed = target->address() + offset;
+                work.packed_offset = offset;
+                work.length = std::min(step, total - offset);
+                ASSERT_EQ(list->prepare(*on, offset + work.length), UCS_OK);
+                ASSERT_EQ(on->launch(work), UCS_OK);
+            }
+            ASSERT_EQ(on->copy(packed[t].data(), target->address(), total), UCS_OK);
+            ASSERT_EQ(on->record(*mark), UCS_OK);
+            ASSERT_EQ(mark->synchronize(), UCS_OK);
+        });
+    }
+    for (std::thread &one : threads) {
+        one.join();
+    }
+    for (const std::string &one : packed) {
+        EXPECT_TRUE(one == expected);
+    }
+}
+
+}  // namespace
+}  // namespace cuda_nc::worklist
