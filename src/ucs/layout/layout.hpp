@@ -62,9 +62,11 @@ class layout {
     // One line for people: "strided 1024 x 8 B, stride 16 B, 8192 B packed, span 16376 B".
     std::string describe() const;
 
-  private:
-    friend class layout_builder;
     struct block_storage;  // owns the tables, shared between repetitions
+
+  private:
+    friend layout_ref make_layout(std::shared_ptr<const block_storage>, unsigned,
+                                  const layout_dim *);
 
     layout_view view_;
     int64_t lower_bound_ = 0, upper_bound_ = 0;
@@ -76,6 +78,8 @@ class layout {
 // memory is that of the result plus a constant.
 class layout_builder {
   public:
+    using block_storage = layout::block_storage;
+
     layout_builder();
     ~layout_builder();
     layout_builder(layout_builder &&) noexcept;

@@ -1,1 +1,1 @@
-# Sources of test/gtest/ucs/layout; see Makefile.am for the variables.
+unit_tests_SOURCES += test/gtest/ucs/layout/layout_test.cc

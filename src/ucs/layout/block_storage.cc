@@ -1,0 +1,148 @@
+#include "ucs/layout/block_storage.hpp"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+
+namespace cuda_nc {
+namespace {
+
+uint64_t distance(int64_t from, int64_t to) {
+    return static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
+}
+
+template <typename T>
+void add_to_hash(XXH3_state_t *state, const std::vector<T> &table) {
+    uint64_t entries = table.size();
+    XXH3_128bits_update(state, &entries, sizeof(entries));
+    if (entries != 0) {
+        XXH3_128bits_update(state, table.data(), entries * sizeof(T));
+    }
+}
+
+}  // namespace
+
+layout::block_storage::block_storage(const std::vector<int64_t> &displacements,
+                                     const std::vector<uint64_t> &lengths)
+    : block_length(lengths.size() == 1 ? lengths[0] : 0),
+      first_displacement(displacements[0]),
+      num_blocks(displacements.size()) {
+    lower_bound = displacements[0];
+    upper_bound = displacements[0];
+    for (uint64_t i = 0; i < num_blocks; ++i) {
+        uint64_t length = block_length != 0 ? block_length : lengths[i];
+        alignment |= static_cast<uint64_t>(displacements[i]) | length;
+        list_size += length;
+        lower_bound = std::min(lower_bound, displacements[i]);
+        upper_bound = std::max(upper_bound, displacements[i] + static_cast<int64_t>(length));
+    }
+    if (num_blocks > 1) {
+        if (fits_narrow(displacements, lengths)) {
+            fill_narrow(displacements, lengths);
+        } else {
+            fill_wide(displacements, lengths);
+        }
+    }
+    make_hash();
+}
+
+// Finds each tile's least displacement and the granule on the way.
+bool layout::block_storage::fits_narrow(const std::vector<int64_t> &displacements,
+                                        const std::vector<uint64_t> &lengths) {
+    uint64_t widest = 0, bits = 0;
+    bool short_tiles = true;
+    for (uint64_t first = 0; first < num_blocks; first += tile_blocks) {
+        uint64_t end = std::min(first + tile_blocks, num_blocks);
+        auto [low, high] =
+            std::minmax_element(displacements.begin() + first, displacements.begin() + end);
+        tile_displacement.push_back(*low);
+        widest = std::max(widest, distance(*low, *high));
+        uint64_t size = 0;
+        for (uint64_t i = first; i < end; ++i) {
+            bits |= distance(*low, displacements[i]);
+            if (block_length == 0) {
+                short_tiles = short_tiles && lengths[i] <= UINT32_MAX;
+                size += std::min<uint64_t>(lengths[i], uint64_t(UINT32_MAX) + 1);
+            }
+        }
+        short_tiles = short_tiles && size <= UINT32_MAX;
+    }
+    granule_log2 = bits == 0 ? 0 : static_cast<uint8_t>(std::min(__builtin_ctzll(bits), 31));
+    return (widest >> granule_log2) <= UINT32_MAX && short_tiles;
+}
+
+void layout::block_storage::fill_narrow(const std::vector<int64_t> &displacements,
+                                        const std::vector<uint64_t> &lengths) {
+    displacement.resize(num_blocks);
+    for (uint64_t i = 0; i < num_blocks; ++i) {
+        displacement[i] = static_cast<uint32_t>(
+            distance(tile_displacement[i >> tile_blocks_log2], displacements[i]) >> granule_log2);
+    }
+    if (block_length != 0) {
+        return;
+    }
+    packed.resize(num_blocks);
+    uint64_t offset = 0;
+    for (uint64_t i = 0; i < num_blocks; ++i) {
+        if ((i & (tile_blocks - 1)) == 0) {
+            tile_packed.push_back(offset);
+        }
+        packed[i] = static_cast<uint32_t>(offset - tile_packed.back());
+        offset += lengths[i];
+    }
+    tile_packed.push_back(offset);
+}
+
+void layout::block_storage::fill_wide(const std::vector<int64_t> &displacements,
+                                      const std::vector<uint64_t> &lengths) {
+    tile_displacement.clear();
+    granule_log2 = 0;
+    wide_displacement = displacements;
+    if (block_length != 0) {
+        return;
+    }
+    wide_packed.reserve(num_blocks + 1);
+    uint64_t offset = 0;
+    for (uint64_t i = 0; i < num_blocks; ++i) {
+        wide_packed.push_back(offset);
+        offset += lengths[i];
+    }
+    wide_packed.push_back(offset);
+}
+
+void layout::block_storage::make_hash() {
+    XXH3_state_t state;
+    XXH3_128bits_reset(&state);
+    uint64_t head[] = {num_blocks, block_length, list_size,
+                       static_cast<uint64_t>(first_displacement), granule_log2};
+    XXH3_128bits_update(&state, head, sizeof(head));
+    add_to_hash(&state, tile_displacement);
+    add_to_hash(&state, displacement);
+    add_to_hash(&state, packed);
+    add_to_hash(&state, wide_displacement);
+    add_to_hash(&state, wide_packed);
+    XXH128_hash_t value = XXH3_128bits_digest(&state);
+    hash.low = value.low64;
+    hash.high = value.high64;
+}
+
+block_tables layout::block_storage::tables() const noexcept {
+    auto pointer = [](const auto &table) { return table.empty() ? nullptr : table.data(); };
+    block_tables result;
+    result.tile_displacement = pointer(tile_displacement);
+    result.tile_packed = pointer(tile_packed);
+    result.displacement = pointer(displacement);
+    result.packed = pointer(packed);
+    result.wide_displacement = pointer(wide_displacement);
+    result.wide_packed = pointer(wide_packed);
+    return result;
+}
+
+size_t layout::block_storage::bytes() const noexcept {
+    auto size = [](const auto &table) { return table.size() * sizeof(table[0]); };
+    return size(tile_displacement) + size(tile_packed) + size(displacement) + size(packed) +
+           size(wide_displacement) + size(wide_packed);
+}
+
+}  // namespace cuda_nc

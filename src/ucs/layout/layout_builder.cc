@@ -1,0 +1,223 @@
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "ucs/layout/block_storage.hpp"
+#include "ucs/layout/layout.hpp"
+#include "ucs/layout/layout_fold.hpp"
+#include "ucs/layout/layout_make.hpp"
+
+namespace cuda_nc {
+namespace {
+
+// A list of `blocks.size()` blocks, displacements relative to the first, that repeats at the starts
+// the folder has seen.
+class periodic_fold {
+  public:
+    explicit periodic_fold(std::vector<block> pattern) : pattern_(std::move(pattern)) {}
+
+    bool add(const block &next) noexcept {
+        const block &expected = pattern_[position_];
+        if (next.length != expected.length) {
+            return false;
+        }
+        if (position_ == 0) {
+            if (!starts_.add(next.displacement)) {
+                return false;
+            }
+            start_ = next.displacement;
+        } else if (static_cast<uint64_t>(next.displacement) - static_cast<uint64_t>(start_) !=
+                   static_cast<uint64_t>(expected.displacement)) {
+            return false;
+        }
+        position_ = position_ + 1 == pattern_.size() ? 0 : position_ + 1;
+        ++blocks_;
+        return true;
+    }
+
+    bool complete() const noexcept { return position_ == 0 && starts_.complete(); }
+    const start_folder &starts() const noexcept { return starts_; }
+    const std::vector<block> &pattern() const noexcept { return pattern_; }
+
+    template <typename F>
+    void for_each_block(F visit) const {
+        for (uint64_t i = 0; i < blocks_; ++i) {
+            const block &one = pattern_[i % pattern_.size()];
+            visit(starts_.start_of(i / pattern_.size()) + one.displacement, one.length);
+        }
+    }
+
+  private:
+    std::vector<block> pattern_;  // displacements relative to the first block's
+    start_folder starts_;
+    int64_t start_ = 0;    // of the pass under way
+    size_t position_ = 0;  // in the pattern
+    uint64_t blocks_ = 0;
+};
+
+// The first `period` blocks of `seen` as a pattern that explains all of `seen`, or nothing.
+std::optional<periodic_fold> try_period(const std::vector<block> &seen, size_t period) {
+    std::vector<block> pattern(seen.begin(), seen.begin() + period);
+    int64_t first = pattern[0].displacement;
+    for (block &one : pattern) {
+        one.displacement = static_cast<int64_t>(static_cast<uint64_t>(one.displacement) -
+                                                static_cast<uint64_t>(first));
+    }
+    periodic_fold fold(std::move(pattern));
+    for (const block &one : seen) {
+        if (!fold.add(one)) {
+            return std::nullopt;
+        }
+    }
+    return fold;
+}
+
+}  // namespace
+
+// Blocks pass through three stages: the first ones wait in `first` until a period is chosen that
+// explains them; then `fold` takes them; from the first block on that it cannot explain, all are in
+// the irregular list.
+struct layout_builder::state {
+    static constexpr size_t first_blocks = 512;
+
+    block pending{0, 0};  // still grows while blocks touch
+    std::vector<block> first;
+    std::optional<periodic_fold> fold;
+    bool irregular = false;
+    std::vector<int64_t> displacements;
+    std::vector<uint64_t> lengths;  // one entry while all are equal
+    uint64_t packed_size = 0;
+    bool invalid = false;
+
+    void append_irregular(int64_t displacement, uint64_t length) {
+        if (displacements.empty()) {
+            lengths.push_back(length);
+        } else if (lengths.size() == displacements.size() && displacements.size() > 1) {
+            lengths.push_back(length);
+        } else if (length != lengths[0]) {
+            lengths.resize(displacements.size(), lengths[0]);
+            lengths.push_back(length);
+        }
+        displacements.push_back(displacement);
+    }
+
+    void go_irregular() {
+        irregular = true;
+        auto append = [this](int64_t displacement, uint64_t length) {
+            append_irregular(displacement, length);
+        };
+        if (fold) {
+            fold->for_each_block(append);
+            fold.reset();
+        }
+        for (const block &one : first) {
+            append(one.displacement, one.length);
+        }
+        first.clear();
+    }
+
+    // The smallest period that explains the first blocks; `whole`: the pattern must also end there.
+    void choose_period(bool whole) {
+        size_t longest = std::min<size_t>(max_short_list, whole ? first.size() : first.size() / 2);
+        for (size_t period = 1; period <= longest; ++period) {
+            if (whole && first.size() % period != 0) {
+                continue;
+            }
+            auto candidate = try_period(first, period);
+            if (candidate && (!whole || candidate->complete())) {
+                fold = std::move(candidate);
+                first.clear();
+                return;
+            }
+        }
+        go_irregular();
+    }
+
+    void take(const block &next) {
+        if (irregular) {
+            append_irregular(next.displacement, next.length);
+        } else if (fold) {
+            if (!fold->add(next)) {
+                go_irregular();
+                append_irregular(next.displacement, next.length);
+            }
+        } else {
+            first.push_back(next);
+            if (first.size() == first_blocks) {
+                choose_period(false);
+            }
+        }
+    }
+
+    layout_ref finish() {
+        if (pending.length != 0) {
+            take(pending);
+        }
+        if (invalid || packed_size == 0) {
+            return invalid ? nullptr : make_layout(nullptr, 0, nullptr);
+        }
+        if (!first.empty()) {
+            choose_period(true);
+        }
+        if (fold && !fold->complete()) {
+            go_irregular();
+        }
+        if (irregular) {
+            return make_layout(std::make_shared<block_storage>(displacements, lengths), 0, nullptr);
+        }
+        std::vector<int64_t> list;
+        std::vector<uint64_t> list_lengths;
+        bool uniform = true;
+        for (const block &one : fold->pattern()) {
+            list.push_back(fold->starts().first() + one.displacement);
+            list_lengths.push_back(one.length);
+            uniform = uniform && one.length == list_lengths[0];
+        }
+        if (uniform) {
+            list_lengths.resize(1);
+        }
+        layout_dim dims[max_dims];
+        unsigned levels = fold->starts().levels();
+        for (unsigned d = 0; d < levels; ++d) {
+            dims[d] = fold->starts().dim(d);
+        }
+        return make_layout(std::make_shared<block_storage>(list, list_lengths), levels, dims);
+    }
+};
+
+layout_builder::layout_builder() : state_(std::make_unique<state>()) {}
+layout_builder::~layout_builder() = default;
+layout_builder::layout_builder(layout_builder &&) noexcept = default;
+layout_builder &layout_builder::operator=(layout_builder &&) noexcept = default;
+
+void layout_builder::append(int64_t displacement, uint64_t length) {
+    if (length == 0) {
+        return;
+    }
+    state &s = *state_;
+    int64_t end;
+    if (length > uint64_t(INT64_MAX) ||
+        __builtin_add_overflow(displacement, int64_t(length), &end) ||
+        s.packed_size + length > uint64_t(INT64_MAX)) {
+        s.invalid = true;
+        return;
+    }
+    s.packed_size += length;
+    if (s.pending.length != 0 &&
+        displacement == s.pending.displacement + static_cast<int64_t>(s.pending.length)) {
+        s.pending.length += length;
+        return;
+    }
+    if (s.pending.length != 0) {
+        s.take(s.pending);
+    }
+    s.pending = {displacement, length};
+}
+
+layout_ref layout_builder::finish() {
+    layout_ref result = state_->finish();
+    state_ = std::make_unique<state>();
+    return result;
+}
+
+}  // namespace cuda_nc
