@@ -34,15 +34,18 @@ struct list_range {
     address laid, other;
 };
 
+// Whether software fetches cache lines ahead, and of which side: of the one whose blocks lie so far
+// apart that the processor does not see a stream.
+enum class fetch : uint8_t { none, source, target };
+
 using grid_function = void (*)(const block_grid &) noexcept;
 using list_function = void (*)(const list_range &) noexcept;
 
 struct host_kernels {
     const char *name;
 
-    // In order: row by row, blocks of a row in order. `far`: the blocks of one side lie so far
-    // apart that the processor does not prefetch them by itself.
-    grid_function (*choose_grid)(uint64_t length, bool far) noexcept;
+    // In order: row by row, blocks of a row in order.
+    grid_function (*choose_grid)(uint64_t length, fetch ahead) noexcept;
 
     // In an order of its own that uses each cache line once where dimension 1 is the dense one
     // (a transpose): only where no two target blocks overlap.
@@ -50,9 +53,6 @@ struct host_kernels {
 
     // `length` is that of every block, or 0 where it varies. In order.
     list_function (*choose_list)(way direction, uint64_t length, bool wide) noexcept;
-
-    // Copies past the caches: `target` is a multiple of 64 and so is `length`.
-    void (*stream)(address target, address source, uint64_t length) noexcept;
 };
 
 extern const host_kernels scalar_kernels;

@@ -8,8 +8,9 @@
 namespace cuda_nc::exec {
 namespace {
 
-// Blocks whose distance is at least this are fetched ahead by software.
-constexpr uint64_t far_stride = 512;
+// Blocks whose distance is at least this are fetched ahead by software: below, every line is used
+// and the processor's own prefetch is as good.
+constexpr uint64_t far_stride = 64;
 
 // Bytes of the buffer that a group of passes over a short list spans: it stays in the first-level
 // cache while each block of the list takes its turn.
@@ -83,8 +84,11 @@ walk<Way>::walk(const layout_view &view, address laid, address laid_target,
       laid_target_(laid_target),
       at_(view, packed_offset) {
     if (view.num_dims != 0 && view.num_blocks == 1) {
-        bool far = magnitude(view.dims[0].stride) >= far_stride;
-        grid_ = kernels_.choose_grid(view.list_size, far);
+        fetch ahead = fetch::none;
+        if (magnitude(view.dims[0].stride) >= far_stride) {
+            ahead = Way == way::unpack ? fetch::target : fetch::source;
+        }
+        grid_ = kernels_.choose_grid(view.list_size, ahead);
         dense_ = find_dense_dimension(view);
     } else if (view.num_blocks > 1) {
         list_ =
@@ -305,7 +309,7 @@ uint64_t walk<Way>::move_passes(address packed, uint64_t passes) noexcept {
             grid.length = view_.block_packed(b + 1) - start;
             grid.count0 = count;
             grid.count1 = 1;
-            kernels_.choose_grid(grid.length, false)(grid);
+            kernels_.choose_grid(grid.length, fetch::none)(grid);
         }
         packed += count * view_.list_size;
         at_.advance(view_, 0, count);
