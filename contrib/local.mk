@@ -1,1 +1,10 @@
-# Sources of contrib; see Makefile.am for the variables.
+EXTRA_DIST += \
+	.ci/run \
+	contrib/check.sh \
+	contrib/check_lib.sh \
+	contrib/demo.sh \
+	contrib/env.sh \
+	contrib/lib.sh \
+	contrib/setup.sh \
+	test/scripts/run.sh \
+	test/scripts/vector.cc

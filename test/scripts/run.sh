@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Tests of the scripts, the installed product and the shim, as a user meets them. Prints
+# "PASS name" or "FAIL name"; each test is a function with a time limit.
+set -uo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+LOCAL=${CUDA_NC_LOCAL:-$ROOT/.local}
+HOME_DIR=$LOCAL/install
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+export ROOT LOCAL HOME_DIR WORK
+
+# sourced SHELL COMMAND: the command after env.sh, in that shell, from another directory.
+sourced() { (cd / && env CUDA_NC_QUIET=1 "$1" -c ". '$ROOT/contrib/env.sh' && $2"); }
+
+needed() { [ -f "$1" ] && readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
+
+env_works_in() {
+    [ "$(sourced "$1" 'echo $CUDA_NC_HOME')" = "$HOME_DIR" ] &&
+        [ "$(sourced "$1" 'command -v mpicxx')" = "$LOCAL/venv/bin/mpicxx" ] &&
+        [ "$(sourced "$1" 'echo $UCX_PLUGIN_PATH')" = "$HOME_DIR/lib/ucx-cuda-nc" ]
+}
+test_env_works_in_bash() { env_works_in bash; }
+test_env_works_in_sh() { env_works_in sh; }
+if command -v zsh >/dev/null; then
+    test_env_works_in_zsh() { env_works_in zsh; }
+fi
+test_env_twice_changes_nothing_more() {
+    [ "$(sourced bash 'echo $PATH:$LD_LIBRARY_PATH')" = \
+        "$(sourced bash ". '$ROOT/contrib/env.sh'; echo \$PATH:\$LD_LIBRARY_PATH")" ]
+}
+test_env_leaves_no_names_behind() {
+    [ -z "$(sourced bash 'set | grep ^_nc_')" ]
+}
+test_env_says_what_a_job_needs() {
+    bash -c ". '$ROOT/contrib/env.sh'" | grep -q 'export UCX_PLUGIN_PATH=' &&
+        bash -c ". '$ROOT/contrib/env.sh'" | grep -q 'export LD_PRELOAD='
+}
+test_env_survives_strict_shells() {
+    bash -euo pipefail -c "CUDA_NC_QUIET=1; . '$ROOT/contrib/env.sh'; mpicxx --version >/dev/null"
+}
+
+test_installed_libraries_need_no_ucx_and_no_driver() {
+    local library
+    for library in libcuda_nc.so libcuda_nc_preload.so ucx-cuda-nc/libuct_cudanc.so.0; do
+        [ -f "$HOME_DIR/lib/$library" ] || return 1
+        needed "$HOME_DIR/lib/$library" | grep -E '^lib(uc[pstm]|cuda|mpi|open)' |
+            grep -v '^libcuda_nc\.so' && return 1
+    done
+    return 0
+}
+test_shim_needs_the_c_library_alone() {
+    [ -f "$HOME_DIR/lib/libcuda_nc_preload.so" ] &&
+        [ -z "$(needed "$HOME_DIR/lib/libcuda_nc_preload.so" | grep -vE '^lib(c|dl)\.so')" ]
+}
+test_module_is_a_plain_file_of_the_right_name() {
+    local file=$HOME_DIR/lib/ucx-cuda-nc/libuct_cudanc.so.0
+    [ -f "$file" ] && [ ! -L "$file" ] && readelf -d "$file" | grep -q NODELETE
+}
+test_library_exports_only_its_own_names() {
+    local names
+    names=$(nm -D --defined-only "$HOME_DIR/lib/libcuda_nc.so" | awk '{print $3}' |
+        grep -v '^cuda_nc_' | grep -v '@@*')
+    [ -z "$names" ] || { echo "$names" && return 1; }
+}
+test_module_finds_its_library() {
+    env -u LD_LIBRARY_PATH ldd "$HOME_DIR/lib/ucx-cuda-nc/libuct_cudanc.so.0" |
+        grep -q "libcuda_nc.so.0 => $HOME_DIR"
+}
+test_everything_loads_without_a_driver() {
+    local library
+    for library in libcuda_nc.so libcuda_nc_preload.so ucx-cuda-nc/libuct_cudanc.so.0; do
+        python3 -c 'import ctypes, os, sys; ctypes.CDLL(sys.argv[1], os.RTLD_NOW)' \
+            "$HOME_DIR/lib/$library" || return 1
+    done
+}
+test_shim_harms_no_other_program() {
+    [ "$(LD_PRELOAD=$HOME_DIR/lib/libcuda_nc_preload.so sh -c 'echo fine' 2>&1)" = fine ] &&
+        [ "$(LD_PRELOAD=$HOME_DIR/lib/libcuda_nc_preload.so python3 -c 'print(6 * 7)' 2>&1)" = 42 ]
+}
+test_shim_alone_without_its_library() {
+    cp "$HOME_DIR/lib/libcuda_nc_preload.so" "$WORK/"
+    cp "$ROOT/test/scripts/vector.cc" "$WORK/alone.cc"
+    (
+        CUDA_NC_QUIET=1 . "$ROOT/contrib/env.sh"
+        unset UCX_PLUGIN_PATH
+        mpicxx -O1 "$WORK/alone.cc" -o "$WORK/alone" &&
+            mpirun -np 2 -x LD_PRELOAD="$WORK/libcuda_nc_preload.so" "$WORK/alone" | grep -q RIGHT
+    )
+}
+
+test_mpicxx_and_mpirun_work_at_once() {
+    cp "$ROOT/test/scripts/vector.cc" "$WORK/a.cc"
+    (
+        cd "$WORK" && . "$ROOT/contrib/env.sh" >/dev/null &&
+            mpicxx a.cc && mpirun -np 2 ./a.out | grep -q RIGHT
+    )
+}
+test_a_job_says_what_was_served() {
+    cp "$ROOT/test/scripts/vector.cc" "$WORK/s.cc"
+    (
+        cd "$WORK" && . "$ROOT/contrib/env.sh" >/dev/null && mpicxx s.cc -o s &&
+            UCX_CUDA_NC_STATS=y mpirun -np 2 ./s >out.txt 2>&1
+        cat out.txt
+        grep -q RIGHT out.txt && grep -q strided out.txt
+    )
+}
+test_pkg_config_builds_a_c_program() {
+    cat >"$WORK/v.c" <<'END'
+#include <stdio.h>
+#include <cuda_nc/cuda_nc.h>
+int main(void) { return puts(cuda_nc_version()) < 0; }
+END
+    local ucx
+    ucx=$(echo "$LOCAL"/venv/lib/python3*/site-packages/libucx)
+    export PKG_CONFIG_PATH=$HOME_DIR/lib/pkgconfig
+    # shellcheck disable=SC2046
+    cc "$WORK/v.c" -o "$WORK/v" -I"$ucx/include" $(pkg-config --cflags --libs cuda_nc) &&
+        [ "$(LD_LIBRARY_PATH=$HOME_DIR/lib "$WORK/v")" = "$(pkg-config --modversion cuda_nc)" ]
+}
+test_setup_explains_wrong_options() {
+    "$ROOT/contrib/setup.sh" --nonsense | grep -q usage
+    [ "${PIPESTATUS[0]}" = 2 ]
+}
+
+failed=0
+for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
+    log=$WORK/$name.log
+    # shellcheck disable=SC2163
+    export -f "$name" sourced needed env_works_in
+    timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
+    case $? in
+    0) echo "PASS ${name#test_}" ;;
+    *)
+        echo "FAIL ${name#test_}"
+        sed 's/^/    /' "$log" | tail -n 20
+        failed=1
+        ;;
+    esac
+done
+exit $failed
