@@ -213,7 +213,11 @@ build_tree() {
         stamp "$tree/.configured" "$configured"
     fi
     say "building in $tree (${targets[*]:-all})"
-    (cd "$tree" && logged "$name-make" make -j"$(jobs_here)" "${targets[@]}")
+    # One by one: `all` runs a make of its own, which a second target beside it would race with.
+    local target
+    for target in "${targets[@]}"; do
+        (cd "$tree" && logged "$name-make-$target" make -j"$(jobs_here)" "$target")
+    done
     stamp "$tree/.built" 1
 }
 
