@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ucs/exec/kernels/part.hpp"
+#include "ucs/exec/kernels/words.hpp"
 
 namespace cuda_nc::exec {
 
@@ -19,7 +20,7 @@ struct cursor {
 
 // The displacement of repetition `pass`; Dims < 0 where their number is known at run time only.
 template <int Dims>
-CUDA_NC_HD int64_t pass_displacement(const part &a, uint32_t pass) {
+CUDA_NC_KERNEL int64_t pass_displacement(const part &a, uint32_t pass) {
     int64_t sum = 0;
     const int last = (Dims < 0 ? static_cast<int>(a.num_dims) : Dims) - 1;
     for (int d = 0; d < last; ++d) {
@@ -36,7 +37,7 @@ CUDA_NC_HD int64_t pass_displacement(const part &a, uint32_t pass) {
 // One block, repeated over dims.
 template <int Dims>
 struct strided_locator {
-    CUDA_NC_HD static void seek(const part &a, uint32_t p, cursor *c) {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
         if (Dims == 0) {
             c->displacement = p;
             c->remaining = 0xffffffffu;
@@ -49,10 +50,10 @@ struct strided_locator {
         c->remaining = a.block_length - in_block;
         c->at_start = in_block == 0;
     }
-    CUDA_NC_HD static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
 };
 
-CUDA_NC_HD int64_t listed_displacement(const part &a, uint32_t block) {
+CUDA_NC_KERNEL int64_t listed_displacement(const part &a, uint32_t block) {
     if (a.tables.wide_displacement != nullptr) {
         return a.tables.wide_displacement[block];
     }
@@ -62,7 +63,7 @@ CUDA_NC_HD int64_t listed_displacement(const part &a, uint32_t block) {
 
 // A list of blocks of one length.
 struct uniform_locator {
-    CUDA_NC_HD static void seek(const part &a, uint32_t p, cursor *c) {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
         int64_t displacement = 0;
         c->pass = 0;
         if (a.num_dims != 0) {
@@ -77,13 +78,13 @@ struct uniform_locator {
         c->remaining = a.block_length - in_block;
         c->at_start = in_block == 0;
     }
-    CUDA_NC_HD static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
 };
 
 // A list of blocks of different lengths: binary search, within one unit where an index is there.
 // Tables of tiles other than the answer's are never read (see layout_view::find_block).
 struct varying_locator {
-    CUDA_NC_HD static void seek(const part &a, uint32_t p, cursor *c) {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
         uint64_t offset = a.list_first + p;
         c->pass = 0;
         if (a.num_dims != 0) {
@@ -94,7 +95,7 @@ struct varying_locator {
         fill(a, offset, c);
     }
 
-    CUDA_NC_HD static void next(const part &a, uint32_t p, cursor *c) {
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) {
         uint64_t offset = a.list_first + p;
         if (++c->block == a.num_blocks) {
             c->block = 0;
@@ -107,7 +108,7 @@ struct varying_locator {
     }
 
   private:
-    CUDA_NC_HD static uint64_t packed_start(const part &a, uint32_t block) {
+    CUDA_NC_KERNEL static uint64_t packed_start(const part &a, uint32_t block) {
         if (a.tables.wide_packed != nullptr) {
             return a.tables.wide_packed[block];
         }
@@ -118,7 +119,7 @@ struct varying_locator {
         return (block & (tile_blocks - 1)) == 0 ? start : start + a.tables.packed[block];
     }
 
-    CUDA_NC_HD static void fill(const part &a, uint64_t offset, cursor *c) {
+    CUDA_NC_KERNEL static void fill(const part &a, uint64_t offset, cursor *c) {
         uint64_t in_block = offset - packed_start(a, c->block);
         uint64_t remaining = packed_start(a, c->block + 1) - offset;
         c->displacement = listed_displacement(a, c->block) + static_cast<int64_t>(in_block);
@@ -131,8 +132,8 @@ struct varying_locator {
 
     // The last index in [low, high] whose entry is at most `offset`; that of `low` is.
     template <class Entry>
-    CUDA_NC_HD static uint32_t search(const Entry *entries, uint32_t low, uint32_t high,
-                                      Entry offset) {
+    CUDA_NC_KERNEL static uint32_t search(const Entry *entries, uint32_t low, uint32_t high,
+                                          Entry offset) {
         while (low < high) {
             uint32_t middle = low + (high - low + 1) / 2;
             if (entries[middle] <= offset) {
@@ -144,7 +145,7 @@ struct varying_locator {
         return low;
     }
 
-    CUDA_NC_HD static uint32_t find(const part &a, uint64_t offset) {
+    CUDA_NC_KERNEL static uint32_t find(const part &a, uint64_t offset) {
         uint32_t low = 0, high = a.num_blocks - 1;
         if (a.tables.unit_block != nullptr) {
             const uint32_t *unit = a.tables.unit_block + (offset >> a.tables.unit_log2);

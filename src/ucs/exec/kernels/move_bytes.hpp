@@ -7,19 +7,19 @@
 
 namespace cuda_nc::exec {
 
-CUDA_NC_HD uint32_t min_u32(uint32_t a, uint32_t b) {
+CUDA_NC_KERNEL uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
 // Windows of 16 packed bytes; when packing they are aligned in the packed side's memory.
-CUDA_NC_HD uint32_t count_windows(const part &a) {
+CUDA_NC_KERNEL uint32_t count_windows(const part &a) {
     uint32_t skew = a.dir == gpu::direction::pack ? low_bits(a.packed, 15) : 0;
     return (a.length + skew + 15) / 16;
 }
 
 // Pack: one aligned word of the target, put together from the blocks that it holds.
 template <class Locator>
-CUDA_NC_HD void pack_window(const part &a, uint32_t window) {
+CUDA_NC_KERNEL void pack_window(const part &a, uint32_t window) {
     uint32_t skew = low_bits(a.packed, 15);
     char *target = a.packed - skew + uint64_t{window} * 16;
     uint32_t low = window == 0 ? skew : 0;
@@ -42,7 +42,7 @@ CUDA_NC_HD void pack_window(const part &a, uint32_t window) {
 // Unpack, copy: the target words that begin in a window of 16 packed bytes, and the heads of the
 // blocks that begin in it.
 template <class Locator>
-CUDA_NC_HD void scatter_window(const part &a, uint32_t window) {
+CUDA_NC_KERNEL void scatter_window(const part &a, uint32_t window) {
     const bool copy = a.dir == gpu::direction::copy;
     uint32_t part_end = a.first + a.length;
     uint32_t p = a.first + window * 16;
@@ -77,7 +77,7 @@ CUDA_NC_HD void scatter_window(const part &a, uint32_t window) {
 }
 
 template <class Locator>
-CUDA_NC_HD void move_window(const part &a, uint32_t window) {
+CUDA_NC_KERNEL void move_window(const part &a, uint32_t window) {
     if (a.dir == gpu::direction::pack) {
         pack_window<Locator>(a, window);
     } else {

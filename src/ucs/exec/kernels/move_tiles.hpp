@@ -37,8 +37,8 @@ struct tile_origin {
     int64_t displacement;
 };
 
-CUDA_NC_HD tile_origin locate_tile(const part &a, const tile_shape &s, uint32_t tile,
-                                   uint32_t side) {
+CUDA_NC_KERNEL tile_origin locate_tile(const part &a, const tile_shape &s, uint32_t tile,
+                                       uint32_t side) {
     tile_origin o;
     uint32_t rest = s.by_tiles_along.quotient(tile);
     o.along = s.by_tiles_along.remainder(tile, rest) * side;
@@ -56,8 +56,8 @@ CUDA_NC_HD tile_origin locate_tile(const part &a, const tile_shape &s, uint32_t 
 // One side of the exchange: `laid_out` says which, `loading` whether into or out of shared memory.
 // All threads of a tile call it for loading, meet, and call it for storing.
 template <int W, bool LaidOut, bool Loading>
-CUDA_NC_HD void exchange_tile(const part &a, const tile_shape &s, const word_range &r,
-                              const tile_origin &o, uint32_t thread, word<W> *shared) {
+CUDA_NC_KERNEL void exchange_tile(const part &a, const tile_shape &s, const word_range &r,
+                                  const tile_origin &o, uint32_t thread, word<W> *shared) {
     constexpr uint32_t side = tile_side<W>;
     constexpr uint32_t rows = tile_threads / side;  // at a time
     const uint32_t fast = thread % side;

@@ -15,7 +15,7 @@ struct word_range {
 };
 
 template <int W>
-CUDA_NC_HD word_range split_words(const part &a) {
+CUDA_NC_KERNEL word_range split_words(const part &a) {
     word_range r;
     uint32_t end = a.first + a.length;
     r.begin = (a.first + W - 1) & ~uint32_t{W - 1};
@@ -28,7 +28,7 @@ CUDA_NC_HD word_range split_words(const part &a) {
 
 // Both addresses of offset p.
 template <class Locator>
-CUDA_NC_HD void addresses(const part &a, uint32_t p, const char **source_p, char **target_p) {
+CUDA_NC_KERNEL void addresses(const part &a, uint32_t p, const char **source_p, char **target_p) {
     cursor c;
     Locator::seek(a, p, &c);
     char *laid_out = a.base + c.displacement;
@@ -40,7 +40,7 @@ CUDA_NC_HD void addresses(const part &a, uint32_t p, const char **source_p, char
 }
 
 template <class Locator>
-CUDA_NC_HD void move_byte(const part &a, uint32_t p) {
+CUDA_NC_KERNEL void move_byte(const part &a, uint32_t p) {
     const char *source;
     char *target;
     addresses<Locator>(a, p, &source, &target);
@@ -49,7 +49,7 @@ CUDA_NC_HD void move_byte(const part &a, uint32_t p) {
 
 // The edges, by the first 2 * W threads.
 template <class Locator, int W>
-CUDA_NC_HD void move_edges(const part &a, const word_range &r, uint32_t thread) {
+CUDA_NC_KERNEL void move_edges(const part &a, const word_range &r, uint32_t thread) {
     if (thread < W) {
         if (a.first + thread < r.head_end) {
             move_byte<Locator>(a, a.first + thread);
@@ -61,8 +61,8 @@ CUDA_NC_HD void move_edges(const part &a, const word_range &r, uint32_t thread) 
 
 // Words i, i + step, ... up to Unroll of them, below `limit`: all loads, then all stores.
 template <class Locator, int W, int Unroll>
-CUDA_NC_HD void move_words(const part &a, const word_range &r, uint32_t i, uint32_t step,
-                           uint32_t limit) {
+CUDA_NC_KERNEL void move_words(const part &a, const word_range &r, uint32_t i, uint32_t step,
+                               uint32_t limit) {
     word<W> value[Unroll];
     char *target[Unroll];
     CUDA_NC_UNROLL

@@ -16,7 +16,7 @@ struct thread_place {
 };
 
 template <class Locator, int W>
-CUDA_NC_HD void words_thread(const part &a, uint32_t per_block, const thread_place &at) {
+CUDA_NC_KERNEL void words_thread(const part &a, uint32_t per_block, const thread_place &at) {
     const word_range r = split_words<W>(a);
     if (at.block == 0) {
         move_edges<Locator, W>(a, r, at.thread);
@@ -28,7 +28,7 @@ CUDA_NC_HD void words_thread(const part &a, uint32_t per_block, const thread_pla
 }
 
 template <class Locator>
-CUDA_NC_HD void windows_thread(const part &a, uint32_t per_block, const thread_place &at) {
+CUDA_NC_KERNEL void windows_thread(const part &a, uint32_t per_block, const thread_place &at) {
     const uint32_t count = count_windows(a);
     for (uint32_t begin = at.block * per_block; begin < count; begin += at.grid * per_block) {
         uint32_t limit = count - begin < per_block ? count : begin + per_block;
@@ -40,8 +40,8 @@ CUDA_NC_HD void windows_thread(const part &a, uint32_t per_block, const thread_p
 
 // The two halves of a tile's exchange, with a barrier between them and another behind.
 template <int W, bool Loading>
-CUDA_NC_HD void tile_thread(const part &a, const tile_shape &s, uint32_t tile, uint32_t thread,
-                            word<W> *shared) {
+CUDA_NC_KERNEL void tile_thread(const part &a, const tile_shape &s, uint32_t tile, uint32_t thread,
+                                word<W> *shared) {
     if (tile < s.count) {
         const bool packing = a.dir == gpu::direction::pack;
         const word_range r = split_words<W>(a);

@@ -16,6 +16,14 @@
 #define CUDA_NC_ON_WRITE(address, size)
 #endif
 
+// A part of a kernel. On the host the compiler may leave calls: unlike a GPU's code nothing there
+// is in a hurry, and the tests instantiate every kernel in one file.
+#ifdef __CUDACC__
+#define CUDA_NC_KERNEL __host__ __device__ __forceinline__
+#else
+#define CUDA_NC_KERNEL inline
+#endif
+
 // Unrolling, where a GPU compiler reads this; others decide for themselves.
 #ifdef __CUDA_ARCH__
 #define CUDA_NC_UNROLL _Pragma("unroll")
@@ -59,7 +67,7 @@ using word = typename word_of<Bytes>::type;
 // `address` is a multiple of Bytes. Source memory does not change while a kernel runs, so the
 // read-only path serves it: neighbouring lanes that share a sector find it in the first cache.
 template <int Bytes>
-CUDA_NC_HD word<Bytes> load_word(const char *address) {
+CUDA_NC_KERNEL word<Bytes> load_word(const char *address) {
 #ifdef __CUDA_ARCH__
     if constexpr (Bytes == 16) {
         uint4 v = __ldg(reinterpret_cast<const uint4 *>(address));
@@ -76,7 +84,7 @@ CUDA_NC_HD word<Bytes> load_word(const char *address) {
 }
 
 template <int Bytes>
-CUDA_NC_HD void store_word(char *address, const word<Bytes> &value) {
+CUDA_NC_KERNEL void store_word(char *address, const word<Bytes> &value) {
 #ifdef __CUDA_ARCH__
     if constexpr (Bytes == 16) {
         *reinterpret_cast<uint4 *>(address) =
@@ -90,12 +98,12 @@ CUDA_NC_HD void store_word(char *address, const word<Bytes> &value) {
 #endif
 }
 
-CUDA_NC_HD uint32_t low_bits(const char *address, uint32_t mask) {
+CUDA_NC_KERNEL uint32_t low_bits(const char *address, uint32_t mask) {
     return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(address)) & mask;
 }
 
 // The low 32 bits of high:low >> bits, bits in 0..31.
-CUDA_NC_HD uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t bits) {
+CUDA_NC_KERNEL uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t bits) {
 #ifdef __CUDA_ARCH__
     return __funnelshift_r(low, high, bits);
 #else
@@ -104,7 +112,7 @@ CUDA_NC_HD uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t bits) {
 }
 
 // Bytes shift .. shift + 15 of the 32 bytes low:high; shift in 0..15.
-CUDA_NC_HD quad funnel(const quad &low, const quad &high, uint32_t shift) {
+CUDA_NC_KERNEL quad funnel(const quad &low, const quad &high, uint32_t shift) {
     uint32_t a[7] = {low.w[0], low.w[1], low.w[2], low.w[3], high.w[0], high.w[1], high.w[2]};
     if (shift & 8) {
         a[0] = a[2], a[1] = a[3], a[2] = a[4], a[3] = a[5], a[4] = a[6];
@@ -120,7 +128,7 @@ CUDA_NC_HD quad funnel(const quad &low, const quad &high, uint32_t shift) {
 
 // 16 bytes of which [low, high) are those at address + low .. address + high; the others are of
 // no meaning. 0 <= low < high <= 16; `address` has any alignment.
-CUDA_NC_HD quad gather_quad(const char *address, uint32_t low, uint32_t high) {
+CUDA_NC_KERNEL quad gather_quad(const char *address, uint32_t low, uint32_t high) {
     uint32_t shift = low_bits(address, 15);
     const char *aligned = address - shift;
     quad first{}, second{};
@@ -134,7 +142,7 @@ CUDA_NC_HD quad gather_quad(const char *address, uint32_t low, uint32_t high) {
 }
 
 // Takes bytes [low, 16) from `later`, the others stay.
-CUDA_NC_HD void merge_quad(quad *value, const quad &later, uint32_t low) {
+CUDA_NC_KERNEL void merge_quad(quad *value, const quad &later, uint32_t low) {
     CUDA_NC_UNROLL
     for (uint32_t j = 0; j < 4; ++j) {
         uint32_t keep = low <= 4 * j ? 0 : low >= 4 * j + 4 ? 4 : low - 4 * j;
@@ -144,7 +152,7 @@ CUDA_NC_HD void merge_quad(quad *value, const quad &later, uint32_t low) {
 }
 
 // Bytes [low, high) of a 4-byte word, in the widest pieces that alignment allows.
-CUDA_NC_HD void store_part(char *address, uint32_t value, uint32_t low, uint32_t high) {
+CUDA_NC_KERNEL void store_part(char *address, uint32_t value, uint32_t low, uint32_t high) {
     if (low == 0 && high == 4) {
         store_word<4>(address, value);
         return;
@@ -164,7 +172,7 @@ CUDA_NC_HD void store_part(char *address, uint32_t value, uint32_t low, uint32_t
 
 // Writes bytes [low, high) of `value` to address + low .. address + high; `address` is a multiple
 // of 16.
-CUDA_NC_HD void store_quad(char *address, const quad &value, uint32_t low, uint32_t high) {
+CUDA_NC_KERNEL void store_quad(char *address, const quad &value, uint32_t low, uint32_t high) {
     if (low == 0 && high == 16) {
         store_word<16>(address, value);
         return;
