@@ -30,10 +30,19 @@ trap 'rm -rf "$RESULTS"' EXIT
 [ -z "$ci" ] || check_format
 say "set-up and build took $((SECONDS - started)) s"
 
+# Everywhere on the simulated GPU; where there is a GPU, there as well.
+export UCX_CUDA_NC_GPU=sim UCX_WARN_UNUSED_ENV_VARS=n
 gtest unit_tests 900 "$LOCAL/build/unit_tests"
 gtest ucp_tests 600 "$LOCAL/build/ucp_tests"
-lines script_tests 300 "$ROOT/test/scripts/run.sh"
-lines mpi_tests 1500 "$ROOT/test/mpi/run.sh" ${full:+--full}
+if have_gpu; then
+    UCX_CUDA_NC_GPU=cuda gtest unit_tests-gpu 900 "$LOCAL/build/unit_tests"
+    UCX_CUDA_NC_GPU=cuda gtest ucp_tests-gpu 600 "$LOCAL/build/ucp_tests"
+fi
+(
+    unset UCX_CUDA_NC_GPU UCX_WARN_UNUSED_ENV_VARS
+    lines script_tests 300 "$ROOT/test/scripts/run.sh"
+    lines mpi_tests 1500 "$ROOT/test/mpi/run.sh" ${full:+--full}
+)
 
 if [ -n "$ci" ]; then
     build_tree build-asan unit-test-programs -- --with-cuda=no --enable-asan --enable-werror
