@@ -54,7 +54,10 @@ class kernels_gpu : public testing::Test {
             return nullptr;
         }
         char *copy = allocate(count * sizeof(T));
-        cudaMemcpy(copy, host, count * sizeof(T), cudaMemcpyHostToDevice);
+        // On the kernels' own stream: a plain copy from pageable memory may still be under way on
+        // its return, and no stream created non-blocking waits for it.
+        EXPECT_EQ(cudaMemcpyAsync(copy, host, count * sizeof(T), cudaMemcpyHostToDevice, stream_),
+                  cudaSuccess);
         return reinterpret_cast<const T *>(copy);
     }
 
@@ -113,8 +116,9 @@ class kernels_gpu : public testing::Test {
             expected[to] = source[from];
         }
         std::vector<char> found(expected.size());
-        cudaMemcpy(found.data(), unpack ? laid_out_d : other_d, found.size(),
-                   cudaMemcpyDeviceToHost);
+        EXPECT_EQ(cudaMemcpy(found.data(), unpack ? laid_out_d : other_d, found.size(),
+                             cudaMemcpyDeviceToHost),
+                  cudaSuccess);
         for (void *one : memory_) {
             cudaFree(one);
         }
