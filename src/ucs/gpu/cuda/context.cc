@@ -1,0 +1,74 @@
+#include "ucs/gpu/cuda/context.hpp"
+
+#include "ucs/base/log.hpp"
+#include "ucs/exec/kernels/launch.hpp"
+#include "ucs/gpu/cuda/errors.hpp"
+
+namespace cuda_nc::gpu::cuda {
+
+current_scope::current_scope(const driver &calls, CUcontext context) noexcept : calls_(calls) {
+    CUcontext before = nullptr;
+    result_ = calls_.context_current(&before);
+    if (result_ == CUDA_SUCCESS && before != context) {
+        result_ = calls_.context_push(context);
+        pushed_ = result_ == CUDA_SUCCESS;
+    }
+    if (result_ == CUDA_SUCCESS) {
+        calls_.exchange_capture_mode(&capture_mode_);
+    }
+}
+
+current_scope::~current_scope() {
+    if (result_ == CUDA_SUCCESS) {
+        calls_.exchange_capture_mode(&capture_mode_);
+    }
+    if (pushed_) {
+        CUcontext popped;
+        calls_.context_pop(&popped);
+    }
+}
+
+ucs_status_t current_scope::status() const noexcept {
+    return to_status(result_, "cuCtxPushCurrent");
+}
+
+ucs_status_t primary_context::ready() noexcept {
+    if (ready_.load(std::memory_order_acquire)) {
+        return UCS_OK;
+    }
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (ready_.load(std::memory_order_relaxed) || failure() != UCS_OK) {
+        return failure();
+    }
+    ucs_status_t status = make();
+    if (status == UCS_OK) {
+        ready_.store(true, std::memory_order_release);
+    } else if (status != UCS_ERR_NO_MEMORY) {
+        failure_.store(status, std::memory_order_relaxed);
+    }
+    return status;
+}
+
+ucs_status_t primary_context::make() noexcept {
+    CUdevice device;
+    ucs_status_t status = to_status(calls_.device_get(&device, ordinal_), "cuDeviceGet");
+    if (status == UCS_OK && context_ == nullptr) {
+        // Kept until the process ends.
+        status = to_status(calls_.primary_retain(&context_, device), "cuDevicePrimaryCtxRetain");
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+    current_scope scope(calls_, context_);
+    if (!scope) {
+        return scope.status();
+    }
+    cudaError_t loaded = exec::load_kernels();
+    status = to_status(loaded, "loading the kernels");
+    if (status == UCS_ERR_UNSUPPORTED) {
+        nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(loaded));
+    }
+    return status;
+}
+
+}  // namespace cuda_nc::gpu::cuda

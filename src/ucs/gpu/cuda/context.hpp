@@ -1,0 +1,64 @@
+// The primary context of a device, made at first use, and its being current for a while.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "ucs/base/status.hpp"
+#include "ucs/gpu/cuda/driver.hpp"
+
+namespace cuda_nc::gpu::cuda {
+
+class primary_context {
+  public:
+    primary_context(const driver &calls, int ordinal) noexcept : calls_(calls), ordinal_(ordinal) {}
+
+    // Makes the context and loads the kernels, which may synchronise the device, at the first call;
+    // then costs a load. What failed once is not tried again, a lack of memory excepted.
+    ucs_status_t ready() noexcept;
+
+    // UCS_OK while not yet made.
+    ucs_status_t failure() const noexcept { return failure_.load(std::memory_order_relaxed); }
+
+    // Null before ready() has succeeded.
+    CUcontext get() const noexcept {
+        return ready_.load(std::memory_order_acquire) ? context_ : nullptr;
+    }
+    const driver &calls() const noexcept { return calls_; }
+    int ordinal() const noexcept { return ordinal_; }
+
+  private:
+    ucs_status_t make() noexcept;
+
+    const driver &calls_;
+    const int ordinal_;
+    std::mutex mutex_;
+    std::atomic<bool> ready_{false};
+    std::atomic<ucs_status_t> failure_{UCS_OK};
+    CUcontext context_ = nullptr;
+};
+
+// Makes a context current, and what was current before, or nothing, afterwards. Not by
+// cudaSetDevice: restoring the "current" device of a thread without a context would make a context
+// on it. Meanwhile the thread's calls do not disturb captures of the application.
+class current_scope {
+  public:
+    current_scope(const driver &calls, CUcontext context) noexcept;
+    ~current_scope();
+    current_scope(const current_scope &) = delete;
+    current_scope &operator=(const current_scope &) = delete;
+
+    CUresult result() const noexcept { return result_; }  // not CUDA_SUCCESS: nothing was changed
+    explicit operator bool() const noexcept { return result_ == CUDA_SUCCESS; }
+    ucs_status_t status() const noexcept;
+
+  private:
+    const driver &calls_;
+    CUresult result_;
+    bool pushed_ = false;
+    CUstreamCaptureMode capture_mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+}  // namespace cuda_nc::gpu::cuda

@@ -1,0 +1,97 @@
+#include "ucs/gpu/cuda/device.hpp"
+
+#include "ucs/gpu/backends.hpp"
+#include "ucs/gpu/cuda/errors.hpp"
+#include "ucs/gpu/cuda/memory.hpp"
+#include "ucs/gpu/cuda/stream.hpp"
+
+namespace cuda_nc::gpu::cuda {
+namespace {
+
+// Runs `call`, which returns a status, with the context of `owner` made and current.
+template <typename F>
+ucs_status_t run(primary_context &owner, F &&call) noexcept {
+    if (forked()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    ucs_status_t status = owner.ready();
+    if (status != UCS_OK) {
+        return status;
+    }
+    current_scope scope(owner.calls(), owner.get());
+    return scope ? call() : scope.status();
+}
+
+unsigned attribute(const driver &calls, CUdevice_attribute which, CUdevice device) noexcept {
+    int value = 0;
+    return calls.device_attribute(&value, which, device) == CUDA_SUCCESS && value > 0
+               ? static_cast<unsigned>(value)
+               : 0;
+}
+
+}  // namespace
+
+cuda_device::cuda_device(const driver &calls, int ordinal) : context_(calls, ordinal) {
+    CUdevice device = 0;
+    properties_.ordinal = ordinal;
+    if (calls.device_get(&device, ordinal) != CUDA_SUCCESS) {
+        return;  // every use will fail
+    }
+    char text[256] = "";
+    if (calls.device_name(text, sizeof(text), device) == CUDA_SUCCESS) {
+        properties_.name = text;
+    }
+    text[0] = '\0';
+    if (calls.device_bus_id(text, sizeof(text), device) == CUDA_SUCCESS) {
+        properties_.bus_id = text;
+    }
+    calls.device_memory(&properties_.memory_size, device);
+    properties_.num_sms = attribute(calls, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    properties_.l2_size = attribute(calls, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+    properties_.compute_major =
+        attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+    properties_.compute_minor =
+        attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+    limits_.num_sms = properties_.num_sms;
+    limits_.l2_size = properties_.l2_size;
+}
+
+ucs_status_t cuda_device::allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] { return allocate_device(context_, size, memory_p); });
+}
+
+ucs_status_t cuda_device::allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] { return cuda::allocate_pinned(context_, size, memory_p); });
+}
+
+ucs_status_t cuda_device::create_stream(std::unique_ptr<stream> *stream_p) noexcept {
+    return run(context_, [&] { return make_stream(context_, limits_, stream_p); });
+}
+
+ucs_status_t cuda_device::create_event(std::unique_ptr<event> *event_p) noexcept {
+    return run(context_, [&] { return make_event(context_, event_p); });
+}
+
+ucs_status_t cuda_device::ipc_export(const void *address, ipc_handle *handle_p,
+                                     size_t *offset_p) noexcept {
+    return run(context_, [&] { return export_handle(context_, address, handle_p, offset_p); });
+}
+
+ucs_status_t cuda_device::ipc_open(const ipc_handle &handle,
+                                   std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] { return open_handle(context_, handle, memory_p); });
+}
+
+bool cuda_device::can_access_peer(int ordinal) const noexcept {
+    if (ordinal == properties_.ordinal) {
+        return true;
+    }
+    const driver &calls = context_.calls();
+    CUdevice own, other;
+    int can = 0;
+    return !forked() && calls.device_get(&own, properties_.ordinal) == CUDA_SUCCESS &&
+           calls.device_get(&other, ordinal) == CUDA_SUCCESS &&
+           calls.device_can_access_peer(&can, own, other) == CUDA_SUCCESS && can != 0;
+}
+
+}  // namespace cuda_nc::gpu::cuda

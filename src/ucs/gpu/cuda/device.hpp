@@ -1,0 +1,39 @@
+// One GPU. Knowing it costs no context; the first allocation, stream or event makes one.
+#pragma once
+
+#include "ucs/exec/kernels/launch.hpp"
+#include "ucs/gpu/cuda/context.hpp"
+#include "ucs/gpu/cuda/driver.hpp"
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::gpu::cuda {
+
+class cuda_device final : public device {
+  public:
+    // Throws std::bad_alloc. The driver is initialised.
+    cuda_device(const driver &calls, int ordinal);
+
+    const device_properties &properties() const noexcept override { return properties_; }
+    ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
+    ucs_status_t allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
+    ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept override;
+    ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept override;
+    ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
+                            size_t *offset_p) noexcept override;
+    ucs_status_t ipc_open(const ipc_handle &handle,
+                          std::unique_ptr<memory> *memory_p) noexcept override;
+    bool can_access_peer(int ordinal) const noexcept override;
+
+    // False where kernels cannot run here (a GPU too old for this build). The first call makes the
+    // context.
+    CUcontext context() const noexcept { return context_.get(); }
+
+    bool serves() noexcept { return context_.ready() != UCS_ERR_UNSUPPORTED; }
+
+  private:
+    primary_context context_;
+    device_properties properties_;
+    exec::kernel_limits limits_;
+};
+
+}  // namespace cuda_nc::gpu::cuda

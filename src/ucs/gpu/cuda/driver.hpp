@@ -1,0 +1,37 @@
+// The driver's entry points that the CUDA runtime has no gentle counterpart for, found at run time:
+// the library loads where no driver is, and the calls below make no context that nobody asked for.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+
+namespace cuda_nc::gpu::cuda {
+
+struct driver {
+    decltype(&::cuInit) init;
+    decltype(&::cuDriverGetVersion) get_version;
+    decltype(&::cuGetErrorString) get_error_string;
+    decltype(&::cuDeviceGetCount) device_count;
+    decltype(&::cuDeviceGet) device_get;
+    decltype(&::cuDeviceGetName) device_name;
+    decltype(&::cuDeviceGetAttribute) device_attribute;
+    decltype(&::cuDeviceTotalMem) device_memory;
+    decltype(&::cuDeviceGetPCIBusId) device_bus_id;
+    decltype(&::cuDeviceCanAccessPeer) device_can_access_peer;
+    decltype(&::cuDevicePrimaryCtxRetain) primary_retain;
+    decltype(&::cuDevicePrimaryCtxRelease) primary_release;
+    decltype(&::cuDevicePrimaryCtxGetState) primary_state;
+    decltype(&::cuCtxGetCurrent) context_current;
+    decltype(&::cuCtxPushCurrent) context_push;
+    decltype(&::cuCtxPopCurrent) context_pop;
+    decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode;
+    decltype(&::cuPointerGetAttributes) pointer_attributes;
+    decltype(&::cuMemGetAddressRange) address_range;
+
+    // Loads libcuda.so.1, once per process; calls nothing in it but cuDriverGetVersion. Null, with a
+    // sentence in *why_p, where there is no driver.
+    static const driver *load(std::string *why_p);
+};
+
+}  // namespace cuda_nc::gpu::cuda

@@ -1,0 +1,143 @@
+#include "ucs/gpu/cuda/stream.hpp"
+
+#include <new>
+
+#include "ucs/gpu/backends.hpp"
+#include "ucs/gpu/cuda/errors.hpp"
+
+namespace cuda_nc::gpu::cuda {
+namespace {
+
+// Runs `call` with the context of `owner` current. Events too need it: without a current context
+// the runtime would make one, on the first GPU.
+template <typename F>
+ucs_status_t run(const primary_context &owner, const char *name, F &&call) noexcept {
+    if (forked()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    current_scope scope(owner.calls(), owner.get());
+    return scope ? to_status(call(), name) : scope.status();
+}
+
+// For destructors: silent where CUDA is gone.
+template <typename F>
+void end(const primary_context &owner, const char *name, F &&call) noexcept {
+    if (forked()) {
+        return;
+    }
+    current_scope scope(owner.calls(), owner.get());
+    if (scope) {
+        cudaError_t result = call();
+        if (!torn_down(result)) {
+            to_status(result, name);
+        }
+    } else if (!torn_down(scope.result())) {
+        scope.status();  // logs
+    }
+}
+
+class cuda_event final : public event {
+  public:
+    cuda_event(const primary_context &owner, cudaEvent_t handle) noexcept
+        : owner_(owner), handle_(handle) {}
+    ~cuda_event() override {
+        end(owner_, "cudaEventDestroy", [this] { return cudaEventDestroy(handle_); });
+    }
+
+    ucs_status_t query() noexcept override {
+        return run(owner_, "a GPU's work", [this] { return cudaEventQuery(handle_); });
+    }
+    ucs_status_t synchronize() noexcept override {
+        return run(owner_, "a GPU's work", [this] { return cudaEventSynchronize(handle_); });
+    }
+
+    cudaEvent_t handle() const noexcept { return handle_; }
+
+  private:
+    const primary_context &owner_;
+    cudaEvent_t handle_;
+};
+
+class cuda_stream final : public stream {
+  public:
+    cuda_stream(const primary_context &owner, const exec::kernel_limits &limits,
+                cudaStream_t handle) noexcept
+        : owner_(owner), limits_(limits), handle_(handle) {}
+    ~cuda_stream() override {
+        end(owner_, "cudaStreamSynchronize", [this] { return cudaStreamSynchronize(handle_); });
+        end(owner_, "cudaStreamDestroy", [this] { return cudaStreamDestroy(handle_); });
+    }
+
+    ucs_status_t launch(const transfer &work) noexcept override {
+        if (work.length == 0) {
+            return UCS_OK;
+        }
+        return run(owner_, "a kernel's launch",
+                   [&] { return exec::launch_transfer(work, limits_, handle_); });
+    }
+    ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override {
+        if (length == 0) {
+            return UCS_OK;
+        }
+        return run(owner_, "cudaMemcpyAsync", [&] {
+            return cudaMemcpyAsync(destination, source, length, cudaMemcpyDefault, handle_);
+        });
+    }
+    ucs_status_t record(event &mark) noexcept override {
+        return run(owner_, "cudaEventRecord",
+                   [&] { return cudaEventRecord(handle_of(mark), handle_); });
+    }
+    ucs_status_t wait(event &mark) noexcept override {
+        return run(owner_, "cudaStreamWaitEvent",
+                   [&] { return cudaStreamWaitEvent(handle_, handle_of(mark), 0); });
+    }
+
+  private:
+    static cudaEvent_t handle_of(event &mark) noexcept {
+        return static_cast<cuda_event &>(mark).handle();
+    }
+
+    const primary_context &owner_;
+    exec::kernel_limits limits_;
+    cudaStream_t handle_;
+};
+
+}  // namespace
+
+ucs_status_t make_stream(primary_context &owner, const exec::kernel_limits &limits,
+                         std::unique_ptr<stream> *stream_p) noexcept {
+    int least = 0, greatest = 0;
+    ucs_status_t status = to_status(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                                    "cudaDeviceGetStreamPriorityRange");
+    cudaStream_t handle = nullptr;
+    if (status == UCS_OK) {
+        status = to_status(cudaStreamCreateWithPriority(&handle, cudaStreamNonBlocking, greatest),
+                           "cudaStreamCreateWithPriority");
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+    stream_p->reset(new (std::nothrow) cuda_stream(owner, limits, handle));
+    if (*stream_p == nullptr) {
+        cudaStreamDestroy(handle);
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
+}
+
+ucs_status_t make_event(primary_context &owner, std::unique_ptr<event> *event_p) noexcept {
+    cudaEvent_t handle = nullptr;
+    ucs_status_t status = to_status(cudaEventCreateWithFlags(&handle, cudaEventDisableTiming),
+                                    "cudaEventCreateWithFlags");
+    if (status != UCS_OK) {
+        return status;
+    }
+    event_p->reset(new (std::nothrow) cuda_event(owner, handle));
+    if (*event_p == nullptr) {
+        cudaEventDestroy(handle);
+        return UCS_ERR_NO_MEMORY;
+    }
+    return UCS_OK;
+}
+
+}  // namespace cuda_nc::gpu::cuda
