@@ -19,6 +19,19 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/sim/stream.cc \
 	src/ucs/gpu/sim/stream.hpp
 
-if HAVE_CUDA
-cuda_cxx_sources += src/ucs/gpu/cuda/platform.cc
-endif
+cuda_cxx_sources += \
+	src/ucs/gpu/cuda/context.cc \
+	src/ucs/gpu/cuda/context.hpp \
+	src/ucs/gpu/cuda/device.cc \
+	src/ucs/gpu/cuda/device.hpp \
+	src/ucs/gpu/cuda/driver.cc \
+	src/ucs/gpu/cuda/driver.hpp \
+	src/ucs/gpu/cuda/errors.cc \
+	src/ucs/gpu/cuda/errors.hpp \
+	src/ucs/gpu/cuda/memory.cc \
+	src/ucs/gpu/cuda/memory.hpp \
+	src/ucs/gpu/cuda/platform.cc \
+	src/ucs/gpu/cuda/stream.cc \
+	src/ucs/gpu/cuda/stream.hpp
+
+EXTRA_DIST += src/ucs/gpu/sim/README.md

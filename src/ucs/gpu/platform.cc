@@ -1,8 +1,4 @@
 // The choice of a backend, and the backend for machines without a GPU.
-#ifdef HAVE_CONFIG_H
-#include "config.h"
-#endif
-
 #include <pthread.h>
 
 #include <atomic>

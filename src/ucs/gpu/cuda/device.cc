@@ -32,26 +32,26 @@ unsigned attribute(const driver &calls, CUdevice_attribute which, CUdevice devic
 }  // namespace
 
 cuda_device::cuda_device(const driver &calls, int ordinal) : context_(calls, ordinal) {
-    CUdevice device = 0;
+    CUdevice handle = 0;
     properties_.ordinal = ordinal;
-    if (calls.device_get(&device, ordinal) != CUDA_SUCCESS) {
+    if (calls.device_get(&handle, ordinal) != CUDA_SUCCESS) {
         return;  // every use will fail
     }
     char text[256] = "";
-    if (calls.device_name(text, sizeof(text), device) == CUDA_SUCCESS) {
+    if (calls.device_name(text, sizeof(text), handle) == CUDA_SUCCESS) {
         properties_.name = text;
     }
     text[0] = '\0';
-    if (calls.device_bus_id(text, sizeof(text), device) == CUDA_SUCCESS) {
+    if (calls.device_bus_id(text, sizeof(text), handle) == CUDA_SUCCESS) {
         properties_.bus_id = text;
     }
-    calls.device_memory(&properties_.memory_size, device);
-    properties_.num_sms = attribute(calls, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
-    properties_.l2_size = attribute(calls, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device);
+    calls.device_memory(&properties_.memory_size, handle);
+    properties_.num_sms = attribute(calls, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, handle);
+    properties_.l2_size = attribute(calls, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, handle);
     properties_.compute_major =
-        attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+        attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle);
     properties_.compute_minor =
-        attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+        attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle);
     limits_.num_sms = properties_.num_sms;
     limits_.l2_size = properties_.l2_size;
 }

@@ -29,8 +29,8 @@ struct driver {
     decltype(&::cuPointerGetAttributes) pointer_attributes;
     decltype(&::cuMemGetAddressRange) address_range;
 
-    // Loads libcuda.so.1, once per process; calls nothing in it but cuDriverGetVersion. Null, with a
-    // sentence in *why_p, where there is no driver.
+    // Loads libcuda.so.1, once per process; calls nothing in it but cuDriverGetVersion. Null, with
+    // a sentence in *why_p, where there is no driver.
     static const driver *load(std::string *why_p);
 };
 

@@ -78,9 +78,9 @@ ucs_status_t allocate_pinned(primary_context &owner, size_t size,
     if (made == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
-    ucs_status_t status = to_status(cudaHostAlloc(&address, at_least_one(size),
-                                                  cudaHostAllocPortable | cudaHostAllocMapped),
-                                    "cudaHostAlloc");
+    ucs_status_t status = to_status(
+        cudaHostAlloc(&address, at_least_one(size), cudaHostAllocPortable | cudaHostAllocMapped),
+        "cudaHostAlloc");
     if (status != UCS_OK) {
         return status;
     }
@@ -119,9 +119,9 @@ ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
     made->own(address, 0);
     CUdeviceptr base = 0;
     size_t size = 0;
-    status = to_status(
-        owner.calls().address_range(&base, &size, reinterpret_cast<CUdeviceptr>(address)),
-        "cuMemGetAddressRange");
+    status =
+        to_status(owner.calls().address_range(&base, &size, reinterpret_cast<CUdeviceptr>(address)),
+                  "cuMemGetAddressRange");
     if (status == UCS_OK) {
         made->own(address, size);
         *memory_p = std::move(made);

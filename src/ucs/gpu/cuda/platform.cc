@@ -143,10 +143,10 @@ memory_info cuda_platform::query(const void *address) noexcept {
     if (!initialised() || forked()) {
         return {};
     }
-    CUpointer_attribute wanted[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
-        CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
     unsigned type = 0, managed = 0;
     int ordinal = -1;
     CUcontext context = nullptr;
@@ -168,8 +168,7 @@ memory_info cuda_platform::query(const void *address) noexcept {
          !in_primary_context(context, ordinal))) {
         return {memory_kind::unknown, ordinal};
     }
-    return {managed != 0 ? memory_kind::managed : memory_kind::device,
-            where->properties().ordinal};
+    return {managed != 0 ? memory_kind::managed : memory_kind::device, where->properties().ordinal};
 }
 
 }  // namespace
