@@ -43,7 +43,9 @@ cuda_device::cuda_device(const driver &calls, int ordinal) : context_(calls, ord
     }
     text[0] = '\0';
     if (calls.device_bus_id(text, sizeof(text), handle) == CUDA_SUCCESS) {
-        properties_.bus_id = text;
+        for (const char *c = text; *c != '\0'; ++c) {  // as the kernel writes it
+            properties_.bus_id += *c >= 'A' && *c <= 'F' ? static_cast<char>(*c - 'A' + 'a') : *c;
+        }
     }
     calls.device_memory(&properties_.memory_size, handle);
     properties_.num_sms = attribute(calls, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, handle);

@@ -1,1 +1,10 @@
 # Sources of test/gtest/ucs/gpu; see Makefile.am for the variables.
+unit_tests_SOURCES += \
+	test/gtest/ucs/gpu/child_process.cc \
+	test/gtest/ucs/gpu/child_process.hpp \
+	test/gtest/ucs/gpu/device_test.cc \
+	test/gtest/ucs/gpu/gpu_fixture.hpp \
+	test/gtest/ucs/gpu/ipc_test.cc \
+	test/gtest/ucs/gpu/launch_test.cc \
+	test/gtest/ucs/gpu/platform_test.cc \
+	test/gtest/ucs/gpu/sim_test.cc

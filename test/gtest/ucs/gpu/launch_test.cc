@@ -1,0 +1,146 @@
+// Launches of random layouts, on every platform, against their bytes counted one by one.
+#include <algorithm>
+
+#include "ucs/exec/host/hand_made_layout.hpp"
+#include "ucs/gpu/gpu_fixture.hpp"
+
+namespace cuda_nc::gpu::test {
+namespace {
+
+using exec::test::hand_made_layout;
+using exec::test::piece;
+
+class gpu_launch : public gpu_test {
+  protected:
+    uint64_t number(uint64_t least, uint64_t most) {
+        return std::uniform_int_distribution<uint64_t>(least, most)(random_);
+    }
+
+    // Blocks that do not overlap, in any order, repeated over up to two dimensions.
+    std::unique_ptr<hand_made_layout> random_layout() {
+        std::vector<piece> list;
+        uint64_t unit = uint64_t(1) << number(0, 4);
+        bool uniform = number(0, 1) == 0;
+        uint64_t length = unit * number(1, 40);
+        int64_t end = static_cast<int64_t>(number(0, 1000)) - 500;
+        static const size_t sizes[] = {1, 1, 1, 2, 7, 33, 1500};
+        for (size_t i = sizes[number(0, 6)]; i > 0; --i) {
+            uint64_t now = uniform ? length : unit * number(1, 40);
+            end += static_cast<int64_t>(unit * number(0, 5));
+            list.push_back({end, now});
+            end += static_cast<int64_t>(now);
+        }
+        int64_t span = end - list[0].displacement;
+        std::shuffle(list.begin(), list.end(), random_);
+        std::vector<layout_dim> dims;
+        for (uint64_t d = number(0, list.size() > 100 ? 1 : 2); d > 0; --d) {
+            int64_t stride = span + static_cast<int64_t>(unit * number(0, 9));
+            uint64_t count = number(1, 9);
+            dims.push_back({count, number(0, 3) == 0 ? -stride : stride});
+            span = stride * static_cast<int64_t>(count);
+        }
+        return std::make_unique<hand_made_layout>(std::move(list), std::move(dims),
+                                                  number(0, 2) == 0);
+    }
+
+    template <typename T>
+    void move_table(const T **table_p, uint64_t entries) {
+        if (*table_p == nullptr) {
+            return;
+        }
+        tables_.push_back(allocate(entries * sizeof(T)));
+        ASSERT_EQ(stream_->copy(tables_.back()->address(), *table_p, entries * sizeof(T)), UCS_OK);
+        *table_p = reinterpret_cast<const T *>(tables_.back()->address());
+    }
+
+    // The view with its tables in the device's memory.
+    layout_view on_device(layout_view view) {
+        uint64_t blocks = view.num_blocks, tiles = (blocks + tile_blocks - 1) / tile_blocks;
+        move_table(&view.tables.tile_displacement, tiles);
+        move_table(&view.tables.tile_packed, tiles + 1);
+        move_table(&view.tables.displacement, blocks);
+        move_table(&view.tables.packed, blocks);
+        move_table(&view.tables.wide_displacement, blocks);
+        move_table(&view.tables.wide_packed, blocks + 1);
+        return view;
+    }
+
+    std::vector<std::unique_ptr<memory>> tables_;
+};
+INSTANTIATE_TEST_SUITE_P(all, gpu_launch, testing::ValuesIn(platform_names()), name_of_platform());
+
+TEST_P(gpu_launch, random_fragments_move_their_bytes_and_nothing_else) {
+    for (int round = 0; round < 250; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(seed_));
+        std::unique_ptr<hand_made_layout> what = random_layout();
+        uint64_t total = what->view().packed_size;
+        uint64_t offset = number(0, 2) == 0 ? 0 : number(0, total - 1);
+        uint64_t length = number(0, 2) == 0 ? total - offset : number(1, total - offset);
+        auto dir = static_cast<direction>(number(0, 2));
+        constexpr int64_t margin = 64;
+        int64_t zero = margin - what->lower();
+        auto size = static_cast<size_t>(what->upper() - what->lower() + 2 * margin);
+        size_t lead = number(0, 15);
+
+        // Where the work reads and writes: GPU memory, or pinned memory that the GPU reaches.
+        std::unique_ptr<memory> laid_out =
+            number(0, 3) == 0 ? allocate_pinned(size) : allocate(size);
+        size_t other_size = dir == direction::copy ? size : lead + length + margin;
+        std::unique_ptr<memory> other =
+            number(0, 1) == 0 ? allocate_pinned(other_size) : allocate(other_size);
+        std::vector<char> image = random_bytes(size, random_);
+        std::vector<char> before = random_bytes(other_size, random_);
+        put(laid_out->address(), image);
+        put(other->address(), before);
+
+        transfer work;
+        work.dir = dir;
+        work.layout = on_device(what->view());
+        work.base = laid_out->address() + zero;
+        work.packed = other->address() + (dir == direction::copy ? zero : int64_t(lead));
+        work.packed_offset = offset;
+        work.length = length;
+        ASSERT_EQ(stream_->launch(work), UCS_OK);
+        ASSERT_EQ(finish(*stream_), UCS_OK);
+
+        std::vector<char> wanted_image = image, wanted_other = before;
+        uint64_t packed = 0;
+        for (const piece &one : what->map()) {
+            for (uint64_t i = 0; i < one.length; ++i, ++packed) {
+                if (packed < offset || packed >= offset + length) {
+                    continue;
+                }
+                auto at = static_cast<size_t>(zero + one.displacement) + i;
+                size_t in_packed = lead + (packed - offset);
+                if (dir == direction::pack) {
+                    wanted_other[in_packed] = image[at];
+                } else if (dir == direction::unpack) {
+                    wanted_image[at] = before[in_packed];
+                } else {
+                    wanted_other[at] = image[at];
+                }
+            }
+        }
+        ASSERT_EQ(get(laid_out->address(), size), wanted_image);
+        ASSERT_EQ(get(other->address(), other_size), wanted_other);
+        tables_.clear();
+    }
+}
+
+TEST_P(gpu_launch, displacements_may_be_absolute_addresses) {
+    constexpr size_t size = 1024;
+    std::unique_ptr<memory> from = allocate(size), to = allocate(size);
+    std::vector<char> bytes = random_bytes(size, random_);
+    put(from->address(), bytes);
+    layout_view view = strided(32, 16, 32);
+    view.first_displacement = static_cast<int64_t>(reinterpret_cast<uintptr_t>(from->address()));
+    ASSERT_EQ(stream_->launch(all_of(direction::pack, view, nullptr, to->address())), UCS_OK);
+    ASSERT_EQ(finish(*stream_), UCS_OK);
+    std::vector<char> result = get(to->address(), size);
+    for (size_t i = 0; i < 512; ++i) {
+        ASSERT_EQ(result[i], bytes[i / 16 * 32 + i % 16]) << i;
+    }
+}
+
+}  // namespace
+}  // namespace cuda_nc::gpu::test
