@@ -26,10 +26,23 @@ inline uint64_t uniform(random_engine &random, uint64_t least, uint64_t most) {
 
 inline bytes random_bytes(random_engine &random, size_t size) {
     bytes result(size);
-    for (unsigned char &one : result) {
-        one = static_cast<unsigned char>(random());
+    for (size_t i = 0; i < size; i += 8) {
+        uint64_t word = random();
+        std::memcpy(&result[i], &word, std::min<size_t>(8, size - i));
     }
     return result;
+}
+
+// To or from memory of that GPU; returns when the bytes are there.
+inline void gpu_copy(int device, void *target, const void *source, size_t length) {
+    gpu::device *one = gpu::platform::instance().get_device(device);
+    std::unique_ptr<gpu::stream> stream;
+    std::unique_ptr<gpu::event> end;
+    ASSERT_EQ(one->create_stream(&stream), UCS_OK);
+    ASSERT_EQ(one->create_event(&end), UCS_OK);
+    ASSERT_EQ(stream->copy(target, source, length), UCS_OK);
+    ASSERT_EQ(stream->record(*end), UCS_OK);
+    ASSERT_EQ(end->synchronize(), UCS_OK);
 }
 
 // Bytes [displacement, displacement + length), repeated `count` times, `extent` bytes apart.
@@ -38,9 +51,18 @@ struct datatype {
     ptrdiff_t extent = 0;
     size_t count = 0;
 
+    size_t element_size() const {
+        size_t size = 0;
+        for (const cuda_nc_block_t &one : blocks) {
+            size += one.length;
+        }
+        return size;
+    }
+
     // Displacement of each packed byte, in packed order.
     std::vector<ptrdiff_t> map() const {
         std::vector<ptrdiff_t> result;
+        result.reserve(element_size() * count);
         for (size_t i = 0; i < count; ++i) {
             for (const cuda_nc_block_t &one : blocks) {
                 for (size_t k = 0; k < one.length; ++k) {
@@ -114,7 +136,7 @@ class buffer {
             gpu::device *device = gpu::platform::instance().get_device(info_.device);
             EXPECT_EQ(device->allocate(expected_.size(), &device_), UCS_OK);
             memory_ = reinterpret_cast<unsigned char *>(device_->address());
-            cuda_nc_sim_memcpy(memory_, expected_.data(), expected_.size());
+            gpu_copy(info_.device, memory_, expected_.data(), expected_.size());
         }
     }
 
@@ -141,7 +163,7 @@ class buffer {
     ::testing::AssertionResult is_as_expected() const {
         bytes found(expected_.size());
         if (device_ != nullptr) {
-            cuda_nc_sim_memcpy(found.data(), memory_, found.size());
+            gpu_copy(info_.device, found.data(), memory_, found.size());
         } else {
             found = host_;
         }
