@@ -105,7 +105,13 @@ ucs_status_t device_mover::enqueue(staging_buffer &buffer, const staged_range *r
 
 ucs_status_t device_mover::wait(staging_buffer &buffer) noexcept {
     ucs_status_t status = buffer.done->query();
-    return status == UCS_INPROGRESS ? buffer.done->synchronize() : status;
+    if (status == UCS_INPROGRESS) {
+        status = buffer.done->synchronize();
+    }
+    if (status != UCS_OK) {
+        stream_->give_up();
+    }
+    return status;
 }
 
 ucs_status_t device_mover::run(staging_buffer &buffer, const staged_range &range,
@@ -188,6 +194,9 @@ ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t len
     if (ended == UCS_OK) {
         ended = mark->synchronize();
         staging_->give_event(std::move(mark));
+    }
+    if (ended != UCS_OK) {
+        stream_->give_up();
     }
     return status != UCS_OK ? status : ended;
 }

@@ -38,8 +38,9 @@ class device_mover {
     ucs_status_t enqueue(staging_buffer &buffer, const staged_range *ranges, size_t num_ranges,
                          bool *enqueued_p, bool *lost_p) noexcept;
 
-    // Waits for buffer.done.
-    static ucs_status_t wait(staging_buffer &buffer) noexcept;
+    // Waits for buffer.done. After an error the stream is given up, for all requests: its further
+    // work would fail too.
+    ucs_status_t wait(staging_buffer &buffer) noexcept;
 
     // Moves packed bytes [offset, offset + length) through the shared bounce buffer; returns when
     // done. A sender's next calls may find there what is packed ahead. UCS_ERR_NO_MEMORY: there is

@@ -18,8 +18,3 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucp/dt/shape_text.hpp \
 	src/ucp/dt/staging.cc \
 	src/ucp/dt/staging.hpp
-
-unit_tests_SOURCES += \
-	test/gtest/ucp/dt/oracle.hpp \
-	test/gtest/ucp/dt/request_state_test.cc \
-	test/gtest/ucp/dt/settings_guard.hpp

@@ -150,7 +150,7 @@ void receive_pipeline::launch(slot &gathered) noexcept {
 }
 
 void receive_pipeline::land(slot &flying) noexcept {
-    ucs_status_t status = device_mover::wait(*flying.buffer);
+    ucs_status_t status = mover_.wait(*flying.buffer);
     if (status != UCS_OK) {
         fail(status);
     }

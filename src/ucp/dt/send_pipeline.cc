@@ -60,7 +60,7 @@ void send_pipeline::retire_front(bool keep_buffer) noexcept {
     chunk &old = front();
     // A buffer, or its event, is not used again before its kernel has ended; nor may that read
     // the user's memory after end().
-    if (!old.ready && device_mover::wait(*old.buffer) != UCS_OK) {
+    if (!old.ready && mover_.wait(*old.buffer) != UCS_OK) {
         kernels_failed_ = true;
     }
     if (keep_buffer) {
@@ -103,7 +103,7 @@ void send_pipeline::launch_ahead(unsigned limit) noexcept {
                 return;
             }
             if (enqueued) {
-                device_mover::wait(*buffer);
+                mover_.wait(*buffer);
             }
             mover_.staging().release(buffer);
             return;
@@ -120,7 +120,7 @@ void send_pipeline::launch_ahead(unsigned limit) noexcept {
 bool send_pipeline::front_ready() noexcept {
     chunk &one = front();
     if (!one.ready) {
-        ucs_status_t status = device_mover::wait(*one.buffer);
+        ucs_status_t status = mover_.wait(*one.buffer);
         one.ready = true;  // ended, well or not
         if (status != UCS_OK) {
             nc_debug("a pack kernel failed (%s); the rest of the message goes by copies",

@@ -179,7 +179,15 @@ bool device_staging::ensure_device_part(staging_buffer &buffer) noexcept {
 
 shared_stream &device_staging::pick_stream(gpu::direction dir) noexcept {
     auto &all = streams_[static_cast<size_t>(dir)];
-    return all[next_stream_.fetch_add(1, std::memory_order_relaxed) % streams_per_direction];
+    unsigned turn = next_stream_.fetch_add(1, std::memory_order_relaxed);
+    for (unsigned i = 0; i < streams_per_direction; ++i) {
+        shared_stream &one = all[(turn + i) % streams_per_direction];
+        std::lock_guard<std::mutex> guard(one.mutex);
+        if (one.ready(*device_) != nullptr) {
+            return one;
+        }
+    }
+    return all[turn % streams_per_direction];
 }
 
 std::unique_ptr<gpu::event> device_staging::take_event() noexcept {

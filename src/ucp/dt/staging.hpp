@@ -42,6 +42,12 @@ struct shared_stream {
         }
         return stream.get();
     }
+
+    // Ends the stream; the next ready() makes another.
+    void give_up() noexcept {
+        std::lock_guard<std::mutex> guard(mutex);
+        stream.reset();
+    }
 };
 
 // Small staging for requests that got none, filled for one call at a time. A sender may find here
@@ -71,7 +77,7 @@ class device_staging {
     // False: no GPU memory, or the bound is reached.
     bool ensure_device_part(staging_buffer &buffer) noexcept;
 
-    // Streams are handed round.
+    // Streams are handed round; one that cannot be made is passed over where another is there.
     shared_stream &pick_stream(gpu::direction dir) noexcept;
 
     std::unique_ptr<gpu::event> take_event() noexcept;  // null: out of resources

@@ -1,1 +1,13 @@
-# Sources of test/gtest/ucp/dt; see Makefile.am for the variables.
+unit_tests_SOURCES += \
+	test/gtest/ucp/dt/fault_test.cc \
+	test/gtest/ucp/dt/message.hpp \
+	test/gtest/ucp/dt/oracle.hpp \
+	test/gtest/ucp/dt/request_state_test.cc \
+	test/gtest/ucp/dt/settings_guard.hpp
+
+ucp_tests_SOURCES += \
+	test/gtest/ucp/dt/oracle.hpp \
+	test/gtest/ucp/dt/settings_guard.hpp \
+	test/gtest/ucp/dt/ucx_main.cc \
+	test/gtest/ucp/dt/ucx_pair.hpp \
+	test/gtest/ucp/dt/ucx_test.cc

@@ -1,19 +1,11 @@
 // The generic datatype inside a real UCX, over its own transports.
-#include <unistd.h>
-
 #include <atomic>
-#include <cstdlib>
 #include <thread>
 
 #include "oracle.hpp"
 #include "settings_guard.hpp"
 #include "ucp/dt/staging.hpp"
 #include "ucx_pair.hpp"
-
-// UCX never calls finish() for a cancelled receive.
-extern "C" __attribute__((visibility("default"))) const char *__lsan_default_suppressions() {
-    return "leak:cuda_nc::dt\nleak:libucp.so\nleak:libucs.so\nleak:libuct.so\n";
-}
 
 namespace cuda_nc::test {
 namespace {
@@ -337,14 +329,3 @@ TEST(c_api, refuses_bad_arguments) {
 
 }  // namespace
 }  // namespace cuda_nc::test
-
-// UCX reads some settings before main() begins: they are set for a second start.
-int main(int argc, char **argv) {
-    if (std::getenv("UCX_MEM_EVENTS") == nullptr) {
-        setenv("UCX_MEM_EVENTS", "n", 1);  // its patches of mmap() and sanitizers do not agree
-        setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
-        execv("/proc/self/exe", argv);
-    }
-    ::testing::InitGoogleTest(&argc, argv);
-    return RUN_ALL_TESTS();
-}
