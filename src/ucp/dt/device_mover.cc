@@ -35,7 +35,7 @@ ucs_status_t device_mover::open(gpu::direction dir, layout_ref what, char *base,
     if (staging_ == nullptr) {
         return UCS_ERR_NO_DEVICE;
     }
-    staging_->reserve_bounce();
+    staging_->reserve_slow_paths();
     dir_ = dir;
     base_ = base;
     layout_ = std::move(what);

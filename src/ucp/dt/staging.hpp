@@ -86,10 +86,14 @@ class device_staging {
     // Lock its mutex, then call ready_bounce(); false: no pinned memory at all.
     bounce_buffer &bounce() noexcept { return bounce_; }
     bool ready_bounce() noexcept;
-    // Takes the bounce buffer's memory before requests take all that the process may hold.
-    void reserve_bounce() noexcept {
+    // Takes what the slow paths need before requests take all that the process may hold: an event
+    // and the bounce buffer.
+    void reserve_slow_paths() noexcept {
         if (!bounce_reserved_.load(std::memory_order_acquire)) {
             std::lock_guard<std::mutex> guard(bounce_.mutex);
+            if (std::unique_ptr<gpu::event> mark = take_event()) {
+                give_event(std::move(mark));
+            }
             ready_bounce();
             bounce_reserved_.store(true, std::memory_order_release);
         }

@@ -77,7 +77,9 @@ std::vector<ucs_status_t> carry(place from, place to, bool expect_arrival) {
         type.extent = 1200;
         type.count = 500;
         all.push_back(std::make_unique<message>(random, type, from, to, 16000));
-        EXPECT_TRUE(all[i]->started());
+    }
+    for (auto &one : all) {
+        EXPECT_TRUE(one->start());
     }
     for (bool more = true; more;) {
         more = false;
@@ -124,6 +126,7 @@ TEST(fault_scenario, DISABLED_short_message_fails) {
     type.extent = 16;
     type.count = 1000;
     message one(random, type, place::host, place::device0, 600);
+    ASSERT_TRUE(one.start());
     EXPECT_EQ(one.step(), UCS_OK);
     one.end(false);
 }

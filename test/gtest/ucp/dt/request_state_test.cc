@@ -199,7 +199,7 @@ void run_interleaved(random_engine &random, size_t num_messages, size_t size, pl
         datatype type = random_datatype(random, uniform(random, 1, size));
         messages.push_back(
             std::make_unique<message>(random, type, where, to, random_longest(random, 6 * size)));
-        ASSERT_TRUE(messages.back()->started());
+        ASSERT_TRUE(messages.back()->start());
     }
     while (!messages.empty() && !::testing::Test::HasFailure()) {
         size_t i = random() % messages.size();
@@ -237,6 +237,7 @@ TEST_P(request_state_test, a_state_may_end_on_another_thread) {
         for (int k = 0; k < 70; ++k) {
             messages.push_back(std::make_unique<message>(random, random_datatype(random, 500),
                                                          GetParam().where, GetParam().where, 300));
+            ASSERT_TRUE(messages.back()->start());
         }
         std::thread other([&messages] {
             for (auto &one : messages) {
