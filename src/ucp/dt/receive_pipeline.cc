@@ -138,6 +138,9 @@ void receive_pipeline::launch(slot &gathered) noexcept {
     bool enqueued, lost;
     ucs_status_t status =
         mover_.enqueue(*gathered.buffer, gathered.ranges, gathered.num_ranges, &enqueued, &lost);
+    if (status == UCS_ERR_NO_MEMORY && !enqueued && !lost) {
+        status = copy_gathered(gathered);  // memory for the work list is short
+    }
     if (status != UCS_OK) {
         fail(status);
     }
@@ -147,6 +150,17 @@ void receive_pipeline::launch(slot &gathered) noexcept {
     }
     gathered.turn = next_turn_++;
     gathered.state = enqueued ? slot_state::flying : slot_state::idle;
+}
+
+ucs_status_t receive_pipeline::copy_gathered(slot &gathered) noexcept {
+    copied_ = true;
+    ucs_status_t status = UCS_OK;
+    for (unsigned i = 0; i < gathered.num_ranges && status == UCS_OK; ++i) {
+        const staged_range &one = gathered.ranges[i];
+        status = mover_.copy_blocks(one.offset, gathered.buffer->pinned->address() + one.position,
+                                    one.length);
+    }
+    return status;
 }
 
 void receive_pipeline::land(slot &flying) noexcept {

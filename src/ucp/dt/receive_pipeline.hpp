@@ -47,6 +47,7 @@ class receive_pipeline {
     slot *find_slot(uint64_t begin) noexcept;
     slot *open_slot(uint64_t begin) noexcept;
     void launch(slot &gathered) noexcept;
+    ucs_status_t copy_gathered(slot &gathered) noexcept;
     void land(slot &flying) noexcept;
     void land_all() noexcept;
     void fail(ucs_status_t status) noexcept;
