@@ -59,15 +59,16 @@ CUDA_NC_KERNEL void move_edges(const part &a, const word_range &r, uint32_t thre
     }
 }
 
-// Words i, i + step, ... up to Unroll of them, below `limit`: all loads, then all stores.
-template <class Locator, int W, int Unroll>
-CUDA_NC_KERNEL void move_words(const part &a, const word_range &r, uint32_t i, uint32_t step,
+// Words i, i + step, ..., Unroll of them: all loads, then all stores. Where Guarded, those below
+// `limit` only.
+template <class Locator, int W, int Unroll, bool Guarded>
+CUDA_NC_KERNEL void move_batch(const part &a, const word_range &r, uint32_t i, uint32_t step,
                                uint32_t limit) {
     word<W> value[Unroll];
     char *target[Unroll];
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        if (i + u * step < limit) {
+        if (!Guarded || i + u * step < limit) {
             const char *source;
             addresses<Locator>(a, r.begin + (i + u * step) * W, &source, &target[u]);
             value[u] = load_word<W>(source);
@@ -75,9 +76,20 @@ CUDA_NC_KERNEL void move_words(const part &a, const word_range &r, uint32_t i, u
     }
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        if (i + u * step < limit) {
+        if (!Guarded || i + u * step < limit) {
             store_word<W>(target[u], value[u]);
         }
+    }
+}
+
+// Words i, i + step, ... below `limit`, up to Unroll of them.
+template <class Locator, int W, int Unroll>
+CUDA_NC_KERNEL void move_words(const part &a, const word_range &r, uint32_t i, uint32_t step,
+                               uint32_t limit) {
+    if (i + (Unroll - 1) * step < limit) {
+        move_batch<Locator, W, Unroll, false>(a, r, i, step, limit);
+    } else if (i < limit) {
+        move_batch<Locator, W, Unroll, true>(a, r, i, step, limit);
     }
 }
 
