@@ -7,4 +7,5 @@ EXTRA_DIST += \
 	contrib/lib.sh \
 	contrib/setup.sh \
 	test/scripts/run.sh \
-	test/scripts/vector.cc
+	test/scripts/vector.cc \
+	docs/manual.md
