@@ -1,0 +1,198 @@
+#include "hooks/convertor.hpp"
+
+#include <cstdlib>
+#include <memory>
+
+#include "hooks/convertor_move.hpp"
+#include "hooks/convertor_tracker.hpp"
+#include "hooks/loaded_objects.hpp"
+#include "hooks/open_mpi.hpp"
+#include "hooks/policy.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/statistics.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+struct originals {
+    int32_t (*prepare_for_send)(void *, const void *, size_t, const void *);
+    int32_t (*prepare_for_recv)(void *, const void *, size_t, const void *);
+    move_f pack, unpack;
+    int32_t (*copy_same)(const void *, int32_t, char *, char *);
+    const open_mpi *api;  // null: pass everything on
+};
+
+template <typename function>
+void look_up(const char *symbol, function *function_p) noexcept {
+    *function_p = reinterpret_cast<function>(find_definition(symbol));
+    if (*function_p == nullptr) {
+        nc_error("%s is called, but nothing in this process defines it", symbol);
+        std::abort();
+    }
+}
+
+originals find_originals() noexcept {
+    originals found = {};
+    found.api = open_mpi::find_loaded();
+    if (found.api != nullptr) {
+        found.prepare_for_send = found.api->prepare_for_send;
+        found.prepare_for_recv = found.api->prepare_for_recv;
+        found.pack = found.api->pack;
+        found.unpack = found.api->unpack;
+        found.copy_same = found.api->copy_same;
+        return found;
+    }
+    look_up("opal_convertor_prepare_for_send", &found.prepare_for_send);
+    look_up("opal_convertor_prepare_for_recv", &found.prepare_for_recv);
+    look_up("opal_convertor_pack", &found.pack);
+    look_up("opal_convertor_unpack", &found.unpack);
+    look_up("opal_datatype_copy_content_same_ddt", &found.copy_same);
+    return found;
+}
+
+const originals &opal() noexcept {
+    static const originals only = find_originals();
+    return only;
+}
+
+bool has_gpu() noexcept {
+    static gpu::platform &platform = gpu::platform::instance();
+    return platform.num_devices() != 0;
+}
+
+thread_local bool quiet = false;
+
+// Where the first byte of the buffer lies; false where there is none.
+bool find_memory(const open_mpi &api, const void *datatype, size_t count, const void *buffer,
+                 gpu::memory_info *info_p) noexcept {
+    gpu::platform &platform = gpu::platform::instance();
+    if (buffer != nullptr) {
+        *info_p = platform.query(buffer);
+        if (info_p->kind == gpu::memory_kind::device) {
+            return true;
+        }
+    }
+    int64_t displacement;
+    if (!api.first_displacement(datatype, count, &displacement)) {
+        return false;
+    }
+    *info_p = platform.query(static_cast<const char *>(buffer) + displacement);
+    return true;
+}
+
+void note(void *convertor, const void *datatype, size_t count, const void *buffer) noexcept {
+    const open_mpi *api = opal().api;
+    convertor_tracker &tracker = convertor_tracker::instance();
+    gpu::memory_info info;
+    bool on_device = api != nullptr && !quiet &&
+                     find_memory(*api, datatype, count, buffer, &info) &&
+                     info.kind == gpu::memory_kind::device && api->is_native(convertor);
+    if (!on_device) {
+        if (!tracker.empty()) {
+            tracker.forget(convertor);
+        }
+        return;
+    }
+    check_gpu_detection();
+    try {
+        auto entry = std::make_unique<tracked_convertor>();
+        entry->datatype = datatype;
+        entry->count = count;
+        entry->buffer = const_cast<char *>(static_cast<const char *>(buffer));
+        entry->info = info;
+        tracker.remember(convertor, std::move(entry));
+    } catch (...) {
+        nc_error("no memory to serve an MPI operation on GPU memory");
+    }
+}
+
+int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_t *num_parts_p,
+             size_t *length_p) noexcept {
+    if (!has_gpu() || opal().api == nullptr) {
+        return original(convertor, parts, num_parts_p, length_p);
+    }
+    convertor_tracker &tracker = convertor_tracker::instance();
+    tracked_convertor *entry = tracker.empty() ? nullptr : tracker.find(convertor);
+    bool asks_for_address = *num_parts_p != 0 && parts[0].iov_base == nullptr;
+    if (asks_for_address) {
+        return original(convertor, parts, num_parts_p, length_p);
+    }
+    if (entry != nullptr) {
+        return move_tracked(packs, *opal().api, convertor, *entry, parts, num_parts_p, length_p);
+    }
+    for (uint32_t part = 0; part < *num_parts_p; ++part) {
+        if (is_device_memory(parts[part].iov_base)) {
+            return move_by_host(packs, original, convertor, parts, num_parts_p, length_p);
+        }
+    }
+    return original(convertor, parts, num_parts_p, length_p);
+}
+
+}  // namespace
+
+untracked_scope::untracked_scope() noexcept : active_(has_gpu()) {
+    if (active_) {
+        quiet = true;
+    }
+}
+
+untracked_scope::~untracked_scope() {
+    if (active_) {
+        quiet = false;
+    }
+}
+
+int32_t prepare_for_send(void *convertor, const void *datatype, size_t count,
+                         const void *buffer) noexcept {
+    int32_t status = opal().prepare_for_send(convertor, datatype, count, buffer);
+    if (has_gpu()) {
+        note(convertor, datatype, count, buffer);
+    }
+    return status;
+}
+
+int32_t prepare_for_recv(void *convertor, const void *datatype, size_t count,
+                         const void *buffer) noexcept {
+    int32_t status = opal().prepare_for_recv(convertor, datatype, count, buffer);
+    if (has_gpu()) {
+        note(convertor, datatype, count, buffer);
+    }
+    return status;
+}
+
+int32_t convertor_pack(void *convertor, iovec *parts, uint32_t *num_parts_p,
+                       size_t *length_p) noexcept {
+    return move(true, opal().pack, convertor, parts, num_parts_p, length_p);
+}
+
+int32_t convertor_unpack(void *convertor, iovec *parts, uint32_t *num_parts_p,
+                         size_t *length_p) noexcept {
+    return move(false, opal().unpack, convertor, parts, num_parts_p, length_p);
+}
+
+int32_t copy_same(const void *datatype, int32_t count, char *destination, char *source) noexcept {
+    const open_mpi *api = opal().api;
+    gpu::memory_info from, to;
+    bool on_device = has_gpu() && api != nullptr && count > 0 &&
+                     find_memory(*api, datatype, 1, source, &from) &&
+                     find_memory(*api, datatype, 1, destination, &to) &&
+                     (from.kind == gpu::memory_kind::device || to.kind == gpu::memory_kind::device);
+    if (!on_device) {
+        return opal().copy_same(datatype, count, destination, source);
+    }
+    check_gpu_detection();
+    layout_ref what = make_layout(*api, datatype, static_cast<size_t>(count));
+    ucs_status_t status =
+        what != nullptr ? dt::copy(what, source, destination) : UCS_ERR_UNSUPPORTED;
+    if (status != UCS_OK) {
+        nc_error("a copy of datatype %s in GPU memory failed: %s", api->name(datatype).c_str(),
+                 status_text(status));
+        return -1;
+    }
+    if (statistics_enabled()) {
+        count_message_slow("copy", what->describe(), "GPU", "GPU memory", what->packed_size());
+    }
+    return 0;
+}
+
+}  // namespace cuda_nc::hooks

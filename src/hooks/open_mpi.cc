@@ -1,0 +1,276 @@
+#include "hooks/open_mpi.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hooks/loaded_objects.hpp"
+#include "ucs/base/log.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+constexpr size_t readable_convertor_bytes = 192;  // every release's convertor is larger
+constexpr size_t arch_search_end = 64;
+
+template <typename function>
+bool look_up(void *handle, const char *symbol, function *function_p) noexcept {
+    *function_p = reinterpret_cast<function>(dlsym(handle, symbol));
+    return *function_p != nullptr;
+}
+
+// Convertors for reading layouts. They are prepared anew for each use and kept for ever: releasing
+// one needs code that Open MPI has only in its headers.
+class convertor_pool {
+  public:
+    void *take(void *(*create)(int32_t, int32_t), uint32_t arch) {
+        {
+            std::lock_guard<std::mutex> guard(mutex_);
+            if (!free_.empty()) {
+                void *convertor = free_.back();
+                free_.pop_back();
+                return convertor;
+            }
+            free_.reserve(free_.capacity() + 1);  // give() never allocates
+        }
+        return create(static_cast<int32_t>(arch), 0);
+    }
+
+    void give(void *convertor) noexcept {
+        std::lock_guard<std::mutex> guard(mutex_);
+        free_.push_back(convertor);
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<void *> free_;
+};
+
+convertor_pool &pool() {
+    static auto *only = new convertor_pool;
+    return *only;
+}
+
+class pooled_convertor {
+  public:
+    pooled_convertor(void *(*create)(int32_t, int32_t), uint32_t arch)
+        : convertor_(pool().take(create, arch)) {}
+    ~pooled_convertor() {
+        if (convertor_ != nullptr) {
+            pool().give(convertor_);
+        }
+    }
+    pooled_convertor(const pooled_convertor &) = delete;
+    pooled_convertor &operator=(const pooled_convertor &) = delete;
+    void *get() const noexcept { return convertor_; }
+
+  private:
+    void *convertor_;
+};
+
+int64_t displacement_of(const iovec &entry) noexcept {
+    return static_cast<int64_t>(reinterpret_cast<intptr_t>(entry.iov_base));
+}
+
+}  // namespace
+
+bool open_mpi::load(void *handle) noexcept try {
+    int (*library_version)(char *, int *) = nullptr;
+    void *mark = dlsym(handle, "ompi_mpi_local_convertor");
+    if (mark == nullptr || !look_up(handle, "opal_convertor_create", &create_) ||
+        !look_up(handle, "opal_convertor_raw", &raw_) ||
+        !look_up(handle, "opal_local_arch", &local_arch_) ||
+        !look_up(handle, "opal_convertor_prepare_for_send", &prepare_for_send) ||
+        !look_up(handle, "opal_convertor_prepare_for_recv", &prepare_for_recv) ||
+        !look_up(handle, "opal_convertor_pack", &pack) ||
+        !look_up(handle, "opal_convertor_unpack", &unpack) ||
+        !look_up(handle, "opal_datatype_copy_content_same_ddt", &copy_same) ||
+        !look_up(handle, "PMPI_Type_get_extent", &get_extent_) ||
+        !look_up(handle, "PMPI_Type_get_name", &get_name_) ||
+        !look_up(handle, "PMPI_Get_library_version", &library_version)) {
+        return false;
+    }
+    char text[1024] = "";  // MPI_MAX_LIBRARY_VERSION_STRING is 256
+    int length = 0;
+    library_version(text, &length);
+    const char *number = std::strstr(text, "Open MPI v");
+    if (number != nullptr) {
+        std::sscanf(number, "Open MPI v%u", &major_);
+        number += std::strlen("Open MPI v");
+        version_.assign(number, std::strcspn(number, ", \n"));
+    }
+    byte_type_ = dlsym(handle, "ompi_mpi_byte");
+    nc_debug("found Open MPI %s", version_.c_str());
+    return true;
+} catch (...) {
+    return false;
+}
+
+// The position that a caller may have set (by code that Open MPI has only in its headers) lies in
+// the convertor at an offset that differs by release: packs two odd lengths, and looks for them.
+void open_mpi::find_position() const noexcept try {
+    pooled_convertor scratch(create_, *local_arch_);
+    if (byte_type_ == nullptr || scratch.get() == nullptr) {
+        return;
+    }
+    constexpr size_t steps[] = {1031, 1517};
+    std::vector<char> source(8192), target(8192);
+    if (prepare_for_send(scratch.get(), byte_type_, source.size(), source.data()) != 0) {
+        return;
+    }
+    std::vector<bool> may_be(readable_convertor_bytes / sizeof(size_t), true);
+    size_t passed = 0;
+    for (size_t step : steps) {
+        iovec part = {target.data(), step};
+        uint32_t parts = 1;
+        size_t moved = step;
+        pack(scratch.get(), &part, &parts, &moved);
+        passed += step;
+        for (size_t i = 0; i < may_be.size(); ++i) {
+            size_t word;
+            std::memcpy(&word, static_cast<char *>(scratch.get()) + i * sizeof(word), sizeof(word));
+            may_be[i] = may_be[i] && word == passed;
+        }
+    }
+    size_t found = 0, candidates = 0;
+    for (size_t i = 0; i < may_be.size(); ++i) {
+        if (may_be[i]) {
+            found = i * sizeof(size_t);
+            ++candidates;
+        }
+    }
+    position_offset_ = candidates == 1 ? found : 0;
+} catch (...) {
+    position_offset_ = 0;
+}
+
+const open_mpi *open_mpi::find(void *handle) noexcept {
+    static std::mutex mutex;
+    static const open_mpi *only = nullptr;
+    std::lock_guard<std::mutex> guard(mutex);
+    if (only == nullptr && handle != nullptr) {
+        std::unique_ptr<open_mpi> made(new (std::nothrow) open_mpi);
+        if (made != nullptr && made->load(handle)) {
+            only = made.release();
+        }
+    }
+    return only;
+}
+
+const open_mpi *open_mpi::find_loaded() noexcept {
+    if (const open_mpi *known = find(nullptr)) {
+        return known;
+    }
+    void *handle = nullptr;
+    try {
+        for (const std::string &path : loaded_objects()) {
+            // the program's own handle would show it the preloaded definitions
+            handle = path.empty() ? nullptr : open_loaded(path.c_str());
+            if (handle == nullptr) {
+                continue;
+            }
+            void *init = dlsym(handle, "PMPI_Type_get_extent");
+            if (init != nullptr && dlsym(handle, "ompi_mpi_local_convertor") != nullptr) {
+                return find(handle);
+            }
+            dlclose(handle);
+        }
+    } catch (...) {
+    }
+    return nullptr;
+}
+
+layout_ref open_mpi::element(const void *datatype) const noexcept try {
+    pooled_convertor scratch(create_, *local_arch_);
+    if (scratch.get() == nullptr || prepare_for_send(scratch.get(), datatype, 1, nullptr) != 0) {
+        return nullptr;
+    }
+    layout_builder builder;
+    for (;;) {
+        iovec blocks[64];
+        uint32_t num_blocks = 64;
+        size_t length = SIZE_MAX;
+        int32_t done = raw_(scratch.get(), blocks, &num_blocks, &length);
+        for (uint32_t i = 0; i < num_blocks; ++i) {
+            builder.append(displacement_of(blocks[i]), blocks[i].iov_len);
+        }
+        if (done == 1) {
+            return builder.finish();
+        }
+        if (done != 0 || num_blocks == 0) {
+            return nullptr;
+        }
+    }
+} catch (...) {
+    return nullptr;
+}
+
+bool open_mpi::extent(const void *datatype, int64_t *extent_p) const noexcept {
+    ptrdiff_t lower_bound, extent;
+    if (get_extent_(datatype, &lower_bound, &extent) != 0) {
+        return false;
+    }
+    *extent_p = extent;
+    return true;
+}
+
+bool open_mpi::first_displacement(const void *datatype, size_t count,
+                                  int64_t *displacement_p) const noexcept try {
+    pooled_convertor scratch(create_, *local_arch_);
+    if (scratch.get() == nullptr ||
+        prepare_for_send(scratch.get(), datatype, count, nullptr) != 0) {
+        return false;
+    }
+    // a zero-length member may come first
+    for (;;) {
+        iovec block = {nullptr, 0};
+        uint32_t num_blocks = 1;
+        size_t length = SIZE_MAX;
+        int32_t done = raw_(scratch.get(), &block, &num_blocks, &length);
+        if (num_blocks == 1 && block.iov_len != 0) {
+            *displacement_p = displacement_of(block);
+            return true;
+        }
+        if (done != 0 || num_blocks == 0) {
+            return false;
+        }
+    }
+} catch (...) {
+    return false;
+}
+
+std::string open_mpi::name(const void *datatype) const {
+    char text[256] = "";  // MPI_MAX_OBJECT_NAME is 64
+    int length = 0;
+    if (get_name_(datatype, text, &length) != 0 || text[0] == '\0') {
+        return "an unnamed datatype";
+    }
+    return text;
+}
+
+bool open_mpi::is_native(const void *convertor) const noexcept {
+    // The remote architecture is the first member behind the object's header, which depends on the
+    // build.
+    for (size_t offset = sizeof(void *); offset < arch_search_end; offset += sizeof(uint32_t)) {
+        uint32_t word;
+        std::memcpy(&word, static_cast<const char *>(convertor) + offset, sizeof(word));
+        if (word == *local_arch_) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t *open_mpi::position(void *convertor) const noexcept {
+    std::call_once(position_sought_, [this] { find_position(); });
+    if (position_offset_ == 0) {
+        return nullptr;
+    }
+    return reinterpret_cast<size_t *>(static_cast<char *>(convertor) + position_offset_);
+}
+
+}  // namespace cuda_nc::hooks

@@ -1,0 +1,76 @@
+// The functions that every Open MPI exports, and what the hooks learn of a datatype by them.
+//
+// A datatype is Open MPI's opaque `ompi_datatype_t *`, which is also its `opal_datatype_t *` and
+// the MPI_Datatype handle.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::hooks {
+
+class open_mpi {
+  public:
+    // The Open MPI that `handle` reaches, or null; made once for a process, lives for ever.
+    static const open_mpi *find(void *handle) noexcept;
+
+    // The same without a handle: searches the loaded objects until one reaches an Open MPI.
+    static const open_mpi *find_loaded() noexcept;
+
+    // One element in type-map order. Null where Open MPI's answers contradict each other, or
+    // memory is exhausted. Thread safe; costs O(blocks).
+    layout_ref element(const void *datatype) const noexcept;
+
+    // False where it cannot be had.
+    bool extent(const void *datatype, int64_t *extent_p) const noexcept;
+
+    // Displacement of the first byte in type-map order; false where there are no bytes. O(1).
+    bool first_displacement(const void *datatype, size_t count,
+                            int64_t *displacement_p) const noexcept;
+
+    // For messages: "my_type", or "an unnamed datatype".
+    std::string name(const void *datatype) const;
+
+    const std::string &version() const noexcept { return version_; }
+
+    // Open MPI 5.0's own convertor delivers wrong bytes for some derived types: complex vectors
+    // with odd strides, and partial messages of misaligned blocks.
+    bool packs_wrongly() const noexcept { return major_ >= 5; }
+
+    // Same bytes on both sides of a convertor, as the local architecture has them.
+    bool is_native(const void *convertor) const noexcept;
+
+    // Where a convertor keeps how many packed bytes it has passed; null where that was not found.
+    // The first call finds out by packing a few bytes of its own.
+    size_t *position(void *convertor) const noexcept;
+
+    // The originals of the interposed symbols.
+    int32_t (*prepare_for_send)(void *, const void *, size_t, const void *) = nullptr;
+    int32_t (*prepare_for_recv)(void *, const void *, size_t, const void *) = nullptr;
+    int32_t (*pack)(void *, iovec *, uint32_t *, size_t *) = nullptr;
+    int32_t (*unpack)(void *, iovec *, uint32_t *, size_t *) = nullptr;
+    int32_t (*copy_same)(const void *, int32_t, char *, char *) = nullptr;
+
+  private:
+    bool load(void *handle) noexcept;
+    void find_position() const noexcept;
+
+    void *(*create_)(int32_t, int32_t) = nullptr;
+    int32_t (*raw_)(void *, iovec *, uint32_t *, size_t *) = nullptr;
+    int (*get_extent_)(const void *, ptrdiff_t *, ptrdiff_t *) = nullptr;
+    int (*get_name_)(const void *, char *, int *) = nullptr;
+    const uint32_t *local_arch_ = nullptr;
+    const void *byte_type_ = nullptr;
+    unsigned major_ = 0;
+    std::string version_;
+    mutable std::once_flag position_sought_;
+    mutable size_t position_offset_ = 0;  // bytes from a convertor's address; 0: unknown
+};
+
+}  // namespace cuda_nc::hooks

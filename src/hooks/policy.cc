@@ -1,0 +1,82 @@
+#include "hooks/policy.hpp"
+
+#include <atomic>
+#include <cstring>
+
+#include "hooks/loaded_objects.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+enum class host_policy { automatic, always, never };
+
+host_policy configured_host_policy() noexcept {
+    const std::string &text = config().host_engine;
+    return text == "always"  ? host_policy::always
+           : text == "never" ? host_policy::never
+                             : host_policy::automatic;
+}
+
+choice choose_for_host(const layout &what, const open_mpi &api) noexcept {
+    static const host_policy policy = configured_host_policy();
+    switch (policy) {
+        case host_policy::always:
+            return {true, "HOST_ENGINE=always"};
+        case host_policy::never:
+            return {false, "HOST_ENGINE=never"};
+        case host_policy::automatic:
+            break;
+    }
+    if (api.packs_wrongly()) {
+        return {true, "host memory; this Open MPI may pack it wrongly"};
+    }
+    if (what.kind() == shape::contiguous) {
+        return {false, "one block in host memory"};
+    }
+    return {true, "host memory"};
+}
+
+}  // namespace
+
+choice choose_path(const layout &what, const gpu::memory_info &info, const open_mpi &api) noexcept {
+    switch (info.kind) {
+        case gpu::memory_kind::device:
+            check_gpu_detection();
+            return {true, "GPU memory"};
+        case gpu::memory_kind::managed:
+            return {true, "managed memory"};
+        case gpu::memory_kind::pinned:
+        case gpu::memory_kind::host:
+            return choose_for_host(what, api);
+        case gpu::memory_kind::unknown:
+            break;
+    }
+    nc_warn_once(
+        "a message lies in GPU memory of an unknown kind (device %d): it and all like it are left "
+        "to Open MPI's own operations",
+        info.device);
+    return {false, "GPU memory of an unknown kind"};
+}
+
+void check_gpu_detection() noexcept {
+    static std::atomic<bool> checked{false};
+    if (checked.load(std::memory_order_relaxed) || checked.exchange(true)) {
+        return;
+    }
+    if (std::strcmp(gpu::platform::instance().name(), "cuda") != 0) {
+        return;  // UCX knows nothing of simulated memory
+    }
+    const char *missing = !is_loaded("libuct_cuda")   ? "libuct_cuda.so"
+                          : !is_loaded("libucm_cuda") ? "libucm_cuda.so"
+                                                      : nullptr;
+    if (missing != nullptr) {
+        nc_warn("this job sends GPU memory, but its UCX cannot recognise such memory (%s is not "
+                "loaded): messages of contiguous datatypes may crash. Use a UCX built with CUDA, "
+                "and see with `ldd` that what %s needs is found",
+                missing, missing);
+    }
+}
+
+}  // namespace cuda_nc::hooks

@@ -1,0 +1,22 @@
+// Which path a message takes.
+#pragma once
+
+#include "hooks/open_mpi.hpp"
+#include "ucs/gpu/device.hpp"
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::hooks {
+
+struct choice {
+    bool engine;      // else the original operations
+    const char *why;  // a short text for the statistics
+};
+
+// For `what` at a buffer in memory of the given kind. An unknown kind is warned of, once.
+choice choose_path(const layout &what, const gpu::memory_info &info, const open_mpi &api) noexcept;
+
+// To be called where a message is found to lie in GPU memory: warns once where UCX itself cannot
+// recognise such memory, because then it crashes on contiguous messages, which never reach us.
+void check_gpu_detection() noexcept;
+
+}  // namespace cuda_nc::hooks

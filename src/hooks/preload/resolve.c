@@ -1,0 +1,194 @@
+#define _GNU_SOURCE
+#include "resolve.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    min_served_minor = 13,    /* UCX 1.13: the datatypes */
+    min_transport_minor = 19, /* UCX 1.19: the transport */
+    max_objects = 1024
+};
+
+/* ---- loaded objects */
+
+typedef struct {
+    const char *prefix; /* of the file name; NULL: every object but the program */
+    char *paths[max_objects];
+    int count;
+} object_list_t;
+
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static int collect(struct dl_phdr_info *info, size_t size, void *argument) {
+    object_list_t *list = argument;
+    const char *name = file_name(info->dlpi_name);
+    (void)size;
+    if (*name != '\0' && list->count < max_objects &&
+        (list->prefix == NULL || strncmp(name, list->prefix, strlen(list->prefix)) == 0)) {
+        char *path = strdup(info->dlpi_name);
+        if (path != NULL) {
+            list->paths[list->count++] = path;
+        }
+    }
+    return 0;
+}
+
+static int is_ours(const void *address) {
+    Dl_info where, shim;
+    if (dladdr(address, &where) == 0) {
+        return 0;
+    }
+    return (dladdr((const void *)(uintptr_t)cuda_nc_find_original, &shim) != 0 &&
+            where.dli_fbase == shim.dli_fbase) ||
+           strncmp(file_name(where.dli_fname), "libcuda_nc", strlen("libcuda_nc")) == 0;
+}
+
+/* `symbol` as the loaded libraries resolve it: libraries that were loaded RTLD_LOCAL too. */
+static void *find_in_objects(const char *symbol, const char *prefix) {
+    object_list_t *list = calloc(1, sizeof(*list));
+    void *found = NULL;
+    int i;
+    if (list == NULL) {
+        return NULL;
+    }
+    list->prefix = prefix;
+    dl_iterate_phdr(collect, list);
+    for (i = 0; i < list->count; ++i) {
+        if (found == NULL) {
+            void *handle = dlopen(list->paths[i], RTLD_LAZY | RTLD_NOLOAD);
+            void *address = handle != NULL ? dlsym(handle, symbol) : NULL;
+            if (address != NULL && !is_ours(address)) {
+                found = address; /* the handle is kept: the library stays */
+            } else if (handle != NULL) {
+                dlclose(handle);
+            }
+        }
+        free(list->paths[i]);
+    }
+    free(list);
+    return found;
+}
+
+void *cuda_nc_find_original(const char *symbol, const char *library) {
+    void *found = find_in_objects(symbol, library);
+    if (found == NULL) {
+        found = dlsym(RTLD_NEXT, symbol);
+    }
+    if (found == NULL) {
+        found = find_in_objects(symbol, NULL);
+    }
+    if (found == NULL) {
+        fprintf(stderr, "libcuda_nc_preload.so: %s is called, but nothing defines it\n", symbol);
+        abort();
+    }
+    return found;
+}
+
+static int ucx_is_at_least(unsigned minor_wanted) {
+    void (*version)(unsigned *, unsigned *, unsigned *) = NULL;
+    unsigned major = 0, minor = 0, release = 0;
+    void *address = find_in_objects("ucp_get_version", "libucp");
+    if (address == NULL) {
+        return 0;
+    }
+    memcpy(&version, &address, sizeof(version));
+    version(&major, &minor, &release);
+    return major > 1 || (major == 1 && minor >= minor_wanted);
+}
+
+/* ---- our own libraries */
+
+static void *open_beside(const char *directory, const char *name) {
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s%s", directory, name) >= (int)sizeof(path)) {
+        return NULL;
+    }
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* In the shim's own directory, or in ../lib of it. */
+static void *open_own(const char *name) {
+    char directory[PATH_MAX];
+    Dl_info shim;
+    char *slash;
+    void *handle;
+    if (dladdr((const void *)(uintptr_t)cuda_nc_find_original, &shim) == 0 ||
+        strlen(shim.dli_fname) >= sizeof(directory)) {
+        return NULL;
+    }
+    strcpy(directory, shim.dli_fname);
+    slash = strrchr(directory, '/');
+    if (slash == NULL) { /* found by the loader's search path: so are the others */
+        return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+    slash[1] = '\0';
+    handle = open_beside(directory, name);
+    if (handle == NULL) {
+        *slash = '\0';
+        slash = strrchr(directory, '/');
+        if (slash != NULL) {
+            strcpy(slash, "/lib/");
+            handle = open_beside(directory, name);
+        }
+    }
+    return handle;
+}
+
+static cuda_nc_symbols_t replacements;
+
+static void load_replacements(void) {
+    const cuda_nc_symbols_t *(*interpose)(int) = NULL;
+    const cuda_nc_symbols_t *offered;
+    char reason[512] = "it does not have cuda_nc_interpose";
+    void *address;
+    /* one copy in a process: the program may be linked with it */
+    void *handle = dlopen("libcuda_nc.so.0", RTLD_NOW | RTLD_NOLOAD);
+    if (handle == NULL) {
+        handle = open_own("libcuda_nc.so.0");
+    }
+    if (handle == NULL) {
+        const char *error = dlerror();
+        snprintf(reason, sizeof(reason), "%s", error != NULL ? error : "unknown error");
+    }
+    address = handle != NULL ? dlsym(handle, "cuda_nc_interpose") : NULL;
+    if (address == NULL) {
+        if (ucx_is_at_least(min_served_minor)) {
+            fprintf(stderr,
+                    "libcuda_nc_preload.so: libcuda_nc.so cannot be used, the job runs without it: "
+                    "%s\n",
+                    reason);
+        }
+        return;
+    }
+    memcpy(&interpose, &address, sizeof(interpose));
+    offered = interpose(CUDA_NC_INTERPOSE_VERSION);
+    if (offered != NULL) {
+        replacements = *offered;
+    }
+}
+
+const cuda_nc_symbols_t *cuda_nc_find_replacements(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_replacements);
+    return &replacements;
+}
+
+static void load_module(void) {
+    if (ucx_is_at_least(min_transport_minor)) {
+        open_own("libuct_cudanc.so.0");
+    }
+}
+
+void cuda_nc_load_module(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_module);
+}

@@ -1,0 +1,57 @@
+// What the hooks keep for each UCP datatype that an MPI library registers.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include <ucp/api/ucp.h>
+
+#include "hooks/open_mpi.hpp"
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::hooks {
+
+// Lives from ucp_dt_create_generic to ucp_dt_destroy. UCX's own record has the same life, so no
+// request can use it later; that MPI destroys a type from within the type's last finish() is
+// allowed for by never touching the record after that call.
+class type_record {
+  public:
+    type_record(const ucp_generic_dt_ops_t &its_operations, void *its_context,
+                const open_mpi &its_api) noexcept
+        : operations(its_operations), context(its_context), api(its_api) {}
+    ~type_record();
+    type_record(const type_record &) = delete;
+    type_record &operator=(const type_record &) = delete;
+
+    const ucp_generic_dt_ops_t operations;  // the MPI library's own
+    void *const context;                    // its datatype
+    const open_mpi &api;
+
+    // `count` elements, or null: then the original operations must run. `original_state` is a
+    // request of that count, which the original operations have started: its packed size must agree
+    // with ours. The first call reads the datatype; later ones with few different counts take no
+    // lock. *kept_p: the record keeps the layout as long as it lives, and the result owns nothing.
+    layout_ref layout(uint64_t count, void *original_state, bool *kept_p) const noexcept;
+
+    // The same layout with an owner: for work that may outlive the record.
+    layout_ref owned(uint64_t count) const noexcept;
+
+  private:
+    struct counted;
+
+    const counted *find(uint64_t count) const noexcept;
+    layout_ref layout_slow(uint64_t count, void *original_state) const;
+    void read_element() const;
+    void refuse(const std::string &why) const;
+
+    mutable std::atomic<const counted *> newest_{nullptr};
+    mutable unsigned num_counted_ = 0;
+    mutable std::mutex mutex_;  // below and the making of new entries
+    mutable bool is_read_ = false;
+    mutable std::atomic<bool> refused_{false};
+    mutable layout_ref element_;
+    mutable int64_t extent_ = 0;
+};
+
+}  // namespace cuda_nc::hooks

@@ -1,0 +1,22 @@
+// The UCX of this process, as far as the hooks need it.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+namespace cuda_nc::hooks {
+
+struct ucp_api {
+    ucs_status_t (*dt_create_generic)(const ucp_generic_dt_ops_t *, void *, ucp_datatype_t *);
+    void (*dt_destroy)(ucp_datatype_t);
+    unsigned major, minor, release;
+
+    bool at_least(unsigned wanted_major, unsigned wanted_minor) const noexcept {
+        return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
+    }
+};
+
+// Null while no libucp is loaded; valid for ever afterwards. Found by handle, so a libucp that was
+// loaded RTLD_LOCAL is found and our own definitions are not.
+const ucp_api *find_ucp() noexcept;
+
+}  // namespace cuda_nc::hooks
