@@ -56,8 +56,7 @@ const originals &opal() noexcept {
 }
 
 bool has_gpu() noexcept {
-    static gpu::platform &platform = gpu::platform::instance();
-    return platform.num_devices() != 0;
+    return gpu::platform::instance().num_devices() != 0;  // not remembered: 0 in a forked child
 }
 
 thread_local bool quiet = false;

@@ -57,9 +57,9 @@ bool begin(bool packs, const open_mpi &api, tracked_convertor &entry) {
         }
     }
     if (entry.running == nullptr) {
-        entry.running =
-            packs ? dt::request_state::start_pack(entry.what, entry.buffer, entry.info)
-                  : dt::request_state::start_unpack(entry.what, entry.buffer, entry.info);
+        entry.running = packs
+                            ? dt::request_state::start_pack(entry.what, entry.buffer, entry.info)
+                            : dt::request_state::start_unpack(entry.what, entry.buffer, entry.info);
     }
     return entry.running != nullptr;
 }
@@ -67,8 +67,8 @@ bool begin(bool packs, const open_mpi &api, tracked_convertor &entry) {
 }  // namespace
 
 bool is_device_memory(const void *address) noexcept {
-    return address != nullptr && gpu::platform::instance().query(address).kind ==
-                                     gpu::memory_kind::device;
+    return address != nullptr &&
+           gpu::platform::instance().query(address).kind == gpu::memory_kind::device;
 }
 
 layout_ref make_layout(const open_mpi &api, const void *datatype, size_t count) noexcept try {

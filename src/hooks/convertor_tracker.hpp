@@ -18,8 +18,8 @@ struct tracked_convertor {
     size_t count = 0;
     char *buffer = nullptr;
     gpu::memory_info info;
-    layout_ref what;            // null before the first move
-    size_t position = 0;        // packed bytes passed
+    layout_ref what;      // null before the first move
+    size_t position = 0;  // packed bytes passed
     dt::request_state *running = nullptr;
 
     tracked_convertor() = default;

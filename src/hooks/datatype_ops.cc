@@ -121,9 +121,9 @@ void *start(void *context, const void *buffer, size_t count) noexcept {
     of->failed = false;
     {
         untracked_scope quiet;  // Open MPI prepares a convertor here
-        of->original = packs ? type->operations.start_pack(type->context, buffer, count)
-                             : type->operations.start_unpack(type->context,
-                                                             const_cast<void *>(buffer), count);
+        of->original =
+            packs ? type->operations.start_pack(type->context, buffer, count)
+                  : type->operations.start_unpack(type->context, const_cast<void *>(buffer), count);
     }
     choose<packs>(of, buffer, count);
     return of;
@@ -191,8 +191,8 @@ registry &all_types() {
 }
 
 // The record to wrap the datatype with, or null where the caller is to be served by UCX alone.
-std::unique_ptr<type_record> make_record(const ucp_api &ucp,
-                                         const ucp_generic_dt_ops_t &operations, void *context) {
+std::unique_ptr<type_record> make_record(const ucp_api &ucp, const ucp_generic_dt_ops_t &operations,
+                                         void *context) {
     const owner &caller = owner_of(reinterpret_cast<const void *>(operations.start_pack));
     switch (caller.what) {
         case owner::kind::other:
@@ -202,17 +202,19 @@ std::unique_ptr<type_record> make_record(const ucp_api &ucp,
                     caller.path.c_str());
             return nullptr;
         case owner::kind::unknown_mpi:
-            nc_warn_once("%s is an MPI library that we do not know: its datatypes are left to its "
-                         "own operations",
-                         caller.path.c_str());
+            nc_warn_once(
+                "%s is an MPI library that we do not know: its datatypes are left to its "
+                "own operations",
+                caller.path.c_str());
             return nullptr;
         case owner::kind::open_mpi:
             break;
     }
     if (!ucp.at_least(1, 13)) {
-        nc_warn_once("UCX %u.%u.%u is older than 1.13: datatypes are left to Open MPI's own "
-                     "operations",
-                     ucp.major, ucp.minor, ucp.release);
+        nc_warn_once(
+            "UCX %u.%u.%u is older than 1.13: datatypes are left to Open MPI's own "
+            "operations",
+            ucp.major, ucp.minor, ucp.release);
         return nullptr;
     }
     return std::make_unique<type_record>(operations, context, *caller.api);

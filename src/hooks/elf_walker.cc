@@ -43,7 +43,7 @@ struct range {
 struct object {
     const ElfW(Sym) *symbols = nullptr;
     const char *strings = nullptr;
-    const ElfW(Rela) *tables[2] = {nullptr, nullptr};  // of the PLT, and all others
+    const ElfW(Rela) * tables[2] = {nullptr, nullptr};  // of the PLT, and all others
     size_t table_bytes[2] = {0, 0};
     range read_only;  // after relocation
 };
@@ -156,8 +156,8 @@ int visit(dl_phdr_info *info, size_t, void *argument) noexcept {
         return 0;
     }
     for (int table = 0; table < 2; ++table) {
-        size_t entries = in.tables[table] != nullptr ? in.table_bytes[table] / sizeof(ElfW(Rela))
-                                                     : 0;
+        size_t entries =
+            in.tables[table] != nullptr ? in.table_bytes[table] / sizeof(ElfW(Rela)) : 0;
         for (size_t i = 0; i < entries; ++i) {
             redirect(in.tables[table][i], in, *info, all);
         }

@@ -46,8 +46,8 @@ const replacement redirected[num_symbols] = {
 bool redirect_by_ucm() noexcept {
     void *handle = open_loaded("libucm.so.0");
     using modify_f = int8_t (*)(ucm_patch *);
-    auto modify = reinterpret_cast<modify_f>(handle != nullptr ? dlsym(handle, "ucm_reloc_modify")
-                                                               : nullptr);
+    auto modify =
+        reinterpret_cast<modify_f>(handle != nullptr ? dlsym(handle, "ucm_reloc_modify") : nullptr);
     if (modify == nullptr) {
         return false;
     }

@@ -17,6 +17,8 @@
 extern "C" {
 #endif
 
+#define CUDA_NC_HOOKS_EXPORT __attribute__((visibility("default")))
+
 #define CUDA_NC_INTERPOSE_VERSION 1
 
 /* ucs_status_t is a packed one-byte enumeration: declared as int8_t here. */
@@ -44,14 +46,14 @@ typedef struct cuda_nc_symbols {
  * Replacements for every symbol, or NULL where `version` is not served. The hooks find originals
  * by themselves, by handle (never by RTLD_NEXT: a library loaded RTLD_LOCAL is invisible to it).
  */
-const cuda_nc_symbols_t *cuda_nc_interpose(int version);
+CUDA_NC_HOOKS_EXPORT const cuda_nc_symbols_t *cuda_nc_interpose(int version);
 
 /*
  * Called by the module that UCX >= 1.22 loads: redirects the symbols of every loaded and later
  * loaded object by ucm_reloc_modify, or by an own walk over the loaded objects. Idempotent; does
  * nothing where the shim is preloaded.
  */
-void cuda_nc_interpose_install(void);
+CUDA_NC_HOOKS_EXPORT void cuda_nc_interpose_install(void);
 
 #ifdef __cplusplus
 }

@@ -1,1 +1,30 @@
-# Sources of src/hooks; see Makefile.am for the variables.
+libcuda_nc_core_la_SOURCES += \
+	src/hooks/convertor.cc \
+	src/hooks/convertor.hpp \
+	src/hooks/convertor_move.cc \
+	src/hooks/convertor_move.hpp \
+	src/hooks/convertor_tracker.cc \
+	src/hooks/convertor_tracker.hpp \
+	src/hooks/datatype_ops.cc \
+	src/hooks/datatype_ops.hpp \
+	src/hooks/elf_walker.cc \
+	src/hooks/elf_walker.hpp \
+	src/hooks/interpose.cc \
+	src/hooks/interpose.h \
+	src/hooks/loaded_objects.cc \
+	src/hooks/loaded_objects.hpp \
+	src/hooks/open_mpi.cc \
+	src/hooks/open_mpi.hpp \
+	src/hooks/owner.cc \
+	src/hooks/owner.hpp \
+	src/hooks/policy.cc \
+	src/hooks/policy.hpp \
+	src/hooks/type_record.cc \
+	src/hooks/type_record.hpp \
+	src/hooks/ucp_api.cc \
+	src/hooks/ucp_api.hpp
+
+libcuda_nc_preload_la_SOURCES += \
+	src/hooks/preload/preload.c \
+	src/hooks/preload/resolve.c \
+	src/hooks/preload/resolve.h

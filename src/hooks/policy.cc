@@ -72,10 +72,11 @@ void check_gpu_detection() noexcept {
                           : !is_loaded("libucm_cuda") ? "libucm_cuda.so"
                                                       : nullptr;
     if (missing != nullptr) {
-        nc_warn("this job sends GPU memory, but its UCX cannot recognise such memory (%s is not "
-                "loaded): messages of contiguous datatypes may crash. Use a UCX built with CUDA, "
-                "and see with `ldd` that what %s needs is found",
-                missing, missing);
+        nc_warn(
+            "this job sends GPU memory, but its UCX cannot recognise such memory (%s is not "
+            "loaded): messages of contiguous datatypes may crash. Use a UCX built with CUDA, "
+            "and see with `ldd` that what %s needs is found",
+            missing, missing);
     }
 }
 

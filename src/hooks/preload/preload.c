@@ -18,19 +18,19 @@ EXPORT extern const int cuda_nc_preload_version;
 const int cuda_nc_preload_version = CUDA_NC_INTERPOSE_VERSION;
 
 /* Declares NAME and defines target_NAME(): the replacement, or the original from LIBRARY. */
-#define INTERPOSED(type, name, library)                                            \
-    static type target_##name(void) {                                              \
-        static type known;                                                         \
-        type target = __atomic_load_n(&known, __ATOMIC_ACQUIRE);                   \
-        if (__builtin_expect(target == NULL, 0)) {                                 \
-            target = cuda_nc_find_replacements()->name;                            \
-            if (target == NULL) {                                                  \
-                void *original = cuda_nc_find_original(#name, library);            \
-                memcpy(&target, &original, sizeof(target));                        \
-            }                                                                      \
-            __atomic_store_n(&known, target, __ATOMIC_RELEASE);                    \
-        }                                                                          \
-        return target;                                                             \
+#define INTERPOSED(type, name, library)                                 \
+    static type target_##name(void) {                                   \
+        static type known;                                              \
+        type target = __atomic_load_n(&known, __ATOMIC_ACQUIRE);        \
+        if (__builtin_expect(target == NULL, 0)) {                      \
+            target = cuda_nc_find_replacements()->name;                 \
+            if (target == NULL) {                                       \
+                void *original = cuda_nc_find_original(#name, library); \
+                memcpy(&target, &original, sizeof(target));             \
+            }                                                           \
+            __atomic_store_n(&known, target, __ATOMIC_RELEASE);         \
+        }                                                               \
+        return target;                                                  \
     }
 
 INTERPOSED(cuda_nc_dt_create_f, ucp_dt_create_generic, "libucp")

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     min_served_minor = 13,    /* UCX 1.13: the datatypes */
@@ -107,40 +108,29 @@ static int ucx_is_at_least(unsigned minor_wanted) {
 
 /* ---- our own libraries */
 
-static void *open_beside(const char *directory, const char *name) {
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s%s", directory, name) >= (int)sizeof(path)) {
-        return NULL;
-    }
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
+/* Where a library may lie, relative to the shim's directory. */
+static const char *const places[] = {"", "ucx-cuda-nc/", "../lib/", "../lib/ucx-cuda-nc/"};
 
-/* In the shim's own directory, or in ../lib of it. */
 static void *open_own(const char *name) {
-    char directory[PATH_MAX];
+    char path[PATH_MAX];
+    const char *slash;
     Dl_info shim;
-    char *slash;
-    void *handle;
-    if (dladdr((const void *)(uintptr_t)cuda_nc_find_original, &shim) == 0 ||
-        strlen(shim.dli_fname) >= sizeof(directory)) {
+    unsigned i;
+    if (dladdr((const void *)(uintptr_t)cuda_nc_find_original, &shim) == 0) {
         return NULL;
     }
-    strcpy(directory, shim.dli_fname);
-    slash = strrchr(directory, '/');
+    slash = strrchr(shim.dli_fname, '/');
     if (slash == NULL) { /* found by the loader's search path: so are the others */
         return dlopen(name, RTLD_NOW | RTLD_LOCAL);
     }
-    slash[1] = '\0';
-    handle = open_beside(directory, name);
-    if (handle == NULL) {
-        *slash = '\0';
-        slash = strrchr(directory, '/');
-        if (slash != NULL) {
-            strcpy(slash, "/lib/");
-            handle = open_beside(directory, name);
+    for (i = 0; i < sizeof(places) / sizeof(places[0]); ++i) {
+        int length = snprintf(path, sizeof(path), "%.*s%s%s", (int)(slash + 1 - shim.dli_fname),
+                              shim.dli_fname, places[i], name);
+        if (length < (int)sizeof(path) && access(path, F_OK) == 0) {
+            return dlopen(path, RTLD_NOW | RTLD_LOCAL);
         }
     }
-    return handle;
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
 static cuda_nc_symbols_t replacements;

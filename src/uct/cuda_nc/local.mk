@@ -1,1 +1,1 @@
-# Sources of src/uct/cuda_nc; see Makefile.am for the variables.
+libuct_cudanc_la_SOURCES += src/uct/cuda_nc/module.c
