@@ -1,1 +1,4 @@
 # Sources of bench; see Makefile.am for the variables.
+# The demo program is built with an MPI's compiler, by mpi_layouts.mk.
+EXTRA_DIST += bench/mpi_layouts.cc bench/mpi_layouts.mk bench/layout_catalogue.cc \
+	bench/layout_catalogue.hpp bench/test_memory.cc bench/test_memory.hpp

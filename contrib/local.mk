@@ -9,3 +9,4 @@ EXTRA_DIST += \
 	test/scripts/run.sh \
 	test/scripts/vector.cc \
 	docs/manual.md
+EXTRA_DIST += contrib/demo_report.py

@@ -1,0 +1,24 @@
+// The layouts of the demo: each as an MPI datatype, and as a list of spans made without MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+struct span {
+    size_t offset, length;  // bytes
+};
+
+struct catalogue_entry {
+    std::vector<span> spans;  // in type-map order
+    size_t extent = 0;        // bytes of a buffer for one element
+    size_t payload = 0;       // bytes covered
+    std::function<MPI_Datatype()> make_type;
+};
+
+std::vector<std::string> catalogue_names();
+
+// No spans where the name is unknown.
+catalogue_entry make_entry(const std::string &name);
