@@ -5,6 +5,7 @@
 
 #include "hooks/convertor_move.hpp"
 #include "hooks/convertor_tracker.hpp"
+#include "hooks/gpu_presence.hpp"
 #include "hooks/loaded_objects.hpp"
 #include "hooks/open_mpi.hpp"
 #include "hooks/policy.hpp"
@@ -53,10 +54,6 @@ originals find_originals() noexcept {
 const originals &opal() noexcept {
     static const originals only = find_originals();
     return only;
-}
-
-bool has_gpu() noexcept {
-    return gpu::platform::instance().num_devices() != 0;  // not remembered: 0 in a forked child
 }
 
 thread_local bool quiet = false;

@@ -9,6 +9,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/datatype_ops.hpp \
 	src/hooks/elf_walker.cc \
 	src/hooks/elf_walker.hpp \
+	src/hooks/gpu_presence.hpp \
 	src/hooks/interpose.cc \
 	src/hooks/interpose.h \
 	src/hooks/loaded_objects.cc \

@@ -19,6 +19,8 @@ host_policy configured_host_policy() noexcept {
                              : host_policy::automatic;
 }
 
+}  // namespace
+
 choice choose_for_host(const layout &what, const open_mpi &api) noexcept {
     static const host_policy policy = configured_host_policy();
     switch (policy) {
@@ -37,8 +39,6 @@ choice choose_for_host(const layout &what, const open_mpi &api) noexcept {
     }
     return {true, "host memory"};
 }
-
-}  // namespace
 
 choice choose_path(const layout &what, const gpu::memory_info &info, const open_mpi &api) noexcept {
     switch (info.kind) {

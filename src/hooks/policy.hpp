@@ -15,6 +15,9 @@ struct choice {
 // For `what` at a buffer in memory of the given kind. An unknown kind is warned of, once.
 choice choose_path(const layout &what, const gpu::memory_info &info, const open_mpi &api) noexcept;
 
+// The same where no GPU is in the process.
+choice choose_for_host(const layout &what, const open_mpi &api) noexcept;
+
 // To be called where a message is found to lie in GPU memory: warns once where UCX itself cannot
 // recognise such memory, because then it crashes on contiguous messages, which never reach us.
 void check_gpu_detection() noexcept;
