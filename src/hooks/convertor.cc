@@ -10,7 +10,6 @@
 #include "hooks/open_mpi.hpp"
 #include "hooks/policy.hpp"
 #include "ucs/base/log.hpp"
-#include "ucs/base/statistics.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
@@ -184,9 +183,6 @@ int32_t copy_same(const void *datatype, int32_t count, char *destination, char *
         nc_error("a copy of datatype %s in GPU memory failed: %s", api->name(datatype).c_str(),
                  status_text(status));
         return -1;
-    }
-    if (statistics_enabled()) {
-        count_message_slow("copy", what->describe(), "GPU", "GPU memory", what->packed_size());
     }
     return 0;
 }
