@@ -51,8 +51,9 @@ struct transfer {
 class event {
   public:
     virtual ~event() = default;
-    // UCS_OK when everything before the mark is done and visible to the host, UCS_INPROGRESS, or
-    // the error with which that work failed.
+    // UCS_OK when everything before the mark is done and visible to the host, or the mark was never
+    // recorded; UCS_INPROGRESS; or the error with which that work failed. After such an error every
+    // later mark of the stream reports it too, and later work of the stream may not have run.
     virtual ucs_status_t query() noexcept = 0;
     // Blocks until query() is not UCS_INPROGRESS.
     virtual ucs_status_t synchronize() noexcept = 0;
@@ -117,6 +118,9 @@ class device {
                                     size_t *offset_p) noexcept = 0;
     virtual ucs_status_t ipc_open(const ipc_handle &handle,
                                   std::unique_ptr<memory> *memory_p) noexcept = 0;
+    // Whether memory of GPU `ordinal` that ipc_open() gave can be reached; true for the own
+    // ordinal. Other memory of another GPU of this process is not reached by launches, only by
+    // copies.
     virtual bool can_access_peer(int ordinal) const noexcept = 0;
 };
 
@@ -126,15 +130,18 @@ class platform {
     virtual ~platform() = default;
 
     // Made at first use by UCX_CUDA_NC_GPU (auto, cuda, sim, none); never fails, lives for ever.
-    // In a forked child it answers as if there were no GPU.
+    // In a child forked after that it answers as if there were no GPU; what the child inherited may
+    // be destroyed, which releases nothing, and fails in any other use.
     static platform &instance() noexcept;
 
     virtual const char *name() const noexcept = 0;  // "cuda", "sim", "none"
     virtual std::string why() const = 0;            // one sentence on how it was chosen
+    // May initialise the driver, which can take a second; makes no context.
     virtual int num_devices() const noexcept = 0;
     virtual device *get_device(int ordinal) noexcept = 0;  // null where there is none
 
     // What lies at `address`. Cheap (tens of ns) while no GPU memory has been used in the process.
+    // The first address on a GPU found makes that GPU ready, which takes its time.
     virtual memory_info query(const void *address) noexcept = 0;
 };
 

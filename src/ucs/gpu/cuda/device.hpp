@@ -24,11 +24,14 @@ class cuda_device final : public device {
                           std::unique_ptr<memory> *memory_p) noexcept override;
     bool can_access_peer(int ordinal) const noexcept override;
 
-    // False where kernels cannot run here (a GPU too old for this build). The first call makes the
-    // context.
-    CUcontext context() const noexcept { return context_.get(); }
+    // False where this process cannot use the GPU: it is too old for this build, or another process
+    // has it for its own. The first call makes the context.
+    bool serves() noexcept {
+        ucs_status_t status = context_.ready();
+        return status == UCS_OK || status == UCS_ERR_NO_MEMORY;
+    }
 
-    bool serves() noexcept { return context_.ready() != UCS_ERR_UNSUPPORTED; }
+    CUcontext context() const noexcept { return context_.get(); }
 
   private:
     primary_context context_;

@@ -107,7 +107,8 @@ ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
     std::memcpy(&native, handle.bytes, sizeof(native));
     void *address = nullptr;
     cudaError_t result = cudaIpcOpenMemHandle(&address, native, cudaIpcMemLazyEnablePeerAccess);
-    if (result == cudaErrorDeviceUninitialized || result == cudaErrorInvalidValue) {
+    if (result == cudaErrorDeviceUninitialized || result == cudaErrorInvalidValue ||
+        result == cudaErrorInvalidDevice) {
         cudaGetLastError();
         nc_debug("a memory handle cannot be opened here: %s", cudaGetErrorString(result));
         return UCS_ERR_UNSUPPORTED;  // of this very process, or of a GPU that is not visible

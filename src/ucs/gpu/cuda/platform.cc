@@ -140,7 +140,7 @@ bool cuda_platform::in_primary_context(CUcontext context, int ordinal) noexcept 
 }
 
 memory_info cuda_platform::query(const void *address) noexcept {
-    if (!initialised() || forked()) {
+    if (forked() || !initialised()) {
         return {};
     }
     CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
