@@ -251,10 +251,9 @@ const char *receive_pipeline::path() const noexcept {
 }
 
 const char *receive_pipeline::why() const noexcept {
-    if (!copied_) {
-        return bounced_ ? "staging short" : "buffer in GPU memory";
-    }
-    return mover_.has_kernels() ? "no pinned memory" : "no GPU memory for the work list";
+    return copied_    ? "out of GPU or pinned memory"
+           : bounced_ ? "staging short"
+                      : "buffer in GPU memory";
 }
 
 }  // namespace cuda_nc::dt

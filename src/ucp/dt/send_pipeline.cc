@@ -29,6 +29,7 @@ ucs_status_t send_pipeline::begin(layout_ref what, const void *base, int ordinal
         return status;
     }
     kernels_failed_ = bounced_ = copied_ = false;
+    out_of_memory_ = !mover_.has_kernels();
     restart(0);
     // Many sends may wait for receives that come late: they leave half of the staging to others.
     if (device_staging::bytes_in_use() <= config().staging_size / 2) {
@@ -98,6 +99,7 @@ void send_pipeline::launch_ahead(unsigned limit) noexcept {
             nc_debug("packing by kernels failed (%s); the rest of the message goes by copies",
                      status_text(status));
             kernels_failed_ = true;
+            out_of_memory_ |= status == UCS_ERR_NO_MEMORY;
             if (lost) {
                 mover_.staging().abandon(buffer);
                 return;
@@ -171,6 +173,7 @@ ucs_status_t send_pipeline::read_slowly(uint64_t offset, char *packed, size_t le
             return UCS_OK;
         }
         kernels_failed_ = status != UCS_ERR_NO_MEMORY;
+        out_of_memory_ |= !kernels_failed_;
     }
     copied_ = true;
     return mover_.copy_blocks(offset, packed, length);
@@ -195,9 +198,7 @@ const char *send_pipeline::why() const noexcept {
     if (!copied_) {
         return bounced_ ? "staging short" : "buffer in GPU memory";
     }
-    return kernels_failed_        ? "a launch or kernel failed"
-           : mover_.has_kernels() ? "no pinned memory"
-                                  : "no GPU memory for the work list";
+    return out_of_memory_ ? "out of GPU or pinned memory" : "a launch or kernel failed";
 }
 
 }  // namespace cuda_nc::dt

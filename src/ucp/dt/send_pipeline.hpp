@@ -47,7 +47,7 @@ class send_pipeline {
     uint64_t next_ = 0;   // first packed byte not launched
     size_t growing_ = 0;  // bytes of the next chunk
     bool kernels_failed_ = false;
-    bool bounced_ = false, copied_ = false;
+    bool bounced_ = false, copied_ = false, out_of_memory_ = false;
 };
 
 }  // namespace cuda_nc::dt
