@@ -190,7 +190,8 @@ TEST_P(gpu_cuda, memory_mapped_by_hand_is_recognised) {
     ASSERT_TRUE(granularity_of && create && reserve && map && set_access);
     CUmemAllocationProp how = {};
     how.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    how.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    how.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    how.location.id = 0;
     size_t granularity = 0;
     ASSERT_EQ(granularity_of(&granularity, &how, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_SUCCESS);
     CUmemGenericAllocationHandle handle;
