@@ -2,6 +2,7 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <set>
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
@@ -16,8 +17,19 @@ struct type_record::counted {
 };
 
 namespace {
+
 constexpr unsigned max_counted = 16;  // a type used with more counts makes its layouts anew
+
+// True at most 16 times, and once for a text: programs make the same type again and again.
+bool is_new(const std::string &text) {
+    constexpr size_t max_texts = 16;
+    static std::mutex mutex;
+    static auto *known = new std::set<std::string>;
+    std::lock_guard<std::mutex> guard(mutex);
+    return known->size() < max_texts && known->insert(text).second;
 }
+
+}  // namespace
 
 type_record::~type_record() {
     const counted *entry = newest_.load(std::memory_order_relaxed);
@@ -105,8 +117,12 @@ void type_record::read_element() const {
 
 void type_record::refuse(const std::string &why) const {
     refused_.store(true, std::memory_order_relaxed);
-    nc_warn("datatype %s is left to Open MPI's own operations: %s", api.name(context).c_str(),
-            why.c_str());
+    std::string text = api.name(context) + " is left to Open MPI's own operations: " + why;
+    if (is_new(text)) {
+        nc_warn("datatype %s", text.c_str());
+    } else {
+        nc_info("datatype %s", text.c_str());
+    }
 }
 
 }  // namespace cuda_nc::hooks

@@ -1,1 +1,72 @@
-# Sources of test/gtest/hooks; see Makefile.am for the variables.
+# A program of its own: fakes of UCP and of Open MPI stand in its process.
+if HAVE_GTEST
+unit_test_programs += hooks_tests
+check_PROGRAMS += hooks_probe
+endif
+hooks_tests_SOURCES = \
+	test/gtest/hooks/convertor_test.cc \
+	test/gtest/hooks/datatype_ops_test.cc \
+	test/gtest/hooks/elf_walker_test.cc \
+	test/gtest/hooks/fakes.cc \
+	test/gtest/hooks/fakes.hpp \
+	test/gtest/hooks/open_mpi_test.cc \
+	test/gtest/hooks/owner_test.cc \
+	test/gtest/hooks/preload_test.cc
+hooks_tests_CPPFLAGS = $(unit_tests_CPPFLAGS) -I$(srcdir)/test/gtest/hooks/fake \
+	-DBUILD_DIRECTORY='"$(abs_builddir)"'
+hooks_tests_LDADD = libcuda_nc_core.la $(GTEST_LIBS)
+hooks_tests_LDFLAGS = $(AM_LDFLAGS)
+EXTRA_hooks_tests_DEPENDENCIES = $(hooks_fakes) hooks_probe$(EXEEXT) libcuda_nc.la \
+	libcuda_nc_preload.la libuct_cudanc.la
+
+# Loads what it is told, as a program with a plug-in does, and says who packed.
+hooks_probe_SOURCES = test/gtest/hooks/probe.c test/gtest/hooks/fake/fake_open_mpi.h
+hooks_probe_CPPFLAGS = -I$(srcdir)/test/gtest/hooks/fake
+hooks_probe_LDADD = -ldl
+
+# Plain shared objects with exact names and link options: not a business of libtool.
+fake_sources = test/gtest/hooks/fake
+fake_directory = test/gtest/hooks/fakes
+fake_link = $(AM_V_CCLD)mkdir -p $(fake_directory) && \
+	$(CC) $(CFLAGS) -w -shared -fPIC -o $@ -I$(srcdir)/$(fake_sources) -Wl,-rpath,'$$ORIGIN'
+hooks_fakes = \
+	$(fake_directory)/libucp_fake.so \
+	$(fake_directory)/libfake_open_mpi.so \
+	$(fake_directory)/libfake_mpich.so \
+	$(fake_directory)/libfake_unknown_mpi.so \
+	$(fake_directory)/libfake_user.so \
+	$(fake_directory)/libwalk_original.so \
+	$(fake_directory)/libwalk_lazy.so \
+	$(fake_directory)/libwalk_now.so \
+	$(fake_directory)/libwalk_noplt.so
+EXTRA_DIST += \
+	$(fake_sources)/fake_libraries.c \
+	$(fake_sources)/fake_open_mpi.c \
+	$(fake_sources)/fake_ucp.c \
+	$(fake_sources)/walk_original.c \
+	$(fake_sources)/walked.c
+CLEANFILES += $(hooks_fakes)
+
+$(fake_directory)/libucp_fake.so: $(fake_sources)/fake_ucp.c
+	$(fake_link) $(srcdir)/$(fake_sources)/fake_ucp.c
+$(fake_directory)/libfake_open_mpi.so: $(fake_sources)/fake_open_mpi.c $(fake_sources)/fake_open_mpi.h \
+		$(fake_directory)/libucp_fake.so
+	$(fake_link) $(srcdir)/$(fake_sources)/fake_open_mpi.c $(fake_directory)/libucp_fake.so \
+		-Wl,-soname,libfake_open_mpi.so
+$(fake_directory)/libfake_mpich.so: $(fake_sources)/fake_libraries.c
+	$(fake_link) -DAN_MPICH $(srcdir)/$(fake_sources)/fake_libraries.c
+$(fake_directory)/libfake_unknown_mpi.so: $(fake_sources)/fake_libraries.c
+	$(fake_link) -DAN_UNKNOWN_MPI $(srcdir)/$(fake_sources)/fake_libraries.c
+$(fake_directory)/libfake_user.so: $(fake_sources)/fake_libraries.c $(fake_directory)/libfake_open_mpi.so
+	$(fake_link) -DUSES_OPEN_MPI $(srcdir)/$(fake_sources)/fake_libraries.c \
+		$(fake_directory)/libfake_open_mpi.so
+$(fake_directory)/libwalk_original.so: $(fake_sources)/walk_original.c
+	$(fake_link) $(srcdir)/$(fake_sources)/walk_original.c -Wl,-soname,libwalk_original.so
+$(fake_directory)/libwalk_lazy.so: $(fake_sources)/walked.c $(fake_directory)/libwalk_original.so
+	$(fake_link) -fplt -Wl,-z,lazy $(srcdir)/$(fake_sources)/walked.c \
+		$(fake_directory)/libwalk_original.so
+$(fake_directory)/libwalk_now.so: $(fake_sources)/walked.c $(fake_directory)/libwalk_original.so
+	$(fake_link) -fplt -Wl,-z,now -Wl,-z,relro $(srcdir)/$(fake_sources)/walked.c \
+		$(fake_directory)/libwalk_original.so
+$(fake_directory)/libwalk_noplt.so: $(fake_sources)/walked.c $(fake_directory)/libwalk_original.so
+	$(fake_link) -fno-plt $(srcdir)/$(fake_sources)/walked.c $(fake_directory)/libwalk_original.so

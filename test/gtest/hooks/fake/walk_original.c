@@ -1,0 +1,3 @@
+int walk_original(int n) {
+    return n + 1;
+}

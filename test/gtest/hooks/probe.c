@@ -1,0 +1,102 @@
+/*
+ * hooks_probe [--module PATH] [--load PATH] PATH: loads the libraries in the given order, each
+ * RTLD_LOCAL, as Python loads its extensions; a module is loaded as UCX loads it. The last one is a
+ * fake Open MPI, which registers datatypes. Prints "vector engine" or "vector original", and the
+ * same for a contiguous type, a type of which the sizes disagree, and a convertor.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_open_mpi.h"
+
+static void *open_or_die(const char *path) {
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    if (handle == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(2);
+    }
+    return handle;
+}
+
+static void *find(void *handle, const char *symbol) {
+    void *address = dlsym(handle, symbol);
+    if (address == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(2);
+    }
+    return address;
+}
+
+typedef struct {
+    void *(*start_pack)(void *, const void *, size_t);
+    void *(*start_unpack)(void *, void *, size_t);
+    size_t (*packed_size)(void *);
+    size_t (*pack)(void *, size_t, void *, size_t);
+    int8_t (*unpack)(void *, size_t, const void *, size_t);
+    void (*finish)(void *);
+} operations_t;
+
+static void *mpi;
+
+static void probe_type(const char *what, const fake_datatype_t *type) {
+    uint64_t (*enrol)(const fake_datatype_t *) = find(mpi, "fake_register");
+    void (*remove)(uint64_t) = find(mpi, "fake_unregister");
+    const operations_t *(*operations_of)(uint64_t) = find(mpi, "fake_ucp_operations");
+    void *(*context_of)(uint64_t) = find(mpi, "fake_ucp_context");
+    fake_calls_t *calls = find(mpi, "fake_calls");
+    uint64_t datatype = enrol(type);
+    const operations_t *ops = operations_of(datatype);
+    char source[256], packed[64], expected[64];
+    size_t block, i, size = 0;
+    void *state;
+    for (i = 0; i < sizeof(source); ++i) {
+        source[i] = (char)(i * 7);
+    }
+    for (block = 0; block < type->num_blocks; ++block) {
+        memcpy(expected + size, source + type->blocks[block].displacement,
+               type->blocks[block].length);
+        size += type->blocks[block].length;
+    }
+    memset(calls, 0, sizeof(*calls));
+    state = ops->start_pack(context_of(datatype), source, 1);
+    i = ops->pack(state, 0, packed, SIZE_MAX);
+    ops->finish(state);
+    if (i != size || memcmp(packed, expected, size) != 0) {
+        printf("%s: wrong bytes\n", what);
+        exit(3);
+    }
+    if (calls->starts != 1 || calls->finishes != 1) {
+        printf("%s: the original operations were started %d and finished %d times\n", what,
+               calls->starts, calls->finishes);
+        exit(3);
+    }
+    printf("%s %s\n", what, calls->packs == 0 ? "engine" : "original");
+    remove(datatype);
+}
+
+int main(int argc, char **argv) {
+    static const fake_block_t strided[] = {{0, 8}, {16, 8}, {32, 8}};
+    static const fake_block_t one[] = {{16, 24}};
+    static const fake_datatype_t vector = {"vector", 48, 0, 3, strided};
+    static const fake_datatype_t contiguous = {"contiguous", 48, 0, 1, one};
+    static const fake_datatype_t liar = {"liar", 48, 1, 3, strided};
+    int i;
+    for (i = 1; i < argc - 1; ++i) {
+        if (strcmp(argv[i], "--module") == 0) {
+            /* UCX's flags; what it pulls in must be there for good */
+            dlopen(argv[++i], RTLD_NOW | RTLD_LOCAL);
+        } else {
+            open_or_die(argv[++i]);
+        }
+    }
+    mpi = open_or_die(argv[argc - 1]);
+    probe_type("vector", &vector);
+    probe_type("contiguous", &contiguous);
+    probe_type("liar", &liar);
+    probe_type("liar again", &liar);
+    ((void (*)(uint64_t))find(mpi, "fake_unregister"))(64); /* a contiguous type: nobody's */
+    printf("live %d\n", ((int (*)(void))find(mpi, "fake_ucp_live"))());
+    return 0;
+}
