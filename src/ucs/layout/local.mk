@@ -6,5 +6,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/layout/layout_builder.cc \
 	src/ucs/layout/layout_fold.hpp \
 	src/ucs/layout/layout_make.hpp \
+	src/ucs/layout/layout_spec.cc \
 	src/ucs/layout/layout_spec.hpp \
 	src/ucs/layout/layout_view.hpp

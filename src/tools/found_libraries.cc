@@ -1,0 +1,92 @@
+#include "tools/found_libraries.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace cuda_nc::tools {
+namespace {
+
+std::string path_of(const void *address) {
+    Dl_info where;
+    return dladdr(address, &where) != 0 && where.dli_fname != nullptr ? where.dli_fname : "";
+}
+
+std::string error_text() {
+    const char *text = dlerror();
+    return text != nullptr ? text : "unknown error";
+}
+
+// UCX keeps what depends on a driver in modules beside its libraries.
+bool has_module(const std::string &library, const char *module) {
+    std::string directory = library.substr(0, library.rfind('/') + 1);
+    return access((directory + "ucx/" + module).c_str(), R_OK) == 0;
+}
+
+}  // namespace
+
+found_library find_ucx() {
+    found_library ucx;
+    void *handle = dlopen("libucp.so.0", RTLD_LAZY | RTLD_LOCAL);
+    if (handle == nullptr) {
+        ucx.remark = error_text();
+        return ucx;
+    }
+    void *version = dlsym(handle, "ucp_get_version");
+    void *text = dlsym(handle, "ucp_get_version_string");
+    if (version == nullptr || text == nullptr) {
+        ucx.remark = "libucp.so.0 does not tell its version";
+        return ucx;
+    }
+    unsigned major, minor, release;
+    reinterpret_cast<void (*)(unsigned *, unsigned *, unsigned *)>(version)(&major, &minor,
+                                                                            &release);
+    ucx.found = true;
+    ucx.version = reinterpret_cast<const char *(*)()>(text)();
+    ucx.path = path_of(version);
+    if (major == 1 && minor < 13) {
+        ucx.remark = "older than 1.13: not served";
+    } else if (major == 1 && minor < 22) {
+        ucx.remark = "served by LD_PRELOAD of libcuda_nc_preload.so";
+    } else {
+        ucx.remark = "served by UCX_PLUGIN_PATH, or by LD_PRELOAD of libcuda_nc_preload.so";
+    }
+    bool detects =
+        has_module(ucx.path, "libuct_cuda.so.0") || has_module(ucx.path, "libuct_cuda.so");
+    ucx.remark +=
+        detects ? "; built with CUDA" : "; built without CUDA: it takes GPU memory for host memory";
+    return ucx;
+}
+
+found_library find_mpi() {
+    found_library mpi;
+    void *handle = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_LOCAL);
+    if (handle == nullptr) {
+        mpi.remark = error_text();
+        return mpi;
+    }
+    void *version = dlsym(handle, "PMPI_Get_library_version");
+    if (version == nullptr) {
+        mpi.remark = "libmpi.so.40 does not tell its version";
+        return mpi;
+    }
+    char text[8192] = "";  // MPI_MAX_LIBRARY_VERSION_STRING of any MPI
+    int length = 0;
+    reinterpret_cast<int (*)(char *, int *)>(version)(text, &length);
+    unsigned major = 0;
+    mpi.found = true;
+    mpi.path = path_of(version);
+    mpi.version = std::string(text, std::strcspn(text, ",\n"));
+    if (std::sscanf(text, "Open MPI v%u", &major) != 1) {
+        mpi.remark = "not an Open MPI: not served";
+    } else if (major >= 5) {
+        mpi.remark = "served; its own packing delivers wrong bytes for some derived types";
+    } else {
+        mpi.remark = "served";
+    }
+    return mpi;
+}
+
+}  // namespace cuda_nc::tools

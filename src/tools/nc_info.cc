@@ -1,0 +1,100 @@
+// nc_info: what is installed here, what was found, what was chosen and why.
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <string>
+
+#include "cuda_nc/cuda_nc.h"
+#include "tools/found_libraries.hpp"
+#include "ucs/base/settings.hpp"
+#include "ucs/exec/host/host_executor.hpp"
+#include "ucs/gpu/device.hpp"
+#include "ucs/layout/layout.hpp"
+#include "ucs/layout/layout_spec.hpp"
+
+namespace {
+
+using namespace cuda_nc;
+
+void print_library(const char *name, const tools::found_library &library) {
+    if (library.found) {
+        fmt::print("{:<12}{} at {}\n{:<12}{}\n", name, library.version, library.path, "",
+                   library.remark);
+    } else {
+        fmt::print("{:<12}not found: {}\n", name, library.remark);
+    }
+}
+
+void print_gpus() {
+    gpu::platform &platform = gpu::platform::instance();
+    fmt::print("{:<12}backend {}: {}\n", "GPU", platform.name(), platform.why());
+    for (int ordinal = 0; ordinal < platform.num_devices(); ++ordinal) {
+        gpu::device *device = platform.get_device(ordinal);
+        if (device == nullptr) {
+            fmt::print("{:<12}{}: not usable\n", "", ordinal);
+            continue;
+        }
+        const gpu::device_properties &has = device->properties();
+        fmt::print("{:<12}{}: {}, {}, compute capability {}.{}, {} multiprocessors, {} MiB\n", "",
+                   ordinal, has.name, has.bus_id, has.compute_major, has.compute_minor, has.num_sms,
+                   has.memory_size >> 20);
+    }
+}
+
+void print_settings() {
+    for (const setting_description &setting : describe_settings()) {
+        fmt::print("UCX_CUDA_NC_{}={}{}\n    {}\n", setting.name, setting.value,
+                   setting.value == setting.default_value
+                       ? ""
+                       : fmt::format("  (default {})", setting.default_value),
+                   setting.help);
+    }
+}
+
+int print_layout(const std::string &text) {
+    std::string error;
+    layout_ref what = parse_layout(text, &error);
+    if (what == nullptr) {
+        fmt::print(stderr, "nc_info: {}\n", error);
+        return 1;
+    }
+    fmt::print("{}\n", what->describe());
+    fmt::print("blocks       {}\n", what->total_blocks());
+    fmt::print("packed size  {} B\n", what->packed_size());
+    fmt::print("bounds       [{}, {}) B\n", what->lower_bound(), what->upper_bound());
+    fmt::print("tables       {} B\n", what->table_bytes());
+    fmt::print("hash         {:016x}{:016x}\n", what->hash().high, what->hash().low);
+    return 0;
+}
+
+void print_overview() {
+    fmt::print("{:<12}{}\n", "ucx-cuda-nc", cuda_nc_version());
+    print_library("UCX", tools::find_ucx());
+    print_library("MPI", tools::find_mpi());
+    print_gpus();
+    fmt::print("{:<12}{}\n", "host engine", exec::host_simd_name());
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    CLI::App app("Shows what ucx-cuda-nc found on this machine, and what it chose.", "nc_info");
+    bool settings = false;
+    std::string layout;
+    app.set_version_flag("--version", cuda_nc_version());
+    app.add_flag("--settings", settings, "All settings: value in force, default, what it does");
+    app.add_option("--layout", layout,
+                   "Describe a layout, e.g. vector:1024,8,16 (count, block and stride in bytes), "
+                   "transpose:1024,8, blocks:FILE");
+    CLI11_PARSE(app, argc, argv);
+    if (!layout.empty()) {
+        return print_layout(layout);
+    }
+    if (settings) {
+        print_settings();
+        return 0;
+    }
+    print_overview();
+    return 0;
+}
