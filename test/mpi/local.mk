@@ -1,1 +1,6 @@
-# Sources of test/mpi; see Makefile.am for the variables.
+# The MPI tests are built with each MPI's compiler, by test/mpi/run.sh.
+EXTRA_DIST += test/mpi/run.sh test/mpi/random_types.cc \
+	test/mpi/support/array_types.cc test/mpi/support/basic_types.cc \
+	test/mpi/support/made_type.cc test/mpi/support/made_type.hpp test/mpi/support/memory.hpp \
+	test/mpi/support/random.hpp test/mpi/support/random_type.cc \
+	test/mpi/support/random_type.hpp test/mpi/support/type_map.hpp
