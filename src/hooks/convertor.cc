@@ -112,6 +112,11 @@ int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_
     if (asks_for_address) {
         return original(convertor, parts, num_parts_p, length_p);
     }
+    if (entry != nullptr &&
+        !opal().api->is_prepared_for(convertor, entry->datatype, entry->buffer)) {
+        tracker.forget(convertor);
+        entry = nullptr;
+    }
     if (entry != nullptr) {
         return move_tracked(packs, *opal().api, convertor, *entry, parts, num_parts_p, length_p);
     }

@@ -1,6 +1,8 @@
 libcuda_nc_core_la_SOURCES += \
 	src/hooks/convertor.cc \
 	src/hooks/convertor.hpp \
+	src/hooks/convertor_map.cc \
+	src/hooks/convertor_map.hpp \
 	src/hooks/convertor_move.cc \
 	src/hooks/convertor_move.hpp \
 	src/hooks/convertor_tracker.cc \
@@ -14,6 +16,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/interpose.h \
 	src/hooks/loaded_objects.cc \
 	src/hooks/loaded_objects.hpp \
+	src/hooks/message_ops.cc \
+	src/hooks/message_ops.hpp \
 	src/hooks/open_mpi.cc \
 	src/hooks/open_mpi.hpp \
 	src/hooks/owner.cc \

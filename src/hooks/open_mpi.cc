@@ -14,7 +14,6 @@
 namespace cuda_nc::hooks {
 namespace {
 
-constexpr size_t readable_convertor_bytes = 192;  // every release's convertor is larger
 constexpr size_t arch_search_end = 64;
 
 template <typename function>
@@ -110,42 +109,20 @@ bool open_mpi::load(void *handle) noexcept try {
     return false;
 }
 
-// The position that a caller may have set (by code that Open MPI has only in its headers) lies in
-// the convertor at an offset that differs by release: packs two odd lengths, and looks for them.
-void open_mpi::find_position() const noexcept try {
-    pooled_convertor scratch(create_, *local_arch_);
-    if (byte_type_ == nullptr || scratch.get() == nullptr) {
-        return;
-    }
-    constexpr size_t steps[] = {1031, 1517};
-    std::vector<char> source(8192), target(8192);
-    if (prepare_for_send(scratch.get(), byte_type_, source.size(), source.data()) != 0) {
-        return;
-    }
-    std::vector<bool> may_be(readable_convertor_bytes / sizeof(size_t), true);
-    size_t passed = 0;
-    for (size_t step : steps) {
-        iovec part = {target.data(), step};
-        uint32_t parts = 1;
-        size_t moved = step;
-        pack(scratch.get(), &part, &parts, &moved);
-        passed += step;
-        for (size_t i = 0; i < may_be.size(); ++i) {
-            size_t word;
-            std::memcpy(&word, static_cast<char *>(scratch.get()) + i * sizeof(word), sizeof(word));
-            may_be[i] = may_be[i] && word == passed;
+const convertor_map &open_mpi::map() const noexcept {
+    std::call_once(explored_, [this] {
+        try {
+            pooled_convertor scratch(create_, *local_arch_);
+            if (scratch.get() != nullptr && byte_type_ != nullptr) {
+                map_ = explore_convertor(scratch.get(), byte_type_, prepare_for_send, pack);
+            }
+        } catch (...) {
+            // nothing is known of it
         }
-    }
-    size_t found = 0, candidates = 0;
-    for (size_t i = 0; i < may_be.size(); ++i) {
-        if (may_be[i]) {
-            found = i * sizeof(size_t);
-            ++candidates;
-        }
-    }
-    position_offset_ = candidates == 1 ? found : 0;
-} catch (...) {
-    position_offset_ = 0;
+        nc_debug("words of a convertor: position at %zu, datatype at %zu, buffer at %zu",
+                 map_.position, map_.datatype, map_.buffer);
+    });
+    return map_;
 }
 
 const open_mpi *open_mpi::find(void *handle) noexcept {
@@ -266,11 +243,21 @@ bool open_mpi::is_native(const void *convertor) const noexcept {
 }
 
 size_t *open_mpi::position(void *convertor) const noexcept {
-    std::call_once(position_sought_, [this] { find_position(); });
-    if (position_offset_ == 0) {
-        return nullptr;
-    }
-    return reinterpret_cast<size_t *>(static_cast<char *>(convertor) + position_offset_);
+    size_t offset = map().position;
+    return offset != 0 ? reinterpret_cast<size_t *>(static_cast<char *>(convertor) + offset)
+                       : nullptr;
+}
+
+bool open_mpi::is_prepared_for(const void *convertor, const void *datatype,
+                               const void *buffer) const noexcept {
+    auto holds = [convertor](size_t offset, const void *expected) {
+        const void *word = expected;
+        if (offset != 0) {
+            std::memcpy(&word, static_cast<const char *>(convertor) + offset, sizeof(word));
+        }
+        return word == expected;
+    };
+    return holds(map().datatype, datatype) && holds(map().buffer, buffer);
 }
 
 }  // namespace cuda_nc::hooks

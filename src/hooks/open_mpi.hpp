@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "hooks/convertor_map.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::hooks {
@@ -46,9 +47,15 @@ class open_mpi {
     // Same bytes on both sides of a convertor, as the local architecture has them.
     bool is_native(const void *convertor) const noexcept;
 
+    // What lies inside a convertor is learned by the first call, which packs a few bytes.
+
     // Where a convertor keeps how many packed bytes it has passed; null where that was not found.
-    // The first call finds out by packing a few bytes of its own.
     size_t *position(void *convertor) const noexcept;
+
+    // False where the convertor has since been given another datatype or buffer (copied onto, by
+    // code that nobody can stand in front of).
+    bool is_prepared_for(const void *convertor, const void *datatype,
+                         const void *buffer) const noexcept;
 
     // The originals of the interposed symbols.
     int32_t (*prepare_for_send)(void *, const void *, size_t, const void *) = nullptr;
@@ -59,7 +66,7 @@ class open_mpi {
 
   private:
     bool load(void *handle) noexcept;
-    void find_position() const noexcept;
+    const convertor_map &map() const noexcept;
 
     void *(*create_)(int32_t, int32_t) = nullptr;
     int32_t (*raw_)(void *, iovec *, uint32_t *, size_t *) = nullptr;
@@ -69,8 +76,8 @@ class open_mpi {
     const void *byte_type_ = nullptr;
     unsigned major_ = 0;
     std::string version_;
-    mutable std::once_flag position_sought_;
-    mutable size_t position_offset_ = 0;  // bytes from a convertor's address; 0: unknown
+    mutable std::once_flag explored_;
+    mutable convertor_map map_;
 };
 
 }  // namespace cuda_nc::hooks

@@ -187,6 +187,21 @@ TEST_F(convertor, one_that_left_a_message_half_way_starts_anew) {
     }
 }
 
+TEST_F(convertor, one_that_was_copied_onto_is_not_taken_for_the_old) {
+    std::vector<char> source = pattern(size, 1);
+    buffer device(size, true), host(size, false);
+    host.write(source);
+    fake_convertor_t sender = make_convertor(), other = make_convertor();
+    prepare(true, &sender, 1, device);
+    prepare(true, &other, 1, host);
+    sender = other;  // as Open MPI clones convertors
+    char packed[32];
+    EXPECT_EQ(move_all(true, &sender, packed, 32, 32), 32u);
+    EXPECT_EQ(packed[0], source[8]);
+    EXPECT_EQ(calls().convertor_moves, 1);
+    EXPECT_TRUE(convertor_tracker::instance().empty());
+}
+
 TEST_F(convertor, an_address_is_not_remembered_while_the_datatype_path_prepares) {
     buffer device(size, true);
     fake_convertor_t sender = make_convertor();

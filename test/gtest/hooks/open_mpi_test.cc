@@ -83,6 +83,17 @@ TEST(open_mpi, the_position_of_a_convertor_is_found_by_trying) {
     EXPECT_EQ(api().position(&convertor), &convertor.position);
 }
 
+TEST(open_mpi, a_convertor_that_serves_something_else_is_seen) {
+    fake_convertor_t convertor = {};
+    datatype type("one", {{0, 4}}, 8);
+    char memory[8];
+    convertor.datatype = type.get();
+    convertor.buffer = memory;
+    EXPECT_TRUE(api().is_prepared_for(&convertor, type.get(), memory));
+    EXPECT_FALSE(api().is_prepared_for(&convertor, type.get(), memory + 1));
+    EXPECT_FALSE(api().is_prepared_for(&convertor, memory, memory));
+}
+
 TEST(open_mpi, a_convertor_to_another_architecture_is_not_native) {
     fake_convertor_t convertor = {};
     convertor.remote_arch = 0xffc00203;

@@ -1,0 +1,204 @@
+#include "hooks/message_ops.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "hooks/convertor.hpp"
+#include "hooks/gpu_presence.hpp"
+#include "hooks/policy.hpp"
+#include "hooks/type_record.hpp"
+#include "ucp/dt/address.hpp"
+#include "ucp/dt/request_state.hpp"
+#include "ucp/dt/shape_text.hpp"
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/statistics.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+// A message's state, as UCX keeps it: our engine's state, whose `user` is the original operations'
+// state; or, marked, that original state alone. The original operations are always started and
+// finished too: that is how Open MPI keeps the type alive.
+constexpr uintptr_t original_mark = 1;  // the original operations serve
+constexpr uintptr_t failed_mark = 2;    // nobody can: GPU memory, which the CPU must not touch
+constexpr uintptr_t marks = original_mark | failed_mark;
+
+uintptr_t marks_of(void *state) noexcept {
+    return reinterpret_cast<uintptr_t>(state) & marks;
+}
+
+void *mark(void *original, uintptr_t how) noexcept {
+    return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(original) | how);
+}
+
+void *unmark(void *state) noexcept {
+    return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(state) & ~marks);
+}
+
+ucp_generic_dt_ops_t originals;
+
+// ---- start
+
+void count_original(bool packs, void *original, const layout *what, const char *why) noexcept {
+    if (CUDA_NC_LIKELY(!statistics_enabled())) {
+        return;
+    }
+    try {
+        count_message_slow(packs ? "send" : "recv",
+                           what != nullptr ? dt::shape_text(what->view()) : "not read", "original",
+                           why, originals.packed_size(original));
+    } catch (...) {
+        // a lost count harms nobody
+    }
+}
+
+template <bool packs>
+dt::request_state *start_engine(layout_ref what, const void *buffer,
+                                const gpu::memory_info &info) noexcept {
+    if (packs) {
+        return dt::request_state::start_pack(std::move(what), buffer, info);
+    }
+    return dt::request_state::start_unpack(std::move(what), const_cast<void *>(buffer), info);
+}
+
+// Neither our engine nor the CPU can move the message.
+void *fail(const type_record &type, void *original, bool packs) noexcept {
+    std::string name;
+    try {
+        name = type.api.name(type.context);
+    } catch (...) {
+    }
+    NC_LOG(packs ? log_level::fatal : log_level::error,
+           "a message of %s in GPU memory cannot be %s: no memory, or the GPU is lost",
+           name.c_str(), packs ? "sent" : "received");
+    if (packs) {
+        std::abort();  // a sender cannot report an error to UCX, and must not deliver wrong bytes
+    }
+    return mark(original, failed_mark);
+}
+
+template <bool packs>
+void *start_original(void *original, const layout *what, const char *why) noexcept {
+    count_original(packs, original, what, why);
+    return mark(original, original_mark);
+}
+
+// The message of `what` at `buffer`; `kept` as type_record::layout() has it.
+template <bool packs>
+void *start_in_gpu_process(const type_record &type, void *original, layout_ref what, bool kept,
+                           const void *buffer, size_t count) noexcept {
+    gpu::memory_info info = dt::memory_of(*what, buffer);
+    choice path = choose_path(*what, info, type.api);
+    if (!path.engine) {
+        return start_original<packs>(original, what.get(), path.why);
+    }
+    bool on_host = info.kind == gpu::memory_kind::host || info.kind == gpu::memory_kind::pinned;
+    if (!on_host && kept) {
+        what = type.owned(count);  // work lists outlive the message
+    }
+    dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
+    if (CUDA_NC_LIKELY(engine != nullptr)) {
+        engine->user = original;
+        return engine;
+    }
+    if (info.kind == gpu::memory_kind::device) {
+        return fail(type, original, packs);
+    }
+    return start_original<packs>(original, nullptr, "no memory for the engine");
+}
+
+template <bool packs>
+void *start(void *context, const void *buffer, size_t count) noexcept {
+    const auto &type = *static_cast<const type_record *>(context);
+    void *original;
+    {
+        untracked_scope quiet;  // Open MPI prepares a convertor here
+        original = packs ? originals.start_pack(type.context, buffer, count)
+                         : originals.start_unpack(type.context, const_cast<void *>(buffer), count);
+    }
+    bool kept;
+    layout_ref what = type.layout(count, original, &kept);
+    if (CUDA_NC_UNLIKELY(what == nullptr)) {
+        return start_original<packs>(original, nullptr, "layout not understood");
+    }
+    if (CUDA_NC_UNLIKELY(what->packed_size() == 0)) {
+        return mark(original, original_mark);
+    }
+    if (has_gpu()) {
+        return start_in_gpu_process<packs>(type, original, std::move(what), kept, buffer, count);
+    }
+    choice path = choose_for_host(*what, type.api);
+    dt::request_state *engine = nullptr;
+    if (path.engine) {
+        engine = start_engine<packs>(std::move(what), buffer, gpu::memory_info());
+        path.why = "no memory for the engine";
+    }
+    if (CUDA_NC_UNLIKELY(engine == nullptr)) {
+        return start_original<packs>(original, what.get(), path.why);
+    }
+    engine->user = original;
+    return engine;
+}
+
+void *start_pack(void *context, const void *buffer, size_t count) {
+    return start<true>(context, buffer, count);
+}
+
+void *start_unpack(void *context, void *buffer, size_t count) {
+    return start<false>(context, buffer, count);
+}
+
+// ---- the other operations
+
+dt::request_state *engine_of(void *state) noexcept {
+    return static_cast<dt::request_state *>(state);
+}
+
+size_t packed_size(void *state) {
+    return CUDA_NC_LIKELY(marks_of(state) == 0) ? engine_of(state)->packed_size()
+                                                : originals.packed_size(unmark(state));
+}
+
+size_t pack(void *state, size_t offset, void *destination, size_t max_length) {
+    return CUDA_NC_LIKELY(marks_of(state) == 0)
+               ? engine_of(state)->pack(offset, destination, max_length)
+               : originals.pack(unmark(state), offset, destination, max_length);
+}
+
+ucs_status_t unpack(void *state, size_t offset, const void *source, size_t length) {
+    if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
+        return engine_of(state)->unpack(offset, source, length);
+    }
+    if (marks_of(state) == failed_mark) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    return originals.unpack(unmark(state), offset, source, length);
+}
+
+void finish(void *state) {
+    void *original = unmark(state);
+    if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
+        original = engine_of(state)->user;
+        engine_of(state)->finish();
+    }
+    originals.finish(original);  // may destroy the type, and our record of it
+}
+
+}  // namespace
+
+const ucp_generic_dt_ops_t message_operations = {start_pack, start_unpack, packed_size,
+                                                 pack,       unpack,       finish};
+
+bool adopt_originals(const ucp_generic_dt_ops_t &operations) {
+    static std::mutex mutex;
+    std::lock_guard<std::mutex> guard(mutex);
+    if (originals.finish == nullptr) {
+        originals = operations;
+    }
+    return std::memcmp(&originals, &operations, sizeof(operations)) == 0;
+}
+
+}  // namespace cuda_nc::hooks
