@@ -2,3 +2,7 @@
 # The demo program is built with an MPI's compiler, by mpi_layouts.mk.
 EXTRA_DIST += bench/mpi_layouts.cc bench/mpi_layouts.mk bench/layout_catalogue.cc \
 	bench/layout_catalogue.hpp bench/test_memory.cc bench/test_memory.hpp
+EXTRA_PROGRAMS += host_pack_bench
+host_pack_bench_SOURCES = bench/bench_cases.hpp bench/bench_layout.hpp bench/host_pack_bench.cc
+host_pack_bench_LDADD = libcuda_nc_core.la $(BENCHMARK_LIBS)
+EXTRA_DIST += bench/mpi_pack_bench.cc
