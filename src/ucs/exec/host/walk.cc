@@ -12,6 +12,10 @@ namespace {
 // and the processor's own prefetch is as good.
 constexpr uint64_t far_stride = 64;
 
+// Blocks to read from this length on are a stream of their own. (Blocks to write are not:
+// measured.)
+constexpr uint64_t stream_length = 512;
+
 // Bytes of the buffer that a group of passes over a short list spans: it stays in the first-level
 // cache while each block of the list takes its turn.
 constexpr uint64_t group_span = 16 << 10;
@@ -86,7 +90,9 @@ walk<Way>::walk(const layout_view &view, address laid, address laid_target,
     if (view.num_dims != 0 && view.num_blocks == 1) {
         fetch ahead = fetch::none;
         if (magnitude(view.dims[0].stride) >= far_stride) {
-            ahead = Way == way::unpack ? fetch::target : fetch::source;
+            ahead = Way == way::unpack               ? fetch::target
+                    : view.list_size < stream_length ? fetch::source
+                                                     : fetch::none;
         }
         grid_ = kernels_.choose_grid(view.list_size, ahead);
         dense_ = find_dense_dimension(view);
