@@ -4,6 +4,8 @@
 #include <cstdlib>
 
 #include "ucs/exec/kernels/move_bytes.hpp"
+#include "ucs/exec/kernels/move_tiles.hpp"
+#include "ucs/exec/kernels/threads.hpp"
 
 namespace cuda_nc::exec {
 namespace {
@@ -142,6 +144,14 @@ uint32_t spread(uint32_t items, uint32_t unroll, uint32_t threads, unsigned num_
         std::min<uint64_t>(unroll, std::max<uint64_t>(1, (items + at_once - 1) / at_once)));
 }
 
+// Tiles that a block may hold in the shared memory that a launch gets without asking for more.
+uint32_t most_tiles(unsigned word_log2) {
+    constexpr uint32_t shared_memory = 48u << 10;
+    return with_word(word_log2, [](auto width) {
+        return shared_memory / tile_shared_bytes<decltype(width)::value>;
+    });
+}
+
 }  // namespace
 
 kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const kernel_limits &limits,
@@ -154,8 +164,8 @@ kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const ker
     if (choose_tiles(a, align_log2, &c)) {
         // Each group of tile_threads has its own tile in shared memory.
         c.items = c.tiles.count;
-        c.threads = c.word_log2 == 4 && max_sms != 0 ? 2 * tile_threads : c.threads;
-        c.per_block = c.threads / tile_threads;
+        c.per_block = std::min(c.threads / tile_threads, most_tiles(c.word_log2));
+        c.threads = c.per_block * tile_threads;
     } else if (words_pay(align_log2, mean_block(a))) {
         c.how = method::words;
         c.word_log2 = static_cast<uint8_t>(align_log2);

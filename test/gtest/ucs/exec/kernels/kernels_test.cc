@@ -124,6 +124,32 @@ TEST(kernels, transposes_go_through_tiles) {
     }
 }
 
+TEST(kernels, tiles_fit_the_shared_memory_of_a_block) {
+    for (uint64_t seed = 1; seed <= 1500; ++seed) {
+        random_case c = case_maker(seed).make();
+        gpu::transfer work;
+        work.dir = c.dir;
+        work.layout = c.view;
+        work.packed_offset = c.packed_offset;
+        work.length = c.length;
+        part first;
+        if (c.length == 0) {
+            continue;
+        }
+        cut_part(work, 0, &first);
+        for (unsigned max_sms : {0u, 3u}) {
+            kernel_choice k =
+                choose_kernel(first, c.view.align_log2, kernel_limits{132, 0}, max_sms);
+            if (k.how == method::tiles) {
+                uint32_t one = with_word(k.word_log2, [](auto width) {
+                    return tile_shared_bytes<decltype(width)::value>;
+                });
+                ASSERT_LE(one * k.per_block, 48u << 10) << "seed " << seed;
+            }
+        }
+    }
+}
+
 TEST(kernels, parts_of_huge_layouts_lie_where_the_layout_says) {
     std::mt19937_64 random(first_seed());
     for (int round = 0; round < 20000; ++round) {
