@@ -190,6 +190,12 @@ class buffer {
     gpu::memory_info info_;
 };
 
+// Whether this machine has, or simulates, that memory.
+inline bool is_there(buffer::place where) {
+    int num_devices = gpu::platform::instance().num_devices();
+    return where == buffer::place::host || num_devices > (where == buffer::place::device0 ? 0 : 1);
+}
+
 inline const char *name_of(buffer::place where) {
     switch (where) {
         case buffer::place::host:

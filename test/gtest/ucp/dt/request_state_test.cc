@@ -24,15 +24,11 @@ std::string name_of_setup(const ::testing::TestParamInfo<setup> &info) {
            "_fragment" + info.param.fragment_size + "_zerocopy_" + info.param.zero_copy;
 }
 
-bool has_gpu() {
-    return gpu::platform::instance().num_devices() >= 2;
-}
-
 class request_state_test : public ::testing::TestWithParam<setup> {
   protected:
     void SetUp() override {
-        if (GetParam().where != place::host && !has_gpu()) {
-            GTEST_SKIP() << "no GPU, simulated or real";
+        if (!is_there(GetParam().where)) {
+            GTEST_SKIP() << "no such GPU, simulated or real";
         }
     }
 
@@ -263,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(, request_state_test,
 
 // Without any staging, one copy a block: slow, so only little is sent.
 TEST(request_state_without_staging, goes_by_block_copies) {
-    if (!has_gpu()) {
+    if (!is_there(place::device0)) {
         GTEST_SKIP() << "no GPU, simulated or real";
     }
     settings_guard settings{{"STAGING_SIZE", "0"}};
@@ -300,8 +296,8 @@ class copy_test : public ::testing::TestWithParam<std::tuple<place, place>> {};
 
 TEST_P(copy_test, moves_every_byte_and_no_other) {
     auto [from, to] = GetParam();
-    if ((from != place::host || to != place::host) && !has_gpu()) {
-        GTEST_SKIP() << "no GPU, simulated or real";
+    if (!is_there(from) || !is_there(to)) {
+        GTEST_SKIP() << "no such GPU, simulated or real";
     }
     random_engine random(14);
     for (size_t size : {0, 1, 100, 5000, 400000}) {
@@ -328,7 +324,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(request_state_statistics, tells_what_happened_and_why) {
-    if (!has_gpu()) {
+    if (!is_there(place::device0)) {
         GTEST_SKIP() << "no GPU, simulated or real";
     }
     settings_guard settings{{"STATS", "y"}};

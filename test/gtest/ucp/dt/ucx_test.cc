@@ -40,8 +40,8 @@ const size_t magnitudes[] = {1, 100, 3000, 9000, 60000, 300000, 1000000};
 class ucx_test : public ::testing::TestWithParam<setup> {
   protected:
     void SetUp() override {
-        if (GetParam().where != place::host && gpu::platform::instance().num_devices() == 0) {
-            GTEST_SKIP() << "no GPU, simulated or real";
+        if (!is_there(GetParam().where)) {
+            GTEST_SKIP() << "no such GPU, simulated or real";
         }
         ASSERT_TRUE(pair_.ready()) << "UCX does not start with " << GetParam().transports;
     }
