@@ -16,8 +16,9 @@ using gpu_sim_death = gpu_sim;
 
 // Sanitizers turn the signal into a report and an exit.
 bool died_of_an_access(int status) {
-#if defined(__SANITIZE_ADDRESS__) || CUDA_NC_TSAN
-    return WIFEXITED(status) && WEXITSTATUS(status) != 0;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    // A sanitizer may catch the signal and end the process in its own way.
+    return WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
 #else
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
 #endif
