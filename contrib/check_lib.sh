@@ -19,54 +19,47 @@ summary() {
         "$(grep -c '^SKIP' "$file" || true) skipped in $seconds s"
 }
 
-# gtest SUITE SECONDS PROGRAM: as many shards as there are cores (2 at most), each with the timeout.
+# gtest SUITE SECONDS PROGRAM: in as many parts as there are cores (2 at most), side by side, each
+# with the time limit.
 gtest() {
-    local suite=$1 limit=$2 program=$3 start=$SECONDS shards shard log
-    [ "$(nproc)" -gt 1 ] && shards=2 || shards=1
+    local suite=$1 limit=$2 program=$3 start=$SECONDS parts part base=$LOGS/$1 pids=() status
+    [ "$(nproc)" -gt 1 ] && parts=2 || parts=1
     mkdir -p "$LOGS"
-    local pids=()
-    for ((shard = 0; shard < shards; ++shard)); do
-        log=$LOGS/$suite-$shard.log
-        GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard \
-            timeout -k 10 "$limit" "$program" --gtest_color=no >"$log" 2>&1 </dev/null &
+    rm -f "$base"-*
+    if ! "$ROOT/contrib/gtest_lines.py" split "$program" $parts "$base-flags"; then
+        report "$suite" "FAIL $suite: its tests cannot be listed"
+        parts=0
+    fi
+    for ((part = 0; part < parts; ++part)); do
+        timeout -k 10 "$limit" "$program" --gtest_flagfile="$base-flags-$part" --gtest_color=no \
+            --gtest_output="json:$base-$part.json" >"$base-$part.log" 2>&1 </dev/null &
         pids+=($!)
     done
-    for ((shard = 0; shard < shards; ++shard)); do
-        local status=0
-        wait "${pids[$shard]}" || status=$?
-        gtest_lines "$suite" "$LOGS/$suite-$shard.log" "$status"
+    for ((part = 0; part < parts; ++part)); do
+        status=0
+        wait "${pids[$part]}" || status=$?
+        gtest_part "$suite" "$base-$part" "$status"
     done
     [ -s "$RESULTS/$suite" ] || report "$suite" "FAIL $suite: no test ran"
     summary "$suite" $((SECONDS - start))
 }
 
-# Reads one shard's output. A test that began and did not end has crashed or hung.
-gtest_lines() {
-    local suite=$1 log=$2 status=$3 line failed=
+gtest_part() {
+    local suite=$1 base=$2 status=$3 line failed=
     while read -r line; do
         case $line in FAIL*) failed=1 ;; esac
         report "$suite" "$line"
-    done < <(awk -v status="$status" '
-        /^\[ RUN      \] / { running = $4; next }
-        /^\[       OK \] / { print "PASS " $4; running = ""; next }
-        /^\[  SKIPPED \] / && running != "" {
-            print "SKIP " $4 ": " (reason == "" ? "no reason given" : reason)
-            running = ""; reason = ""; next
-        }
-        /^\[  FAILED  \] / && running != "" { print "FAIL " $4; running = ""; next }
-        skip_next { reason = $0; skip_next = 0 }
-        /: Skipped$/ { skip_next = 1 }
-        END {
-            if (running != "") {
-                print "FAIL " running " (" (status == 124 || status == 137 ? "timeout" : \
-                      "ended by status " status) ")"
-            }
-        }' "$log")
+    done < <("$ROOT/contrib/gtest_lines.py" read "$base.json" "$base.log" "$status")
     if [ "$status" != 0 ] && [ -z "$failed" ]; then
+        # A leak that a sanitizer found at the end, for one.
         report "$suite" "FAIL $suite (exit status $status)"
         failed=1
     fi
-    [ -z "$failed" ] || { echo "--- end of $log" && tail -n 40 "$log"; }
+    [ -z "$failed" ] && return
+    echo "--- of $base.log"
+    grep -B 12 '^\[  FAILED  \]' "$base.log" | head -n 60 || true
+    echo "..."
+    tail -n 25 "$base.log"
 }
 
 # lines SUITE SECONDS PROGRAM ARGUMENT...: the program prints PASS, FAIL and SKIP lines itself, and

@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	contrib/check_lib.sh \
 	contrib/demo.sh \
 	contrib/env.sh \
+	contrib/gtest_lines.py \
 	contrib/lib.sh \
 	contrib/setup.sh \
 	test/scripts/run.sh \
