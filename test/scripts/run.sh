@@ -32,8 +32,8 @@ test_env_leaves_no_names_behind() {
     [ -z "$(sourced bash 'set | grep ^_nc_')" ]
 }
 test_env_says_what_a_job_needs() {
-    bash -c ". '$ROOT/contrib/env.sh'" | grep -q 'export UCX_PLUGIN_PATH=' &&
-        bash -c ". '$ROOT/contrib/env.sh'" | grep -q 'export LD_PRELOAD='
+    bash -c ". '$ROOT/contrib/env.sh'" | grep 'export UCX_PLUGIN_PATH=' >/dev/null &&
+        bash -c ". '$ROOT/contrib/env.sh'" | grep 'export LD_PRELOAD=' >/dev/null
 }
 test_env_survives_strict_shells() {
     bash -euo pipefail -c "CUDA_NC_QUIET=1; . '$ROOT/contrib/env.sh'; mpicxx --version >/dev/null"
@@ -63,8 +63,9 @@ test_library_exports_only_its_own_names() {
     [ -z "$names" ] || { echo "$names" && return 1; }
 }
 test_module_finds_its_library() {
+    # All of the output is read: grep -q would end ldd by SIGPIPE, and pipefail the test.
     env -u LD_LIBRARY_PATH ldd "$HOME_DIR/lib/ucx-cuda-nc/libuct_cudanc.so.0" |
-        grep -q "libcuda_nc.so.0 => $HOME_DIR"
+        grep "libcuda_nc.so.0 => $HOME_DIR" >/dev/null
 }
 test_everything_loads_without_a_driver() {
     local library
