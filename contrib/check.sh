@@ -39,7 +39,8 @@ fi
 export UCX_CUDA_NC_GPU=sim UCX_WARN_UNUSED_ENV_VARS=n
 gtest unit_tests 900 "$LOCAL/build/unit_tests"
 gtest ucp_tests 600 "$LOCAL/build/ucp_tests"
-gtest hooks_tests 300 "$LOCAL/build/hooks_tests"
+# Its made-up libraries are found from the build tree.
+(cd "$LOCAL/build" && gtest hooks_tests 300 "$LOCAL/build/hooks_tests")
 if have_gpu; then
     UCX_CUDA_NC_GPU=cuda gtest unit_tests-gpu 900 "$LOCAL/build/unit_tests"
     UCX_CUDA_NC_GPU=cuda gtest ucp_tests-gpu 600 "$LOCAL/build/ucp_tests"
@@ -55,7 +56,7 @@ if [ -n "$ci" ]; then
     # A test that expects SIGSEGV wants the signal itself.
     export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:handle_segv=0 UBSAN_OPTIONS=print_stacktrace=1
     gtest unit_tests-asan 1200 "$LOCAL/build-asan/unit_tests"
-    gtest hooks_tests-asan 600 "$LOCAL/build-asan/hooks_tests"
+    (cd "$LOCAL/build-asan" && gtest hooks_tests-asan 600 "$LOCAL/build-asan/hooks_tests")
 fi
 if [ -n "$full" ]; then
     gtest ucp_tests-asan 1200 "$LOCAL/build-asan/ucp_tests"
