@@ -56,9 +56,9 @@ if [ -n "$ci" ]; then
     # A test that expects SIGSEGV wants the signal itself.
     export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:handle_segv=0 UBSAN_OPTIONS=print_stacktrace=1
     gtest unit_tests-asan 1200 "$LOCAL/build-asan/unit_tests"
-    (cd "$LOCAL/build-asan" && gtest hooks_tests-asan 600 "$LOCAL/build-asan/hooks_tests")
 fi
 if [ -n "$full" ]; then
+    (cd "$LOCAL/build-asan" && gtest hooks_tests-asan 600 "$LOCAL/build-asan/hooks_tests")
     gtest ucp_tests-asan 1200 "$LOCAL/build-asan/ucp_tests"
     build_tree build-tsan unit-test-programs -- --with-cuda=no --enable-tsan
     gtest unit_tests-tsan 1800 "$LOCAL/build-tsan/unit_tests"

@@ -14,7 +14,7 @@ work=$local_dir/mpi-tests
 logs=$local_dir/log/mpi
 mkdir -p "$work" "$logs"
 
-types=2000
+types=800
 [ "${1:-}" != --full ] || types=20000
 
 plugin=$UCX_PLUGIN_PATH
