@@ -11,13 +11,20 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/fakes.hpp \
 	test/gtest/hooks/open_mpi_test.cc \
 	test/gtest/hooks/owner_test.cc \
-	test/gtest/hooks/preload_test.cc
+	test/gtest/hooks/preload_test.cc \
+	test/gtest/hooks/process.cc \
+	test/gtest/hooks/process.hpp
 hooks_tests_CPPFLAGS = $(unit_tests_CPPFLAGS) -I$(srcdir)/test/gtest/hooks/fake \
 	-DBUILD_DIRECTORY='"$(abs_builddir)"'
 hooks_tests_LDADD = libcuda_nc_core.la $(GTEST_LIBS)
 hooks_tests_LDFLAGS = $(AM_LDFLAGS)
 EXTRA_hooks_tests_DEPENDENCIES = $(hooks_fakes) hooks_probe$(EXEEXT) libcuda_nc.la \
 	libcuda_nc_preload.la libuct_cudanc.la
+
+if ENABLE_TOOLS
+hooks_tests_SOURCES += test/gtest/hooks/nc_info_test.cc
+EXTRA_hooks_tests_DEPENDENCIES += nc_info$(EXEEXT)
+endif
 
 # Loads what it is told, as a program with a plug-in does, and says who packed.
 hooks_probe_SOURCES = test/gtest/hooks/probe.c test/gtest/hooks/fake/fake_open_mpi.h

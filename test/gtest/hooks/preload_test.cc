@@ -1,53 +1,23 @@
 // The shim and the module in processes of their own.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
 #include "fakes.hpp"
+#include "process.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
 
 using test::fake_path;
+using test::outcome;
+using test::run;
 
 const std::string libraries = BUILD_DIRECTORY "/.libs/";
 const std::string shim = libraries + "libcuda_nc_preload.so";
 const std::string module = libraries + "libuct_cudanc.so.0";
-
-struct outcome {
-    int status;
-    std::string output;  // both streams
-    bool operator==(const outcome &other) const {
-        return status == other.status && output == other.output;
-    }
-};
-
-std::ostream &operator<<(std::ostream &to, const outcome &from) {
-    return to << "exit " << from.status << ": " << from.output;
-}
-
-// An instrumented program accepts that its runtime is not loaded first.
-outcome run(const std::string &environment, const std::string &command) {
-    std::string line = "env ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 " + environment +
-                       " " + command + " 2>&1";
-    outcome result = {-1, ""};
-    FILE *pipe = popen(line.c_str(), "r");
-    if (pipe == nullptr) {
-        return result;
-    }
-    std::array<char, 256> part;
-    for (size_t n; (n = fread(part.data(), 1, part.size(), pipe)) != 0;) {
-        result.output.append(part.data(), n);
-    }
-    int status = pclose(pipe);
-    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    return result;
-}
 
 outcome probe(const std::string &environment, const std::string &before = "") {
     return run(environment,
