@@ -103,7 +103,7 @@ void note(void *convertor, const void *datatype, size_t count, const void *buffe
 
 int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_t *num_parts_p,
              size_t *length_p) noexcept {
-    if (!has_gpu() || opal().api == nullptr) {
+    if (CUDA_NC_LIKELY(!has_gpu()) || opal().api == nullptr) {
         return original(convertor, parts, num_parts_p, length_p);
     }
     convertor_tracker &tracker = convertor_tracker::instance();
@@ -130,33 +130,27 @@ int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_
 
 }  // namespace
 
-untracked_scope::untracked_scope() noexcept : active_(has_gpu()) {
-    if (active_) {
-        quiet = true;
-    }
-}
-
-untracked_scope::~untracked_scope() {
-    if (active_) {
-        quiet = false;
-    }
+void set_quiet(bool is_quiet) noexcept {
+    quiet = is_quiet;
 }
 
 int32_t prepare_for_send(void *convertor, const void *datatype, size_t count,
                          const void *buffer) noexcept {
-    int32_t status = opal().prepare_for_send(convertor, datatype, count, buffer);
-    if (has_gpu()) {
-        note(convertor, datatype, count, buffer);
+    if (CUDA_NC_LIKELY(!has_gpu())) {
+        return opal().prepare_for_send(convertor, datatype, count, buffer);
     }
+    int32_t status = opal().prepare_for_send(convertor, datatype, count, buffer);
+    note(convertor, datatype, count, buffer);
     return status;
 }
 
 int32_t prepare_for_recv(void *convertor, const void *datatype, size_t count,
                          const void *buffer) noexcept {
-    int32_t status = opal().prepare_for_recv(convertor, datatype, count, buffer);
-    if (has_gpu()) {
-        note(convertor, datatype, count, buffer);
+    if (CUDA_NC_LIKELY(!has_gpu())) {
+        return opal().prepare_for_recv(convertor, datatype, count, buffer);
     }
+    int32_t status = opal().prepare_for_recv(convertor, datatype, count, buffer);
+    note(convertor, datatype, count, buffer);
     return status;
 }
 

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hooks/gpu_presence.hpp"
+
 namespace cuda_nc::hooks {
 
 int32_t prepare_for_send(void *convertor, const void *datatype, size_t count,
@@ -22,11 +24,21 @@ int32_t convertor_unpack(void *convertor, iovec *parts, uint32_t *num_parts_p,
                          size_t *length_p) noexcept;
 int32_t copy_same(const void *datatype, int32_t count, char *destination, char *source) noexcept;
 
-// While one lives on this thread, convertors are prepared without being remembered.
+// Convertors that this thread prepares are not remembered while `quiet`.
+void set_quiet(bool quiet) noexcept;
+
 class untracked_scope {
   public:
-    untracked_scope() noexcept;
-    ~untracked_scope();
+    untracked_scope() noexcept : active_(has_gpu()) {
+        if (CUDA_NC_UNLIKELY(active_)) {
+            set_quiet(true);
+        }
+    }
+    ~untracked_scope() {
+        if (CUDA_NC_UNLIKELY(active_)) {
+            set_quiet(false);
+        }
+    }
     untracked_scope(const untracked_scope &) = delete;
     untracked_scope &operator=(const untracked_scope &) = delete;
 

@@ -86,18 +86,26 @@ void *start_original(void *original, const layout *what, const char *why) noexce
     return mark(original, original_mark);
 }
 
-// The message of `what` at `buffer`; `kept` as type_record::layout() has it.
 template <bool packs>
-void *start_in_gpu_process(const type_record &type, void *original, layout_ref what, bool kept,
-                           const void *buffer, size_t count) noexcept {
-    gpu::memory_info info = dt::memory_of(*what, buffer);
-    choice path = choose_path(*what, info, type.api);
+void *start_on_host(void *original, layout_ref what, const choice &path, const void *buffer,
+                    const gpu::memory_info &info) noexcept {
+    const char *why = path.why;
+    if (path.engine) {
+        dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
+        if (CUDA_NC_LIKELY(engine != nullptr)) {
+            engine->user = original;
+            return engine;
+        }
+        why = "no memory for the engine";
+    }
+    return start_original<packs>(original, what.get(), why);
+}
+
+template <bool packs>
+void *start_on_gpu(const type_record &type, void *original, layout_ref what,
+                   const gpu::memory_info &info, const choice &path, const void *buffer) noexcept {
     if (!path.engine) {
         return start_original<packs>(original, what.get(), path.why);
-    }
-    bool on_host = info.kind == gpu::memory_kind::host || info.kind == gpu::memory_kind::pinned;
-    if (!on_host && kept) {
-        what = type.owned(count);  // work lists outlive the message
     }
     dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
     if (CUDA_NC_LIKELY(engine != nullptr)) {
@@ -110,6 +118,35 @@ void *start_in_gpu_process(const type_record &type, void *original, layout_ref w
     return start_original<packs>(original, nullptr, "no memory for the engine");
 }
 
+// `kept`: `all` lives as long as the type, which outlives the message.
+template <bool packs>
+void *start_counted(const type_record &type, void *original, const counted_layout &all, bool kept,
+                    const void *buffer) noexcept {
+    gpu::memory_info info;
+    choice path = all.on_host;
+    if (has_gpu()) {
+        info = dt::memory_of(*all.what, buffer);
+        path = choose_path(info, all.on_host);
+        if (info.kind != gpu::memory_kind::host && info.kind != gpu::memory_kind::pinned) {
+            // work lists outlive message and type: they share the layout
+            return start_on_gpu<packs>(type, original, all.what, info, path, buffer);
+        }
+    }
+    // a reference that owns nothing costs no atomic operations
+    layout_ref what = kept ? layout_ref(layout_ref(), all.what.get()) : all.what;
+    return start_on_host<packs>(original, std::move(what), path, buffer, info);
+}
+
+template <bool packs>
+__attribute__((noinline)) void *start_new_count(const type_record &type, void *original,
+                                                size_t count, const void *buffer) noexcept {
+    counted_layout made;
+    if (!type.make(count, original, &made)) {
+        return start_original<packs>(original, nullptr, "layout not understood");
+    }
+    return start_counted<packs>(type, original, made, false, buffer);
+}
+
 template <bool packs>
 void *start(void *context, const void *buffer, size_t count) noexcept {
     const auto &type = *static_cast<const type_record *>(context);
@@ -119,28 +156,11 @@ void *start(void *context, const void *buffer, size_t count) noexcept {
         original = packs ? originals.start_pack(type.context, buffer, count)
                          : originals.start_unpack(type.context, const_cast<void *>(buffer), count);
     }
-    bool kept;
-    layout_ref what = type.layout(count, original, &kept);
-    if (CUDA_NC_UNLIKELY(what == nullptr)) {
-        return start_original<packs>(original, nullptr, "layout not understood");
+    const counted_layout *known = type.find(count);
+    if (CUDA_NC_UNLIKELY(known == nullptr)) {
+        return start_new_count<packs>(type, original, count, buffer);
     }
-    if (CUDA_NC_UNLIKELY(what->packed_size() == 0)) {
-        return mark(original, original_mark);
-    }
-    if (has_gpu()) {
-        return start_in_gpu_process<packs>(type, original, std::move(what), kept, buffer, count);
-    }
-    choice path = choose_for_host(*what, type.api);
-    dt::request_state *engine = nullptr;
-    if (path.engine) {
-        engine = start_engine<packs>(std::move(what), buffer, gpu::memory_info());
-        path.why = "no memory for the engine";
-    }
-    if (CUDA_NC_UNLIKELY(engine == nullptr)) {
-        return start_original<packs>(original, what.get(), path.why);
-    }
-    engine->user = original;
-    return engine;
+    return start_counted<packs>(type, original, *known, true, buffer);
 }
 
 void *start_pack(void *context, const void *buffer, size_t count) {

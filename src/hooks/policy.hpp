@@ -12,11 +12,12 @@ struct choice {
     const char *why;  // a short text for the statistics
 };
 
-// For `what` at a buffer in memory of the given kind. An unknown kind is warned of, once.
-choice choose_path(const layout &what, const gpu::memory_info &info, const open_mpi &api) noexcept;
-
-// The same where no GPU is in the process.
+// For `what` in host memory; the same whenever it is asked.
 choice choose_for_host(const layout &what, const open_mpi &api) noexcept;
+
+// For a buffer in memory of the given kind; `on_host` is what choose_for_host() says. An unknown
+// kind is warned of, once.
+choice choose_path(const gpu::memory_info &info, const choice &on_host) noexcept;
 
 // To be called where a message is found to lie in GPU memory: warns once where UCX itself cannot
 // recognise such memory, because then it crashes on contiguous messages, which never reach us.

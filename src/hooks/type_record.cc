@@ -3,18 +3,11 @@
 #include <cinttypes>
 #include <cstdio>
 #include <set>
+#include <utility>
 
-#include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::hooks {
-
-// Entries are never changed or removed before the record dies, so readers need no lock.
-struct type_record::counted {
-    uint64_t count;
-    layout_ref what;
-    const counted *next;
-};
 
 namespace {
 
@@ -32,72 +25,58 @@ bool is_new(const std::string &text) {
 }  // namespace
 
 type_record::~type_record() {
-    const counted *entry = newest_.load(std::memory_order_relaxed);
+    const counted_layout *entry = newest_.load(std::memory_order_relaxed);
     while (entry != nullptr) {
-        const counted *next = entry->next;
+        const counted_layout *next = entry->next;
         delete entry;
         entry = next;
     }
 }
 
-const type_record::counted *type_record::find(uint64_t count) const noexcept {
-    const counted *entry = newest_.load(std::memory_order_acquire);
-    while (entry != nullptr && entry->count != count) {
-        entry = entry->next;
-    }
-    return entry;
-}
-
-layout_ref type_record::owned(uint64_t count) const noexcept {
-    const counted *entry = find(count);
-    return entry != nullptr ? entry->what : nullptr;
-}
-
-layout_ref type_record::layout(uint64_t count, void *original_state, bool *kept_p) const noexcept {
-    const counted *entry = find(count);
-    *kept_p = entry != nullptr;
-    if (CUDA_NC_LIKELY(entry != nullptr)) {
-        // two atomic operations a message less than an owner
-        return layout_ref(layout_ref(), entry->what.get());
-    }
+bool type_record::make(uint64_t count, void *original_state,
+                       counted_layout *made_p) const noexcept {
     if (refused_.load(std::memory_order_relaxed)) {
-        return nullptr;
+        return false;
     }
     try {
-        return layout_slow(count, original_state);
+        std::lock_guard<std::mutex> guard(mutex_);
+        return make_locked(count, original_state, made_p);
     } catch (...) {
-        return nullptr;
+        return false;
     }
 }
 
-layout_ref type_record::layout_slow(uint64_t count, void *original_state) const {
-    std::lock_guard<std::mutex> guard(mutex_);
+bool type_record::make_locked(uint64_t count, void *original_state, counted_layout *made_p) const {
     if (!is_read_) {
         read_element();
     }
     if (refused_.load(std::memory_order_relaxed)) {
-        return nullptr;
+        return false;
     }
-    layout_ref made = count == 1 ? element_ : element_->repeat(count, extent_);
-    if (made == nullptr) {
+    layout_ref what = count == 1 ? element_ : element_->repeat(count, extent_);
+    if (what == nullptr) {
         refuse("its layout cannot be repeated");
-        return nullptr;
+        return false;
     }
     uint64_t expected = operations.packed_size(original_state);
-    if (made->packed_size() != expected) {
+    if (what->packed_size() != expected) {
         char why[128];
         std::snprintf(why, sizeof(why),
                       "%" PRIu64 " elements have %" PRIu64 " bytes, the MPI library says %" PRIu64,
-                      count, made->packed_size(), expected);
+                      count, what->packed_size(), expected);
         refuse(why);
-        return nullptr;
+        return false;
     }
-    if (num_counted_ < max_counted) {
-        newest_.store(new counted{count, made, newest_.load(std::memory_order_relaxed)},
-                      std::memory_order_release);
+    made_p->count = count;
+    made_p->on_host = choose_for_host(*what, api);
+    made_p->what = std::move(what);
+    made_p->next = newest_.load(std::memory_order_relaxed);
+    if (num_counted_ < max_counted && find(count) == nullptr) {
+        // Entries are never changed or removed before the record dies: readers need no lock.
+        newest_.store(new counted_layout(*made_p), std::memory_order_release);
         ++num_counted_;
     }
-    return made;
+    return true;
 }
 
 void type_record::read_element() const {

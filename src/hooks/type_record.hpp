@@ -8,9 +8,18 @@
 #include <ucp/api/ucp.h>
 
 #include "hooks/open_mpi.hpp"
+#include "hooks/policy.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::hooks {
+
+// What is known of a message of `count` elements.
+struct counted_layout {
+    uint64_t count = 0;
+    layout_ref what;
+    choice on_host = {false, ""};  // the path where the buffer is in host memory
+    const counted_layout *next = nullptr;
+};
 
 // Lives from ucp_dt_create_generic to ucp_dt_destroy. UCX's own record has the same life, so no
 // request can use it later; that MPI destroys a type from within the type's last finish() is
@@ -28,24 +37,27 @@ class type_record {
     void *const context;                    // its datatype
     const open_mpi &api;
 
-    // `count` elements, or null: then the original operations must run. `original_state` is a
-    // request of that count, which the original operations have started: its packed size must agree
-    // with ours. The first call reads the datatype; later ones with few different counts take no
-    // lock. *kept_p: the record keeps the layout as long as it lives, and the result owns nothing.
-    layout_ref layout(uint64_t count, void *original_state, bool *kept_p) const noexcept;
+    // Kept as long as the record lives; null where this count is new. Takes no lock.
+    const counted_layout *find(uint64_t count) const noexcept {
+        const counted_layout *entry = newest_.load(std::memory_order_acquire);
+        while (entry != nullptr && entry->count != count) {
+            entry = entry->next;
+        }
+        return entry;
+    }
 
-    // The same layout with an owner: for work that may outlive the record.
-    layout_ref owned(uint64_t count) const noexcept;
+    // Makes what find() has not found, and keeps it where not too many are kept. False where the
+    // original operations must run. `original_state` is a request of that count, which the original
+    // operations have started: its packed size must agree with ours. The first call reads the
+    // datatype.
+    bool make(uint64_t count, void *original_state, counted_layout *made_p) const noexcept;
 
   private:
-    struct counted;
-
-    const counted *find(uint64_t count) const noexcept;
-    layout_ref layout_slow(uint64_t count, void *original_state) const;
+    bool make_locked(uint64_t count, void *original_state, counted_layout *made_p) const;
     void read_element() const;
     void refuse(const std::string &why) const;
 
-    mutable std::atomic<const counted *> newest_{nullptr};
+    mutable std::atomic<const counted_layout *> newest_{nullptr};
     mutable unsigned num_counted_ = 0;
     mutable std::mutex mutex_;  // below and the making of new entries
     mutable bool is_read_ = false;

@@ -128,7 +128,7 @@ TEST_P(datatype_ops, absolute_displacements_need_no_base) {
     for (size_t i = 0; i < packed.size(); ++i) {
         EXPECT_EQ(packed[i], source[i / 8 * 24 + i % 8]);
     }
-    EXPECT_EQ(calls().packs, 0);
+    EXPECT_EQ(calls().packs, GetParam() ? 0 : 1);
 }
 
 TEST_P(datatype_ops, more_counts_than_are_kept_work) {
@@ -145,7 +145,7 @@ TEST_P(datatype_ops, more_counts_than_are_kept_work) {
             ASSERT_EQ(packed[i], source[static_cast<size_t>(bytes[i])]);
         }
     }
-    EXPECT_EQ(calls().packs, 0);
+    EXPECT_EQ(calls().packs, GetParam() ? 0 : 3) << "few blocks in host memory go the original way";
 }
 
 TEST_P(datatype_ops, a_message_without_bytes_is_the_originals) {
@@ -156,7 +156,7 @@ TEST_P(datatype_ops, a_message_without_bytes_is_the_originals) {
     EXPECT_EQ(calls().finishes, 1);
 }
 
-TEST(datatype_ops_host, one_block_in_host_memory_is_left_to_open_mpi_4) {
+TEST(datatype_ops_host, few_blocks_in_host_memory_are_left_to_open_mpi_4) {
     datatype type("resized", {{8, 16}}, 32);
     registered in_ucp(type);
     std::vector<char> source = pattern(32, 1);

@@ -77,12 +77,16 @@ static void probe_type(const char *what, const fake_datatype_t *type) {
 }
 
 int main(int argc, char **argv) {
-    static const fake_block_t strided[] = {{0, 8}, {16, 8}, {32, 8}};
+    static fake_block_t strided[20];
     static const fake_block_t one[] = {{16, 24}};
-    static const fake_datatype_t vector = {"vector", 48, 0, 3, strided};
+    static const fake_datatype_t vector = {"vector", 240, 0, 20, strided};
     static const fake_datatype_t contiguous = {"contiguous", 48, 0, 1, one};
-    static const fake_datatype_t liar = {"liar", 48, 1, 3, strided};
+    static const fake_datatype_t liar = {"liar", 240, 1, 20, strided};
     int i;
+    for (i = 0; i < 20; ++i) {
+        strided[i].displacement = 12 * i;
+        strided[i].length = 3;
+    }
     for (i = 1; i < argc - 1; ++i) {
         if (strcmp(argv[i], "--module") == 0) {
             /* UCX's flags; what it pulls in must be there for good */
