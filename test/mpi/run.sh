@@ -65,7 +65,7 @@ suite() {
     shift 2
     for memory in host sim sim,host; do
         check "random_types-$name-${memory/,/-}" env UCX_CUDA_NC_GPU="${gpu:-sim}" \
-            "$@" -np 2 "$work/random_types-$suffix" "$types" "$memory"
+            "$@" -np 2 "$work/random_types-$suffix" --types "$types" --memory "$memory"
     done
     for memory in host sim; do
         for layout in vector-8B triangle transpose face-x struct random-64B; do
@@ -80,16 +80,16 @@ if compile 5 mpicxx; then
     export LD_LIBRARY_PATH=$with_ucx
     UCX_PLUGIN_PATH=$plugin suite ompi5-plugin 5 mpirun
     check random_types-ompi5-shim-sim env UCX_CUDA_NC_GPU=sim LD_PRELOAD="$shim" \
-        mpirun -np 2 "$work/random_types-5" "$types" sim
+        mpirun -np 2 "$work/random_types-5" --types "$types" --memory sim
     check random_types-ompi5-both-sim env UCX_CUDA_NC_GPU=sim LD_PRELOAD="$shim" \
-        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" 500 sim
+        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" --types 500 --memory sim
     check random_types-ompi5-tcp-sim env UCX_CUDA_NC_GPU=sim UCX_TLS=tcp,self \
-        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" 500 sim
+        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" --types 500 --memory sim
     check random_types-ompi5-small-staging env UCX_CUDA_NC_GPU=sim UCX_CUDA_NC_STAGING_SIZE=64K \
-        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" 500 sim
-    check layout-struct-ompi5-no-pinned-memory env UCX_CUDA_NC_GPU=sim \
+        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" --types 500 --memory sim
+    check random_types-ompi5-no-pinned-memory env UCX_CUDA_NC_GPU=sim \
         UCX_CUDA_NC_SIM_FAULTS=pinned:1+ UCX_PLUGIN_PATH="$plugin" \
-        mpirun -np 2 "$work/random_types-5" 100 sim
+        mpirun -np 2 "$work/random_types-5" --types 100 --memory sim
 else
     failed=1
     echo "FAIL build-ompi5"

@@ -6,7 +6,7 @@
 
 namespace mpi_test {
 
-made_type finish_type(MPI_Datatype, type_map, std::string);
+made_type finish_type(MPI_Datatype, type_map, std::string, bounds_are);
 
 namespace {
 
@@ -53,9 +53,9 @@ made_type subarray(const std::vector<dimension> &dimensions, bool fortran, const
     type_map map = select(sizes, fortran, old.map(), [&](size_t d, int index) {
         return index >= starts[d] && index < starts[d] + parts[d];
     });
-    return finish_type(
-        handle, std::move(map),
-        std::string("subarray_") + (fortran ? "f(" : "c(") + text + old.text() + ")");
+    return finish_type(handle, std::move(map),
+                       std::string("subarray_") + (fortran ? "f(" : "c(") + text + old.text() + ")",
+                       known);
 }
 
 made_type darray(int rank, const std::vector<distribution> &dimensions, bool fortran,
@@ -106,7 +106,8 @@ made_type darray(int rank, const std::vector<distribution> &dimensions, bool for
         return (index / block) % processes[d] == coordinates[d];
     });
     return finish_type(handle, std::move(map),
-                       std::string("darray_") + (fortran ? "f(" : "c(") + text + old.text() + ")");
+                       std::string("darray_") + (fortran ? "f(" : "c(") + text + old.text() + ")",
+                       known);
 }
 
 }  // namespace mpi_test

@@ -4,11 +4,10 @@
 
 namespace mpi_test {
 
-// Extents are the MPI library's: the standard lets it pad any of them to the alignment of a member.
-made_type finish_type(MPI_Datatype handle, type_map map, std::string text) {
+made_type finish_type(MPI_Datatype handle, type_map map, std::string text, bounds_are bounds) {
     made_type result(handle, std::move(map), std::move(text));
     result.owned_ = true;
-    result.adopt_bounds();
+    result.adopt_bounds(bounds);
     return result;
 }
 
@@ -53,7 +52,7 @@ made_type contiguous(int count, const made_type &old) {
     MPI_Datatype handle;
     MPI_Type_contiguous(count, old.handle(), &handle);
     return finish_type(handle, repeated(old.map(), count),
-                       "contiguous(" + std::to_string(count) + "," + old.text() + ")");
+                       "contiguous(" + std::to_string(count) + "," + old.text() + ")", known);
 }
 
 made_type hvector(int count, int length, int64_t stride, const made_type &old) {
@@ -65,7 +64,8 @@ made_type hvector(int count, int length, int64_t stride, const made_type &old) {
     }
     return finish_type(handle, std::move(map),
                        "hvector(" + std::to_string(count) + "," + std::to_string(length) + "," +
-                           std::to_string(stride) + "," + old.text() + ")");
+                           std::to_string(stride) + "," + old.text() + ")",
+                       known);
 }
 
 made_type vector(int count, int length, int stride, const made_type &old) {
@@ -77,7 +77,8 @@ made_type vector(int count, int length, int stride, const made_type &old) {
     }
     return finish_type(handle, std::move(map),
                        "vector(" + std::to_string(count) + "," + std::to_string(length) + "," +
-                           std::to_string(stride) + "," + old.text() + ")");
+                           std::to_string(stride) + "," + old.text() + ")",
+                       known);
 }
 
 made_type indexed(const std::vector<placement> &blocks, const made_type &old) {
@@ -90,7 +91,7 @@ made_type indexed(const std::vector<placement> &blocks, const made_type &old) {
     MPI_Type_indexed(static_cast<int>(blocks.size()), counts.data(), displacements.data(),
                      old.handle(), &handle);
     return finish_type(handle, place(blocks, old.map().extent(), old.map()),
-                       "indexed(" + list(blocks) + "," + old.text() + ")");
+                       "indexed(" + list(blocks) + "," + old.text() + ")", known);
 }
 
 made_type hindexed(const std::vector<placement> &blocks, const made_type &old) {
@@ -103,7 +104,7 @@ made_type hindexed(const std::vector<placement> &blocks, const made_type &old) {
     MPI_Type_create_hindexed(static_cast<int>(blocks.size()), counts.data(), displacements.data(),
                              old.handle(), &handle);
     return finish_type(handle, place(blocks, 1, old.map()),
-                       "hindexed(" + list(blocks) + "," + old.text() + ")");
+                       "hindexed(" + list(blocks) + "," + old.text() + ")", known);
 }
 
 made_type indexed_block(int length, const std::vector<int64_t> &displacements,
@@ -118,7 +119,8 @@ made_type indexed_block(int length, const std::vector<int64_t> &displacements,
     }
     return finish_type(handle, std::move(map),
                        "indexed_block(" + std::to_string(length) + "," + list(displacements) + "," +
-                           old.text() + ")");
+                           old.text() + ")",
+                       known);
 }
 
 made_type hindexed_block(int length, const std::vector<int64_t> &displacements,
@@ -133,7 +135,8 @@ made_type hindexed_block(int length, const std::vector<int64_t> &displacements,
     }
     return finish_type(handle, std::move(map),
                        "hindexed_block(" + std::to_string(length) + "," + list(displacements) +
-                           "," + old.text() + ")");
+                           "," + old.text() + ")",
+                       known);
 }
 
 made_type structure(const std::vector<struct_member> &members) {
@@ -153,7 +156,7 @@ made_type structure(const std::vector<struct_member> &members) {
     MPI_Datatype handle;
     MPI_Type_create_struct(static_cast<int>(members.size()), counts.data(), displacements.data(),
                            types.data(), &handle);
-    return finish_type(handle, std::move(map), "struct(" + text + ")");
+    return finish_type(handle, std::move(map), "struct(" + text + ")", open);
 }
 
 made_type resized(int64_t lb, int64_t extent, const made_type &old) {
@@ -163,13 +166,14 @@ made_type resized(int64_t lb, int64_t extent, const made_type &old) {
     map.resize(lb, extent);
     return finish_type(
         handle, std::move(map),
-        "resized(" + std::to_string(lb) + "," + std::to_string(extent) + "," + old.text() + ")");
+        "resized(" + std::to_string(lb) + "," + std::to_string(extent) + "," + old.text() + ")",
+        known);
 }
 
 made_type duplicate(const made_type &old) {
     MPI_Datatype handle;
     MPI_Type_dup(old.handle(), &handle);
-    return finish_type(handle, old.map(), "dup(" + old.text() + ")");
+    return finish_type(handle, old.map(), "dup(" + old.text() + ")", known);
 }
 
 }  // namespace mpi_test

@@ -12,6 +12,9 @@
 
 namespace mpi_test {
 
+// open: a struct's bounds are those of its resized members, if any, else of all.
+enum bounds_are { known, open };
+
 class made_type {
   public:
     // A predefined type: not freed.
@@ -47,12 +50,18 @@ class made_type {
         owned_ = false;
     }
 
-    // Takes lower bound and extent from the MPI library: the standard leaves padding open.
-    void adopt_bounds() {
+    // Takes the bounds from the MPI library where they are its own matter: types without any bytes
+    // or with overlap, and the padding that rounds an extent up (Open MPI at times adds one more).
+    void adopt_bounds(bounds_are bounds) {
         MPI_Aint lb = 0;
         MPI_Aint extent = 0;
         MPI_Type_get_extent(handle_, &lb, &extent);
-        map_.resize(lb, extent);
+        int64_t padding = extent - map_.extent();
+        constexpr int64_t most_padding = 32;
+        if (bounds == open || map_.size() == 0 || map_.overlaps() ||
+            (lb == map_.lb() && padding > 0 && padding <= most_padding)) {
+            map_.resize(lb, extent);
+        }
     }
 
     // Whether the MPI library agrees on size and bounds.
@@ -66,7 +75,7 @@ class made_type {
     }
 
   private:
-    friend made_type finish_type(MPI_Datatype, type_map, std::string);
+    friend made_type finish_type(MPI_Datatype, type_map, std::string, bounds_are);
 
     MPI_Datatype handle_ = MPI_DATATYPE_NULL;
     bool owned_ = false;

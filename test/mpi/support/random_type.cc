@@ -20,6 +20,11 @@ int64_t reach(const made_type &old) {
                      std::abs(map.true_lb()), int64_t{1}});
 }
 
+// Open MPI takes a distance of -1 byte between copies for "not given" and packs them densely.
+int64_t not_minus_one(int64_t distance) {
+    return distance == -1 ? -2 : distance;
+}
+
 // Displacements that rise without overlap, or are anywhere.
 std::vector<placement> random_blocks(random_stream &random, int64_t unit, bool apart, int count) {
     std::vector<placement> blocks;
@@ -102,13 +107,14 @@ made_type random_resized(random_stream &random, const made_type &old) {
     int64_t size = reach(old);
     switch (random.next() % 4) {
         case 0:  // the next copy in front
-            return resized(old.map().true_ub() - old.map().extent(), -size, old);
+            return resized(old.map().true_ub() - old.map().extent(), not_minus_one(-size), old);
         case 1:  // a gap behind
             return resized(old.map().lb(), size + random.between(0, 64), old);
         case 2:
             return resized(old.map().true_lb(), old.map().true_ub() - old.map().true_lb(), old);
         default:
-            return resized(random.between(-64, 64), random.between(-2 * size, 2 * size), old);
+            return resized(random.between(-64, 64),
+                           not_minus_one(random.between(-2 * size, 2 * size)), old);
     }
 }
 
@@ -124,11 +130,14 @@ made_type wrapped(random_stream &random, const made_type &old) {
         case 0:
             return contiguous(count, old);
         case 1:
-            return vector(count, length, static_cast<int>(stride), old);
+            return vector(count, length,
+                          static_cast<int>(stride * old.map().extent() == -1 ? 2 * stride : stride),
+                          old);
         case 2:
-            return hvector(count, length, stride * extent + random.between(0, 7), old);
+            return hvector(count, length, not_minus_one(stride * extent + random.between(0, 7)),
+                           old);
         case 3:
-            return hvector(count, length, stride * extent, old);
+            return hvector(count, length, not_minus_one(stride * extent), old);
         case 4:
             return indexed(random_blocks(random, 1, apart, count), old);
         case 5:
