@@ -9,10 +9,16 @@ namespace {
 constexpr uint64_t offset_limit = uint64_t{1} << 30;
 constexpr uint32_t no_division = (uint32_t{1} << 31) - 1;  // a divisor above every offset
 
+// The base may be null (MPI_BOTTOM) or lie outside every object, so it moves as a number.
+char *shifted(char *address, int64_t displacement) {
+    return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(address) +
+                                    static_cast<uint64_t>(displacement));
+}
+
 void shift_base(part *p, int64_t displacement, bool copy) {
-    p->base += displacement;
+    p->base = shifted(p->base, displacement);
     if (copy) {
-        p->packed += displacement;
+        p->packed = shifted(p->packed, displacement);
     }
 }
 
