@@ -57,7 +57,7 @@ class made_type {
         MPI_Aint extent = 0;
         MPI_Type_get_extent(handle_, &lb, &extent);
         int64_t padding = extent - map_.extent();
-        constexpr int64_t most_padding = 32;
+        constexpr int64_t most_padding = 64;
         if (bounds == open || map_.size() == 0 || map_.overlaps() ||
             (lb == map_.lb() && padding > 0 && padding <= most_padding)) {
             map_.resize(lb, extent);
