@@ -10,6 +10,7 @@
 #include "hooks/datatype_ops.hpp"
 #include "hooks/elf_walker.hpp"
 #include "hooks/loaded_objects.hpp"
+#include "hooks/ucx_settings.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 
@@ -68,6 +69,7 @@ bool redirect_by_ucm() noexcept {
 }  // namespace
 
 const cuda_nc_symbols_t *cuda_nc_interpose(int version) {
+    register_settings();
     if (version != CUDA_NC_INTERPOSE_VERSION || !cuda_nc::config().enable) {
         return nullptr;
     }
@@ -76,6 +78,7 @@ const cuda_nc_symbols_t *cuda_nc_interpose(int version) {
 
 void cuda_nc_interpose_install(void) {
     static std::atomic<bool> done{false};
+    register_settings();
     if (done.exchange(true) || !cuda_nc::config().enable) {
         return;
     }

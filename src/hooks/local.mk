@@ -27,7 +27,9 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/type_record.cc \
 	src/hooks/type_record.hpp \
 	src/hooks/ucp_api.cc \
-	src/hooks/ucp_api.hpp
+	src/hooks/ucp_api.hpp \
+	src/hooks/ucx_settings.cc \
+	src/hooks/ucx_settings.hpp
 
 libcuda_nc_preload_la_SOURCES += \
 	src/hooks/preload/preload.c \

@@ -102,8 +102,25 @@ test_a_job_says_what_was_served() {
         cd "$WORK" && . "$ROOT/contrib/env.sh" >/dev/null && mpicxx s.cc -o s &&
             UCX_CUDA_NC_STATS=y mpirun -np 2 ./s >out.txt 2>&1
         cat out.txt
-        grep -q RIGHT out.txt && grep -q strided out.txt
+        grep -q RIGHT out.txt && grep -q strided out.txt && ! grep -q unused out.txt
     )
+}
+# settings_are_known ENVIRONMENT: UCX lists our settings, and warns of a wrong name alone.
+settings_are_known() {
+    local ucx
+    ucx=$(echo "$LOCAL"/venv/lib/python3*/site-packages/libucx)
+    export LD_LIBRARY_PATH=$ucx/lib:$HOME_DIR/lib
+    env "$1" "$ucx/bin/ucx_info" -c -f | grep -B5 '^UCX_CUDA_NC_STATS=n' | grep 'Print at exit' &&
+        env "$1" UCX_CUDA_NC_STATS=n UCX_CUDA_NC_STAT=n timeout 60 "$ucx/bin/ucx_perftest" -l \
+            -t tag_lat -n 100 >"$WORK/known.txt" 2>&1 &&
+        cat "$WORK/known.txt" &&
+        grep 'unused environment variable: UCX_CUDA_NC_STAT ' "$WORK/known.txt"
+}
+test_settings_are_known_to_ucx_with_the_module() {
+    settings_are_known UCX_PLUGIN_PATH="$HOME_DIR/lib/ucx-cuda-nc"
+}
+test_settings_are_known_to_ucx_with_the_shim() {
+    settings_are_known LD_PRELOAD="$HOME_DIR/lib/libcuda_nc_preload.so"
 }
 test_pkg_config_builds_a_c_program() {
     cat >"$WORK/v.c" <<'END'
@@ -127,7 +144,7 @@ failed=0
 for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     log=$WORK/$name.log
     # shellcheck disable=SC2163
-    export -f "$name" sourced needed env_works_in
+    export -f "$name" sourced needed env_works_in settings_are_known
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;

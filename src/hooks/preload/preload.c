@@ -74,11 +74,15 @@ EXPORT int32_t opal_datatype_copy_content_same_ddt(const void *datatype, int32_t
     return target_opal_datatype_copy_content_same_ddt()(datatype, count, destination, source);
 }
 
-/* UCX >= 1.19 asks for its components here; ours must be registered before it looks. */
+/*
+ * UCX asks for its components here: from 1.19 on ours must be registered before it looks, and in
+ * every release our settings before it calls them unused.
+ */
 EXPORT int8_t uct_query_components(void *components_p, unsigned *num_components_p) {
     typedef int8_t (*query_f)(void *, unsigned *);
     static query_f known;
     query_f original = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
+    cuda_nc_find_replacements();
     cuda_nc_load_module();
     if (original == NULL) {
         void *address = cuda_nc_find_original("uct_query_components", "libuct");
