@@ -7,7 +7,10 @@ EXTRA_DIST += \
 	contrib/gtest_lines.py \
 	contrib/lib.sh \
 	contrib/setup.sh \
+	test/abi/check_abi.py \
+	test/abi/mirror.cc \
 	test/scripts/run.sh \
+	test/uct/run.sh \
 	test/scripts/vector.cc \
 	docs/manual.md
 EXTRA_DIST += contrib/demo_report.py

@@ -6,7 +6,7 @@
 #include "hooks/convertor_move.hpp"
 #include "hooks/convertor_tracker.hpp"
 #include "hooks/gpu_presence.hpp"
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 #include "hooks/open_mpi.hpp"
 #include "hooks/policy.hpp"
 #include "ucs/base/log.hpp"

@@ -9,7 +9,7 @@
 #include "hooks/convertor.hpp"
 #include "hooks/datatype_ops.hpp"
 #include "hooks/elf_walker.hpp"
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 #include "hooks/ucx_settings.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
@@ -45,7 +45,7 @@ const replacement redirected[num_symbols] = {
 };
 
 bool redirect_by_ucm() noexcept {
-    void *handle = open_loaded("libucm.so.0");
+    void *handle = cuda_nc::open_loaded("libucm.so.0");
     using modify_f = int8_t (*)(ucm_patch *);
     auto modify =
         reinterpret_cast<modify_f>(handle != nullptr ? dlsym(handle, "ucm_reloc_modify") : nullptr);

@@ -14,8 +14,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/gpu_presence.hpp \
 	src/hooks/interpose.cc \
 	src/hooks/interpose.h \
-	src/hooks/loaded_objects.cc \
-	src/hooks/loaded_objects.hpp \
 	src/hooks/message_ops.cc \
 	src/hooks/message_ops.hpp \
 	src/hooks/open_mpi.cc \

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::hooks {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 
 namespace cuda_nc::hooks {
 namespace {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 
 namespace cuda_nc::hooks {
 namespace {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <vector>
 
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 #include "hooks/ucp_api.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"

@@ -75,8 +75,8 @@ EXPORT int32_t opal_datatype_copy_content_same_ddt(const void *datatype, int32_t
 }
 
 /*
- * UCX asks for its components here: from 1.19 on ours must be registered before it looks, and in
- * every release our settings before it calls them unused.
+ * UCX asks for its components here: ours must be registered before it looks, and our settings
+ * before it calls them unused.
  */
 EXPORT int8_t uct_query_components(void *components_p, unsigned *num_components_p) {
     typedef int8_t (*query_f)(void *, unsigned *);

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 enum {
-    min_served_minor = 13,    /* UCX 1.13: the datatypes */
-    min_transport_minor = 19, /* UCX 1.19: the transport */
+    min_served_minor = 13, /* UCX 1.13 */
     max_objects = 1024
 };
 
@@ -173,7 +172,7 @@ const cuda_nc_symbols_t *cuda_nc_find_replacements(void) {
 }
 
 static void load_module(void) {
-    if (ucx_is_at_least(min_transport_minor)) {
+    if (ucx_is_at_least(min_served_minor)) {
         open_own("libuct_cudanc.so.0");
     }
 }

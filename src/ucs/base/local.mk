@@ -2,6 +2,8 @@
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/compiler.hpp \
 	src/ucs/base/fast_divide.hpp \
+	src/ucs/base/loaded_objects.cc \
+	src/ucs/base/loaded_objects.hpp \
 	src/ucs/base/log.cc \
 	src/ucs/base/log.hpp \
 	src/ucs/base/settings.cc \

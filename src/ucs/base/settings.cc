@@ -49,6 +49,11 @@ const field fields[] = {
           "GPU memory, for each device, that holds work lists of irregular datatypes."),
     FIELD(max_sms, "MAX_SMS", "0", nullptr, kind::number,
           "Streaming multiprocessors that a pack kernel may use; 0 is no limit."),
+    FIELD(
+        transport, "TRANSPORT", "auto", "auto|y|n", kind::text,
+        "Register the transport cuda_nc with UCX 1.19 to 1.22: auto does where UCX_TLS names it."),
+    FIELD(carriers, "CARRIERS", "posix,tcp", nullptr, kind::text,
+          "Transports of UCX that the transport cuda_nc may stand on."),
     FIELD(sim_devices, "SIM_DEVICES", "2", nullptr, kind::number, "Simulated GPUs."),
     FIELD(sim_memory, "SIM_MEMORY", "1G", nullptr, kind::size, "Memory of each simulated GPU."),
     FIELD(sim_device, "SIM_DEVICE", "0", nullptr, kind::number,
@@ -131,7 +136,15 @@ std::string value_of(const field &f) {
     return text != nullptr ? text : f.default_value;
 }
 
+// True where an item of UCX_TLS is our transport.
+bool is_transport_named() {
+    const char *list = std::getenv("UCX_TLS");
+    return list != nullptr && *list != '^' &&
+           ("," + std::string(list) + ",").find(",cuda_nc,") != std::string::npos;
+}
+
 void load(settings &target) {
+    target.transport_is_named = is_transport_named();
     for (const field &f : fields) {
         assign(f, f.default_value, target);
         std::string text = value_of(f);

@@ -12,14 +12,17 @@ namespace cuda_nc {
 struct settings {
     bool enable = true;
     bool stats = false;
-    std::string gpu;                 // auto, cuda, sim, none
-    std::string host_engine;         // auto, always, never
-    std::string host_simd;           // auto, avx512, avx2, sse2, scalar
-    size_t staging_size = 0;         // bytes of pinned and GPU staging, at most, in a process
-    size_t fragment_size = 0;        // bytes packed ahead by one launch
-    std::string zero_copy;           // auto, y, n
-    size_t worklist_cache_size = 0;  // bytes of GPU memory a device
-    unsigned max_sms = 0;            // 0: no limit
+    std::string gpu;                  // auto, cuda, sim, none
+    std::string host_engine;          // auto, always, never
+    std::string host_simd;            // auto, avx512, avx2, sse2, scalar
+    size_t staging_size = 0;          // bytes of pinned and GPU staging, at most, in a process
+    size_t fragment_size = 0;         // bytes packed ahead by one launch
+    std::string zero_copy;            // auto, y, n
+    size_t worklist_cache_size = 0;   // bytes of GPU memory a device
+    unsigned max_sms = 0;             // 0: no limit
+    std::string transport;            // auto, y, n
+    std::string carriers;             // transports of UCX, separated by commas
+    bool transport_is_named = false;  // not a setting of ours: UCX_TLS names cuda_nc
     unsigned sim_devices = 0;
     size_t sim_memory = 0;    // bytes a simulated device
     unsigned sim_device = 0;  // ordinal

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fakes.hpp"
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 
 namespace cuda_nc::hooks {
 namespace {

@@ -1,11 +1,11 @@
-#include "hooks/loaded_objects.hpp"
+#include "ucs/base/loaded_objects.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
 
 #include <cstring>
 
-namespace cuda_nc::hooks {
+namespace cuda_nc {
 namespace {
 
 const char *file_name(const char *path) noexcept {
@@ -91,4 +91,4 @@ bool same_object(const void *left, const void *right) noexcept {
     return dladdr(left, &a) != 0 && dladdr(right, &b) != 0 && a.dli_fbase == b.dli_fbase;
 }
 
-}  // namespace cuda_nc::hooks
+}  // namespace cuda_nc

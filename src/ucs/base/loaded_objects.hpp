@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace cuda_nc::hooks {
+namespace cuda_nc {
 
 // Paths of all loaded objects in load order; the program itself is "".
 std::vector<std::string> loaded_objects();
@@ -27,4 +27,4 @@ void *find_definition(const char *symbol) noexcept;
 // True where the same loaded object holds both addresses.
 bool same_object(const void *left, const void *right) noexcept;
 
-}  // namespace cuda_nc::hooks
+}  // namespace cuda_nc

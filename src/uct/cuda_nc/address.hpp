@@ -1,0 +1,30 @@
+// What stands before the carrier's interface address.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace cuda_nc::uct {
+
+// Two sides talk only where version and kind agree: UCX matches transports by their name alone, so
+// it asks an interface over posix about one over tcp.
+struct address_header {
+    uint8_t version;
+    uint8_t reserved;  // 0
+    uint16_t kind;     // carrier::kind()
+};
+
+constexpr uint8_t protocol_version = 1;
+
+inline const void *after_header(const void *address) noexcept {
+    return static_cast<const char *>(address) + sizeof(address_header);
+}
+
+// Addresses come from a peer and lie anywhere.
+inline bool header_agrees(const void *address, uint16_t kind) noexcept {
+    address_header header;
+    std::memcpy(&header, address, sizeof(header));
+    return header.version == protocol_version && header.kind == kind;
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,129 @@
+#include "uct/cuda_nc/component.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/carrier.hpp"
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/md.hpp"
+#include "uct/cuda_nc/transport.h"
+
+namespace cuda_nc::uct {
+namespace {
+
+using namespace abi;
+
+constexpr char transport_name[] = "cuda_nc";
+constexpr char setting_prefix[] = "CUDA_NC_";
+
+// ---- remote keys are the carrier's
+
+uct_component *theirs(uct_component *component) noexcept {
+    return carrier::of(component).find_component(*find_ucx());
+}
+
+ucs_status_t unpack_rkey(uct_component *component, const void *buffer, const void *params,
+                         uintptr_t *rkey_p, void **handle_p) {
+    uct_component *other = theirs(component);
+    return other->rkey_unpack(other, buffer, params, rkey_p, handle_p);
+}
+
+ucs_status_t rkey_pointer(uct_component *component, uintptr_t rkey, void *handle, uint64_t address,
+                          void **pointer_p) {
+    uct_component *other = theirs(component);
+    return other->rkey_ptr(other, rkey, handle, address, pointer_p);
+}
+
+ucs_status_t release_rkey(uct_component *component, uintptr_t rkey, void *handle) {
+    uct_component *other = theirs(component);
+    return other->rkey_release(other, rkey, handle);
+}
+
+ucs_status_t compare_rkeys(uct_component *component, uintptr_t left, uintptr_t right,
+                           const void *params, int *result_p) {
+    uct_component *other = theirs(component);
+    return other->rkey_compare(other, left, right, params, result_p);
+}
+
+ucs_status_t open_cm(uct_component *, void *, const void *, void **) {
+    return UCS_ERR_UNSUPPORTED;
+}
+
+void init_md_vfs(uct_md *) {}
+
+// ----
+
+bool is_registered(const ucx_api &ucx) noexcept {
+    bool found = false;
+    for_each_component(ucx, [&](uct_component *component) {
+        found =
+            found || std::strncmp(component->name, transport_name, sizeof(transport_name) - 1) == 0;
+    });
+    return found;
+}
+
+void fill(carrier &on, const ucx_api &ucx) {
+    uct_component &component = on.component;
+    std::snprintf(component.name, sizeof(component.name), "%s_%.7s", transport_name,
+                  on.name.c_str());
+    component.query_md_resources = query_md_resources;
+    component.md_open = open_md;
+    component.cm_open = open_cm;
+    component.rkey_unpack = unpack_rkey;
+    component.rkey_ptr = rkey_pointer;
+    component.rkey_release = release_rkey;
+    component.rkey_compare = compare_rkeys;
+    component.md_config.name = "cuda_nc memory domain";
+    component.md_config.prefix = setting_prefix;
+    component.md_config.table = ucx.uct_md_config_table;
+    component.md_config.size = 1;
+    component.cm_config.name = "";
+    component.cm_config.prefix = "";
+    component.tl_list = {&component.tl_list, &component.tl_list};
+    component.md_vfs_init = init_md_vfs;
+
+    std::snprintf(on.transport.name, sizeof(on.transport.name), "%s", transport_name);
+    on.transport.query_devices = query_devices;
+    on.transport.iface_open = open_iface;
+    on.transport.config.name = "cuda_nc transport";
+    on.transport.config.prefix = setting_prefix;
+    on.transport.config.table = ucx.uct_iface_config_table;
+    on.transport.config.size = sizeof(uct_iface_config);
+}
+
+}  // namespace
+
+bool is_transport_wanted() noexcept {
+    const settings &all = config();
+    return all.enable && (all.transport == "auto" ? all.transport_is_named : all.transport == "y");
+}
+
+void register_transport() noexcept try {
+    static std::atomic<bool> done{false};
+    if (!is_transport_wanted() || done.exchange(true)) {
+        return;
+    }
+    const ucx_api *ucx = find_ucx();
+    if (ucx == nullptr || is_registered(*ucx)) {
+        return;
+    }
+    for (const std::string &name : split_names(config().carriers)) {
+        auto *on = new carrier();  // UCX's for ever
+        on->name = name;
+        fill(*on, *ucx);
+        ucx->uct_component_register(&on->component);
+        ucx->uct_tl_register(&on->component, &on->transport);
+        nc_debug("the transport cuda_nc stands on %s", name.c_str());
+    }
+} catch (const std::bad_alloc &) {
+    nc_warn("the transport cuda_nc stays away, the job runs without it: no memory");
+}
+
+}  // namespace cuda_nc::uct
+
+void cuda_nc_register_transport(void) {
+    cuda_nc::uct::register_transport();
+}

@@ -1,0 +1,108 @@
+#include "uct/cuda_nc/ep.hpp"
+
+#include <new>
+
+#include "uct/cuda_nc/address.hpp"
+#include "uct/cuda_nc/forward.hpp"
+#include "uct/cuda_nc/iface.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using namespace abi;
+
+const ucx_api &ucx_of(uct_ep *ep) noexcept {
+    return *interface::of(ep->iface).ucx;
+}
+
+ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
+    interface &iface = interface::of(params->iface);
+    uct_ep_params theirs = *params;
+    theirs.iface = iface.carrier;
+    if (params->field_mask & ep_param::iface_addr) {
+        if (!header_agrees(params->iface_addr, iface.address.kind)) {
+            return UCS_ERR_UNREACHABLE;
+        }
+        theirs.iface_addr = after_header(params->iface_addr);
+        theirs.iface_addr_length -= sizeof(address_header);  // not read where its bit is unset
+    }
+    auto *ep = new endpoint;
+    ep->super.iface = params->iface;
+    ucs_status_t status = iface.ucx->uct_ep_create(&theirs, &ep->carrier);
+    if (status != UCS_OK) {
+        delete ep;
+        return status;
+    }
+    iface.endpoints.emplace(ep->carrier, ep);
+    *ep_p = &ep->super;
+    return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
+void destroy(uct_ep *ep) noexcept {
+    endpoint *ours = &endpoint::of(ep);
+    interface &iface = interface::of(ep->iface);
+    iface.endpoints.erase(ours->carrier);
+    iface.ucx->uct_ep_destroy(ours->carrier);
+    delete ours;
+}
+
+}  // namespace
+
+void set_endpoint_ops(uct_iface_ops &ops) noexcept {
+#define FORWARDED(member) ops.member = ep_forward<&uct_iface_ops::member>::call
+    FORWARDED(ep_put_short);
+    FORWARDED(ep_put_bcopy);
+    FORWARDED(ep_put_zcopy);
+    FORWARDED(ep_get_short);
+    FORWARDED(ep_get_bcopy);
+    FORWARDED(ep_get_zcopy);
+    FORWARDED(ep_am_short);
+    FORWARDED(ep_am_short_iov);
+    FORWARDED(ep_am_bcopy);
+    FORWARDED(ep_am_zcopy);
+    FORWARDED(ep_atomic_cswap64);
+    FORWARDED(ep_atomic_cswap32);
+    FORWARDED(ep_atomic32_post);
+    FORWARDED(ep_atomic64_post);
+    FORWARDED(ep_atomic32_fetch);
+    FORWARDED(ep_atomic64_fetch);
+    FORWARDED(ep_pending_add);
+    FORWARDED(ep_pending_purge);
+    FORWARDED(ep_flush);
+    FORWARDED(ep_fence);
+    FORWARDED(ep_check);
+    FORWARDED(ep_get_address);
+    FORWARDED(ep_connect_to_ep);
+#undef FORWARDED
+    ops.ep_create = create;
+    ops.ep_destroy = destroy;
+}
+
+ucs_status_t query_ep(uct_ep *ep, void *attr) noexcept {
+    return ucx_of(ep).uct_ep_query(endpoint::of(ep).carrier, attr);
+}
+
+ucs_status_t invalidate_ep(uct_ep *ep, const void *params) noexcept {
+    return ucx_of(ep).uct_ep_invalidate(endpoint::of(ep).carrier, params);
+}
+
+ucs_status_t connect_to_ep(uct_ep *ep, const void *device_address, const void *ep_address,
+                           const void *params) noexcept {
+    return ucx_of(ep).uct_ep_connect_to_ep_v2(endpoint::of(ep).carrier, device_address, ep_address,
+                                              params);
+}
+
+int ep_is_connected(uct_ep *ep, const uct_ep_is_connected_params *params) noexcept {
+    uct_ep_is_connected_params theirs = *params;
+    if (params->field_mask & connected_param::iface_addr) {
+        if (!header_agrees(params->iface_addr, interface::of(ep->iface).address.kind)) {
+            return 0;
+        }
+        theirs.iface_addr = after_header(params->iface_addr);
+    }
+    return ucx_of(ep).uct_ep_is_connected(endpoint::of(ep).carrier, &theirs);
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,25 @@
+// An endpoint: the carrier's, and ours in front of it.
+#pragma once
+
+#include "uct/cuda_nc/abi_parameters.hpp"
+
+namespace cuda_nc::uct {
+
+struct endpoint {
+    abi::uct_ep super;
+    abi::uct_ep *carrier;  // owned
+
+    static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }
+};
+
+// Fills the endpoints' members of an interface's operations.
+void set_endpoint_ops(abi::uct_iface_ops &ops) noexcept;
+
+// Members of every release's uct_iface_internal_ops.
+ucs_status_t query_ep(abi::uct_ep *ep, void *attr) noexcept;
+ucs_status_t invalidate_ep(abi::uct_ep *ep, const void *params) noexcept;
+ucs_status_t connect_to_ep(abi::uct_ep *ep, const void *device_address, const void *ep_address,
+                           const void *params) noexcept;
+int ep_is_connected(abi::uct_ep *ep, const abi::uct_ep_is_connected_params *params) noexcept;
+
+}  // namespace cuda_nc::uct

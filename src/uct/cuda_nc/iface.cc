@@ -1,0 +1,199 @@
+#include "uct/cuda_nc/iface.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "ucs/base/log.hpp"
+#include "ucs/base/status.hpp"
+#include "uct/cuda_nc/internal_ops.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using namespace abi;
+
+// What a transport around another cannot offer by forwarding alone.
+constexpr uint64_t hidden_flags =
+    cap_flag::connect_to_sockaddr | cap_flag::tag_offload | cap_flag::device_ep;
+
+uct_iface *carrier_of(uct_iface *iface) noexcept {
+    return interface::of(iface).carrier;
+}
+
+// ---- handlers of active messages
+
+ucs_status_t take_detour(void *arg, void *data, size_t length, unsigned flags) {
+    const uct_am_handler &handler = *static_cast<interface::detour *>(arg)->handler;
+    return handler.cb(handler.arg, data, length, flags);
+}
+
+void lead_handlers(interface &iface, bool direct) noexcept {
+    for (unsigned id = 0; id < max_am_ids; ++id) {
+        const uct_am_handler &ours = iface.super.am[id];
+        ucs_status_t status =
+            direct
+                ? iface.ucx->uct_iface_set_am_handler(iface.carrier, static_cast<uint8_t>(id),
+                                                      ours.cb, ours.arg, ours.flags)
+                : iface.ucx->uct_iface_set_am_handler(iface.carrier, static_cast<uint8_t>(id),
+                                                      take_detour, &iface.detours[id], ours.flags);
+        if (status != UCS_OK) {
+            nc_error("the carrier takes no handler of active message %u: %s", id,
+                     status_text(status));
+        }
+    }
+}
+
+void enable_progress(uct_iface *iface, unsigned flags) {
+    lead_handlers(interface::of(iface), true);
+    carrier_of(iface)->ops.iface_progress_enable(carrier_of(iface), flags);
+}
+
+void disable_progress(uct_iface *iface, unsigned flags) {
+    carrier_of(iface)->ops.iface_progress_disable(carrier_of(iface), flags);
+    lead_handlers(interface::of(iface), false);
+}
+
+// ---- operations that are the carrier's
+
+template <auto member>
+struct iface_forward;
+
+template <typename result, typename... arguments,
+          result (*uct_iface_ops::*member)(uct_iface *, arguments...)>
+struct iface_forward<member> {
+    static result call(uct_iface *iface, arguments... values) {
+        uct_iface *carrier = carrier_of(iface);
+        return (carrier->ops.*member)(carrier, values...);
+    }
+};
+
+ucs_status_t query(uct_iface *iface, uct_iface_attr *attr) {
+    uct_iface *carrier = carrier_of(iface);
+    ucs_status_t status = carrier->ops.iface_query(carrier, attr);
+    if (status == UCS_OK) {
+        attr->cap.flags &= ~hidden_flags;
+        attr->iface_addr_len += sizeof(address_header);
+        attr->overhead *= preference;
+        attr->latency.c *= preference;
+    }
+    return status;
+}
+
+ucs_status_t get_address(uct_iface *iface, void *address) {
+    interface &ours = interface::of(iface);
+    std::memcpy(address, &ours.address, sizeof(ours.address));
+    return ours.carrier->ops.iface_get_address(ours.carrier,
+                                               const_cast<void *>(after_header(address)));
+}
+
+int is_reachable(uct_iface *iface, const void *device_address, const void *iface_address) {
+    uct_iface_is_reachable_params params = {};
+    params.field_mask = reachable_param::device_addr | reachable_param::iface_addr;
+    params.device_addr = device_address;
+    params.iface_addr = iface_address;
+    return is_iface_reachable(iface, &params);
+}
+
+ucs_status_t report_error(void *arg, uct_ep *carrier_ep, ucs_status_t error) {
+    auto &iface = *static_cast<interface *>(arg);
+    auto found = iface.endpoints.find(carrier_ep);
+    if (found == iface.endpoints.end() || iface.super.err_handler == nullptr) {
+        return error;  // as UCX does where nobody handles it
+    }
+    return iface.super.err_handler(iface.super.err_handler_arg, &found->second->super, error);
+}
+
+// ---- life
+
+void close(uct_iface *iface) {
+    interface *ours = &interface::of(iface);
+    ours->ucx->uct_iface_close(ours->carrier);
+    delete ours;
+}
+
+ucs_status_t unsupported() {
+    return UCS_ERR_UNSUPPORTED;
+}
+
+void set_ops(uct_iface_ops &ops) noexcept {
+    auto *all = reinterpret_cast<function *>(&ops);
+    for (size_t i = 0; i < sizeof(ops) / sizeof(function); ++i) {
+        all[i] = reinterpret_cast<function>(unsupported);
+    }
+    set_endpoint_ops(ops);
+#define FORWARDED(member) ops.member = iface_forward<&uct_iface_ops::member>::call
+    FORWARDED(iface_flush);
+    FORWARDED(iface_fence);
+    FORWARDED(iface_progress);
+    FORWARDED(iface_event_fd_get);
+    FORWARDED(iface_event_arm);
+    FORWARDED(iface_get_device_address);
+#undef FORWARDED
+    ops.iface_progress_enable = enable_progress;
+    ops.iface_progress_disable = disable_progress;
+    ops.iface_close = close;
+    ops.iface_query = query;
+    ops.iface_get_address = get_address;
+    ops.iface_is_reachable = is_reachable;
+}
+
+ucs_status_t open_carrier(interface &iface, const memory_domain &md, void *worker,
+                          const uct_iface_params &params) noexcept {
+    const char *name = md.standing_on->name.c_str();
+    uct_iface_config *config;
+    ucs_status_t status =
+        iface.ucx->uct_md_iface_config_read(md.carrier, name, nullptr, nullptr, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+    uct_iface_params theirs = params;
+    theirs.mode.device.tl_name = name;
+    theirs.field_mask |= iface_param::err_handler | iface_param::err_handler_arg;
+    theirs.err_handler = report_error;
+    theirs.err_handler_arg = &iface;
+    status = iface.ucx->uct_iface_open(md.carrier, worker, &theirs, config, &iface.carrier);
+    iface.ucx->uct_config_release(config);
+    return status;
+}
+
+}  // namespace
+
+ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params,
+                        const uct_iface_config *, uct_iface **iface_p) noexcept try {
+    if (!(params->field_mask & iface_param::open_mode) ||
+        !(params->open_mode & iface_param::open_device)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    const memory_domain &domain = memory_domain::of(md);
+    auto *iface = new interface();
+    iface->ucx = domain.ucx;
+    iface->address = {protocol_version, 0, domain.standing_on->kind()};
+    set_ops(iface->super.super.ops);
+    iface->super.internal_ops = internal_ops_of(domain.ucx->which);
+    iface->super.md = md;
+    iface->super.worker = worker;
+    iface->super.prog.id = -1;
+    if (params->field_mask & iface_param::err_handler) {
+        iface->super.err_handler = params->err_handler;
+    }
+    if (params->field_mask & iface_param::err_handler_arg) {
+        iface->super.err_handler_arg = params->err_handler_arg;
+    }
+    ucs_status_t status = open_carrier(*iface, domain, worker, *params);
+    if (status != UCS_OK) {
+        delete iface;
+        return status;
+    }
+    auto *opened = reinterpret_cast<uct_iface *>(iface);
+    for (unsigned id = 0; id < max_am_ids; ++id) {
+        iface->detours[id].handler = &iface->super.am[id];
+        iface->ucx->uct_iface_set_am_handler(opened, static_cast<uint8_t>(id), nullptr, nullptr, 0);
+    }
+    lead_handlers(*iface, false);
+    *iface_p = opened;
+    return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
+}  // namespace cuda_nc::uct

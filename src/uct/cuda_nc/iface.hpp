@@ -1,0 +1,36 @@
+// An interface: the carrier's, opened on the same worker, and ours in front of it.
+//
+// Sends go from our endpoint to the carrier's. Active messages arrive at the carrier's handlers;
+// while UCX lets the interface progress these are UCX's own, so nothing stands between. Before and
+// after, when UCX may set others at any time, they lead through our table.
+#pragma once
+
+#include <unordered_map>
+
+#include "uct/cuda_nc/address.hpp"
+#include "uct/cuda_nc/ep.hpp"
+#include "uct/cuda_nc/md.hpp"
+
+namespace cuda_nc::uct {
+
+struct interface {
+    abi::uct_base_iface super;
+    const ucx_api *ucx;
+    abi::uct_iface *carrier;  // owned
+    address_header address;
+    // The carrier reports errors of its own endpoints.
+    std::unordered_map<abi::uct_ep *, endpoint *> endpoints;
+
+    // The argument of a handler that leads through our table.
+    struct detour {
+        const abi::uct_am_handler *handler;
+    } detours[abi::max_am_ids];
+
+    static interface &of(abi::uct_iface *iface) { return *reinterpret_cast<interface *>(iface); }
+};
+
+// Member of uct_tl.
+ucs_status_t open_iface(abi::uct_md *md, void *worker, const abi::uct_iface_params *params,
+                        const abi::uct_iface_config *config, abi::uct_iface **iface_p) noexcept;
+
+}  // namespace cuda_nc::uct

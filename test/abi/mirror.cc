@@ -1,0 +1,2 @@
+// Compiled with debug information for check_abi.py; never run.
+#include "uct/cuda_nc/abi_parameters.hpp"

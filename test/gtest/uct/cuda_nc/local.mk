@@ -1,0 +1,1 @@
+unit_tests_SOURCES += test/gtest/uct/cuda_nc/carrier_test.cc
