@@ -14,8 +14,12 @@ work=$local_dir/mpi-tests
 logs=$local_dir/log/mpi
 mkdir -p "$work" "$logs"
 
-types=800
-[ "${1:-}" != --full ] || types=20000
+# Random types of each test, and the first seed: each test has its own types, CI the same ones in
+# every run.
+types=2000
+seed=20261121
+[ "${1:-}" != --full ] || types=20000 seed=$(date +%s)
+all_types=0
 
 plugin=$UCX_PLUGIN_PATH
 shim=$CUDA_NC_HOME/lib/libcuda_nc_preload.so
@@ -25,7 +29,7 @@ unset UCX_PLUGIN_PATH
 # Both names: Open MPI 5 and 4.
 export OMPI_MCA_opal_common_ucx_tls=any OMPI_MCA_opal_common_ucx_devices=any
 export OMPI_MCA_mpi_yield_when_idle=1 UCX_WARN_UNUSED_ENV_VARS=n
-export UCX_CUDA_NC_SIM_DELAY=20
+export UCX_CUDA_NC_GPU=sim UCX_CUDA_NC_SIM_DELAY=20
 failed=0
 
 # check NAME COMMAND...: one test with a time limit.
@@ -51,25 +55,34 @@ layouts() {
 }
 export -f layouts
 
+# random_types NAME COUNT MEMORY MPIRUN...: COUNT random types between two ranks.
+random_types() {
+    local name=$1 count=$2 memory=$3
+    shift 3
+    seed=$((seed + 1))
+    all_types=$((all_types + count))
+    check "random_types-$name-${memory/,/-}" "$@" -np 2 "$programs/random-types" \
+        --types "$count" --seed "$seed" --memory "$memory"
+}
+
 compile() { # SUFFIX MPICXX
     make -s -C "$root/bench" -f mpi_layouts.mk MPICXX="$2" OUTPUT="$work/mpi_layouts-$1" \
         >"$logs/build-$1.log" 2>&1 &&
-        "$2" -std=c++17 -O2 -Wall -Wextra -I"$root/test/mpi" "$root/test/mpi/random_types.cc" \
-            "$root"/test/mpi/support/*.cc -o "$work/random_types-$1" -ldl \
+        make -s -j2 -C "$root/test/mpi" -f programs.mk MPICXX="$2" OUTPUT="$work/$1" \
             >>"$logs/build-$1.log" 2>&1
 }
 
 # suite NAME SUFFIX MPIRUN...: the tests under one MPI, with the environment as it is.
 suite() {
     local name=$1 suffix=$2 memory layout
+    programs=$work/$2
     shift 2
     for memory in host sim sim,host; do
-        check "random_types-$name-${memory/,/-}" env UCX_CUDA_NC_GPU="${gpu:-sim}" \
-            "$@" -np 2 "$work/random_types-$suffix" --types "$types" --memory "$memory"
+        random_types "$name" "$types" "$memory" "$@"
     done
     for memory in host sim; do
         for layout in vector-8B triangle transpose face-x struct random-64B; do
-            check "layout-$layout-$name-$memory" env UCX_CUDA_NC_GPU=sim bash -c 'layouts "$@"' - \
+            check "layout-$layout-$name-$memory" bash -c 'layouts "$@"' - \
                 "$work/$name-$layout-$memory.json" "$@" -np 2 "$work/mpi_layouts-$suffix" \
                 --memory "$memory" --layout "$layout"
         done
@@ -79,17 +92,13 @@ suite() {
 if compile 5 mpicxx; then
     export LD_LIBRARY_PATH=$with_ucx
     UCX_PLUGIN_PATH=$plugin suite ompi5-plugin 5 mpirun
-    check random_types-ompi5-shim-sim env UCX_CUDA_NC_GPU=sim LD_PRELOAD="$shim" \
-        mpirun -np 2 "$work/random_types-5" --types "$types" --memory sim
-    check random_types-ompi5-both-sim env UCX_CUDA_NC_GPU=sim LD_PRELOAD="$shim" \
-        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" --types 500 --memory sim
-    check random_types-ompi5-tcp-sim env UCX_CUDA_NC_GPU=sim UCX_TLS=tcp,self \
-        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" --types 500 --memory sim
-    check random_types-ompi5-small-staging env UCX_CUDA_NC_GPU=sim UCX_CUDA_NC_STAGING_SIZE=64K \
-        UCX_PLUGIN_PATH="$plugin" mpirun -np 2 "$work/random_types-5" --types 500 --memory sim
-    check random_types-ompi5-no-pinned-memory env UCX_CUDA_NC_GPU=sim \
-        UCX_CUDA_NC_SIM_FAULTS=pinned:1+ UCX_PLUGIN_PATH="$plugin" \
-        mpirun -np 2 "$work/random_types-5" --types 100 --memory sim
+    LD_PRELOAD=$shim random_types ompi5-shim "$types" sim mpirun
+    export UCX_PLUGIN_PATH=$plugin
+    LD_PRELOAD=$shim random_types ompi5-both 500 sim mpirun
+    UCX_TLS=tcp,self random_types ompi5-tcp 500 sim mpirun
+    UCX_CUDA_NC_STAGING_SIZE=64K random_types ompi5-small-staging 500 sim mpirun
+    UCX_CUDA_NC_SIM_FAULTS=pinned:1+ random_types ompi5-no-pinned-memory 100 sim mpirun
+    unset UCX_PLUGIN_PATH
 else
     failed=1
     echo "FAIL build-ompi5"
@@ -106,4 +115,5 @@ if command -v mpirun.openmpi >/dev/null && command -v mpicxx.openmpi >/dev/null;
 else
     echo "SKIP ompi4: no system Open MPI 4 is installed"
 fi
+echo "$all_types random types in all"
 exit $failed

@@ -1,0 +1,18 @@
+# The test programs, by one MPI's compiler:
+#     make -f test/mpi/programs.mk MPICXX=mpicxx OUTPUT=DIRECTORY
+here := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
+MPICXX ?= mpicxx
+OUTPUT ?= .
+flags := -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Werror -I$(here)
+headers := $(wildcard $(here)*/*.hpp)
+
+objects = $(patsubst $(here)%.cc,$(OUTPUT)/%.o,$(wildcard $(here)$(1)/*.cc))
+
+all: $(OUTPUT)/random-types
+
+$(OUTPUT)/random-types: $(call objects,random_types) $(call objects,support)
+	$(MPICXX) $^ -o $@ -ldl
+
+$(OUTPUT)/%.o: $(here)%.cc $(headers)
+	@mkdir -p $(@D)
+	$(MPICXX) $(flags) -c $< -o $@
