@@ -8,10 +8,13 @@ headers := $(wildcard $(here)*/*.hpp)
 
 objects = $(patsubst $(here)%.cc,$(OUTPUT)/%.o,$(wildcard $(here)$(1)/*.cc))
 
-all: $(OUTPUT)/random-types
+all: $(OUTPUT)/random-types $(OUTPUT)/operations-test
 
 $(OUTPUT)/random-types: $(call objects,random_types) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl
+
+$(OUTPUT)/operations-test: $(call objects,operations) $(call objects,support)
+	$(MPICXX) $^ -o $@ -ldl -lpthread
 
 $(OUTPUT)/%.o: $(here)%.cc $(headers)
 	@mkdir -p $(@D)

@@ -18,8 +18,11 @@ mkdir -p "$work" "$logs"
 # every run.
 types=2000
 seed=20261121
-[ "${1:-}" != --full ] || types=20000 seed=$(date +%s)
+full=
+[ "${1:-}" != --full ] || full=--full types=20000 seed=$(date +%s)
 all_types=0
+limit=${full:+1200}
+limit=${limit:-180}
 
 plugin=$UCX_PLUGIN_PATH
 shim=$CUDA_NC_HOME/lib/libcuda_nc_preload.so
@@ -36,7 +39,7 @@ failed=0
 check() {
     local name=$1 log=$logs/$1.log status=0
     shift
-    timeout -k 10 180 "$@" >"$log" 2>&1 </dev/null || status=$?
+    timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
     if [ "$status" = 0 ]; then
         echo "PASS $name"
     else
@@ -65,6 +68,43 @@ random_types() {
         --types "$count" --seed "$seed" --memory "$memory"
 }
 
+# operations NAME MEMORY KIND RANKS MPIRUN...: the subtests of one kind, each a line. Where one ends
+# the program by a crash or a hang, the program starts again behind it.
+operations() {
+    local name=$1-${2/,/-} log=$logs/operations-$3-$1-${2/,/-}.log after='' last line
+    local arguments=(--memory "$2" --kind "$3" $full)
+    local command=("${@:5}" -np "$4" "$programs/operations-test")
+    while :; do
+        timeout -k 10 900 "${command[@]}" "${arguments[@]}" ${after:+--after "$after"} \
+            >"$log${after:+.$after}" 2>&1 </dev/null
+        last=$(sed -n 's/^RUN //p' "$log${after:+.$after}" | tail -n 1)
+        while read -r line; do
+            subtest_line "$name" "$line"
+        done < <(grep -aE '^(PASS|FAIL|SKIP) ' "$log${after:+.$after}" |
+            sort -u -k 2,2) # several ranks may report one failure
+        if grep -aq '^END' "$log${after:+.$after}"; then
+            return
+        fi
+        if ! grep -aq "^\(PASS\|FAIL\) $last\(:\|$\)" "$log${after:+.$after}"; then
+            subtest_line "$name" "FAIL ${last:-start of operations}: the program ended"
+        fi
+        tail -n 60 "$log${after:+.$after}" | sed 's/^/    /'
+        if [ "$last" = "$after" ]; then
+            return
+        fi
+        after=$last
+    done
+}
+
+subtest_line() { # CONFIGURATION LINE: with the configuration behind the subtest's name
+    local rest=${2#* } word=${2%% *}
+    local subtest=${rest%%:*}
+    if [ "$word" = FAIL ]; then
+        failed=1
+    fi
+    echo "$word $subtest-$1${rest#"$subtest"}"
+}
+
 compile() { # SUFFIX MPICXX
     make -s -C "$root/bench" -f mpi_layouts.mk MPICXX="$2" OUTPUT="$work/mpi_layouts-$1" \
         >"$logs/build-$1.log" 2>&1 &&
@@ -77,6 +117,12 @@ suite() {
     local name=$1 suffix=$2 memory layout
     programs=$work/$2
     shift 2
+    for memory in host sim sim,host; do
+        operations "$name" "$memory" pair 2 "$@"
+        operations "$name" "$memory" threads 2 "$@"
+        operations "$name" "$memory" collective 4 "$@"
+    done
+    [ "$name" != ompi5-shim ] || return
     for memory in host sim sim,host; do
         random_types "$name" "$types" "$memory" "$@"
     done
@@ -92,6 +138,7 @@ suite() {
 if compile 5 mpicxx; then
     export LD_LIBRARY_PATH=$with_ucx
     UCX_PLUGIN_PATH=$plugin suite ompi5-plugin 5 mpirun
+    LD_PRELOAD=$shim suite ompi5-shim 5 mpirun
     LD_PRELOAD=$shim random_types ompi5-shim "$types" sim mpirun
     export UCX_PLUGIN_PATH=$plugin
     LD_PRELOAD=$shim random_types ompi5-both 500 sim mpirun

@@ -1,0 +1,68 @@
+// One subtest: a function that every rank calls with a harness of its own, which counts what was
+// wrong. Subtests never throw, never leave a message unmatched, and share no state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/made_type.hpp"
+#include "support/memory.hpp"
+
+namespace mpi_test {
+
+class harness {
+  public:
+    harness(memory &device, bool full) : device_(device), full_(full) {
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+    }
+    int rank() const { return rank_; }
+    int ranks() const { return ranks_; }
+    int peer() const { return 1 - rank_; }  // with two ranks
+    // The memory under test: of this rank, another rank's may be of another kind.
+    memory &device() { return device_; }
+    memory &host() { return host_; }
+    // Whether a subtest may take gigabytes and minutes.
+    bool full() const { return full_; }
+
+    // Counts a failure; the first is reported. Not to be called by several threads at once.
+    void expect(bool right, const std::string &what) {
+        if (!right && failures_++ == 0) {
+            first_ = what.substr(0, 400);
+        }
+    }
+    int failures() const { return failures_; }
+    const std::string &first_failure() const { return first_; }
+
+  private:
+    memory &device_;
+    host_memory host_;
+    bool full_;
+    int rank_ = 0, ranks_ = 0;
+    int failures_ = 0;
+    std::string first_;
+};
+
+struct subtest {
+    enum class kind {
+        pair,        // two ranks
+        collective,  // any number
+        threads,     // two ranks, and MPI_THREAD_MULTIPLE
+    };
+    const char *name;
+    void (*run)(harness &);
+    kind of = kind::pair;
+    bool host_only = false;  // says nothing about memory of a GPU
+};
+
+// In the order of their files.
+std::vector<subtest> &all_subtests();
+
+struct registration {
+    registration(const char *name, void (*run)(harness &), subtest::kind of = subtest::kind::pair,
+                 bool host_only = false) {
+        all_subtests().push_back({name, run, of, host_only});
+    }
+};
+
+}  // namespace mpi_test
