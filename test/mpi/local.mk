@@ -21,4 +21,5 @@ EXTRA_DIST += \
 	test/mpi/support/basic_types.cc test/mpi/support/made_type.cc \
 	test/mpi/support/made_type.hpp test/mpi/support/memory.hpp test/mpi/support/random.hpp \
 	test/mpi/support/random_type.cc test/mpi/support/random_type.hpp \
-	test/mpi/support/type_map.hpp
+	test/mpi/support/type_map.hpp \
+	test/mpi/stock_wrong_bytes.cc

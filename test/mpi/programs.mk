@@ -8,13 +8,16 @@ headers := $(wildcard $(here)*/*.hpp)
 
 objects = $(patsubst $(here)%.cc,$(OUTPUT)/%.o,$(wildcard $(here)$(1)/*.cc))
 
-all: $(OUTPUT)/random-types $(OUTPUT)/operations-test
+all: $(OUTPUT)/random-types $(OUTPUT)/operations-test $(OUTPUT)/stock-wrong-bytes
 
 $(OUTPUT)/random-types: $(call objects,random_types) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl
 
 $(OUTPUT)/operations-test: $(call objects,operations) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl -lpthread
+
+$(OUTPUT)/stock-wrong-bytes: $(OUTPUT)/stock_wrong_bytes.o
+	$(MPICXX) $^ -o $@
 
 $(OUTPUT)/%.o: $(here)%.cc $(headers)
 	@mkdir -p $(@D)

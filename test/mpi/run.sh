@@ -72,7 +72,7 @@ random_types() {
 # the program by a crash or a hang, the program starts again behind it.
 operations() {
     local name=$1-${2/,/-} log=$logs/operations-$3-$1-${2/,/-}.log after='' last line
-    local arguments=(--memory "$2" --kind "$3" $full)
+    local arguments=(--memory "$2" --kind "$3" ${full:+--full})
     local command=("${@:5}" -np "$4" "$programs/operations-test")
     while :; do
         timeout -k 10 900 "${command[@]}" "${arguments[@]}" ${after:+--after "$after"} \
@@ -135,8 +135,26 @@ suite() {
     done
 }
 
+# What the manual says of Open MPI 5.0.11 itself, and of the cure. "WRONG" must be said, not only a
+# bad exit status seen.
+stock_is_wrong() {
+    "$@" | grep '^WRONG' >/dev/null
+}
+export -f stock_is_wrong
+wrong_bytes() {
+    programs=$work/5
+    UCX_PLUGIN_PATH=$plugin check wrong-bytes-cured-by-plugin mpirun -np 2 \
+        "$programs/stock-wrong-bytes"
+    LD_PRELOAD=$shim check wrong-bytes-cured-by-shim mpirun -np 2 "$programs/stock-wrong-bytes"
+    check wrong-bytes-of-stock bash -c 'stock_is_wrong "$@"' - mpirun -np 2 \
+        "$programs/stock-wrong-bytes"
+    UCX_CUDA_NC_ENABLE=n UCX_PLUGIN_PATH=$plugin check wrong-bytes-when-disabled \
+        bash -c 'stock_is_wrong "$@"' - mpirun -np 2 "$programs/stock-wrong-bytes"
+}
+
 if compile 5 mpicxx; then
     export LD_LIBRARY_PATH=$with_ucx
+    wrong_bytes
     UCX_PLUGIN_PATH=$plugin suite ompi5-plugin 5 mpirun
     LD_PRELOAD=$shim suite ompi5-shim 5 mpirun
     LD_PRELOAD=$shim random_types ompi5-shim "$types" sim mpirun
