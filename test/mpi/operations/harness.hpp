@@ -12,7 +12,7 @@ namespace mpi_test {
 
 class harness {
   public:
-    harness(memory &device, bool full) : device_(device), full_(full) {
+    explicit harness(memory &device) : device_(device) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
         MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     }
@@ -22,8 +22,6 @@ class harness {
     // The memory under test: of this rank, another rank's may be of another kind.
     memory &device() { return device_; }
     memory &host() { return host_; }
-    // Whether a subtest may take gigabytes and minutes.
-    bool full() const { return full_; }
 
     // Counts a failure; the first is reported. Not to be called by several threads at once.
     void expect(bool right, const std::string &what) {
@@ -37,7 +35,6 @@ class harness {
   private:
     memory &device_;
     host_memory host_;
-    bool full_;
     int rank_ = 0, ranks_ = 0;
     int failures_ = 0;
     std::string first_;
@@ -52,7 +49,11 @@ struct subtest {
     const char *name;
     void (*run)(harness &);
     kind of = kind::pair;
-    bool host_only = false;  // says nothing about memory of a GPU
+    enum class where {
+        everywhere,
+        host,          // says nothing about memory of a GPU
+        host_at_full,  // takes gigabytes and minutes
+    } in = where::everywhere;
 };
 
 // In the order of their files.
@@ -60,8 +61,8 @@ std::vector<subtest> &all_subtests();
 
 struct registration {
     registration(const char *name, void (*run)(harness &), subtest::kind of = subtest::kind::pair,
-                 bool host_only = false) {
-        all_subtests().push_back({name, run, of, host_only});
+                 subtest::where in = subtest::where::everywhere) {
+        all_subtests().push_back({name, run, of, in});
     }
 };
 

@@ -70,7 +70,8 @@ std::vector<subtest> chosen(const options &o) {
     bool behind = o.after.empty();
     for (const subtest &test : all_subtests()) {
         if (behind && test.of == wanted && (o.only.empty() || o.only == test.name) &&
-            (!test.host_only || o.memory == "host")) {
+            (test.in == subtest::where::everywhere || o.memory == "host") &&
+            (test.in != subtest::where::host_at_full || o.full)) {
             result.push_back(test);
         }
         behind = behind || o.after == test.name;
@@ -80,7 +81,7 @@ std::vector<subtest> chosen(const options &o) {
 
 // Whether the subtest passed on every rank; collective.
 bool run(const subtest &test, memory &device, const options &o) {
-    harness t(device, o.full);
+    harness t(device);
     if (t.rank() == 0) {
         std::printf("RUN %s\n", test.name);
         std::fflush(stdout);

@@ -96,7 +96,7 @@ const registration tests[] = {
     {"pack_unpack", pack_unpack},
     {"packed_messages", packed_messages},
     // another byte order is made by the CPU
-    {"pack_external", pack_external, subtest::kind::pair, true},
+    {"pack_external", pack_external, subtest::kind::pair, subtest::where::host},
 };
 
 }  // namespace
