@@ -103,6 +103,38 @@ ucs_status_t device_mover::enqueue(staging_buffer &buffer, const staged_range *r
     return status != UCS_OK ? status : marked;
 }
 
+ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char *packed,
+                                          gpu::event &done) noexcept {
+    gpu::transfer work;
+    work.dir = dir_;
+    work.base = base_;
+    work.packed = packed;
+    work.packed_offset = offset;
+    work.length = length;
+    work.max_sms = config().max_sms;
+    ucs_status_t status = UCS_ERR_NO_RESOURCE;
+    {
+        std::lock_guard<std::mutex> guard(stream_->mutex);
+        gpu::stream *stream = stream_->ready(staging_->device());
+        if (list_ == nullptr || stream == nullptr) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        status = list_->prepare(*stream, offset + length);
+        if (status != UCS_OK) {
+            return status;
+        }
+        work.layout = list_->view();
+        status = stream->launch(work);
+        if (status == UCS_OK) {
+            status = stream->record(done);
+        }
+    }
+    if (status != UCS_OK) {
+        stream_->give_up();  // ends its work
+    }
+    return status;
+}
+
 ucs_status_t device_mover::wait(staging_buffer &buffer) noexcept {
     ucs_status_t status = buffer.done->query();
     if (status == UCS_INPROGRESS) {

@@ -30,6 +30,7 @@ class device_mover {
     // False: the layout has no work list (GPU memory is exhausted); only copy_blocks() serves.
     bool has_kernels() const noexcept { return list_ != nullptr; }
     bool zero_copy() const noexcept { return zero_copy_; }
+    int ordinal() const noexcept { return staging_->device().properties().ordinal; }
 
     // Enqueues pack or unpack of `ranges` with `buffer` as the packed side and marks the end by
     // buffer.done. After an error, work may have been enqueued all the same: *enqueued_p says
@@ -37,6 +38,11 @@ class device_mover {
     // *lost_p is set).
     ucs_status_t enqueue(staging_buffer &buffer, const staged_range *ranges, size_t num_ranges,
                          bool *enqueued_p, bool *lost_p) noexcept;
+
+    // The same for packed bytes [offset, offset + length) at `packed`, in any memory that the GPU
+    // reaches, with the mark `done`. After an error nothing of it runs any more.
+    ucs_status_t enqueue_packed(uint64_t offset, uint64_t length, char *packed,
+                                gpu::event &done) noexcept;
 
     // Waits for buffer.done. After an error the stream is given up, for all requests: its further
     // work would fail too.

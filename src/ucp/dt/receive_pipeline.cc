@@ -28,7 +28,7 @@ ucs_status_t receive_pipeline::begin(layout_ref what, void *base, int ordinal) n
     chunk_size_ = 0;
     received_ = next_turn_ = 0;
     failed_ = UCS_OK;
-    bounced_ = copied_ = false;
+    bounced_ = copied_ = direct_ = false;
     return UCS_OK;
 }
 
@@ -171,12 +171,28 @@ void receive_pipeline::land(slot &flying) noexcept {
     flying.state = slot_state::idle;
 }
 
-void receive_pipeline::land_all() noexcept {
+void receive_pipeline::launch_gathered() noexcept {
     for (slot &one : slots_) {
         if (one.state == slot_state::filling) {
             launch(one);
         }
     }
+}
+
+ucs_status_t receive_pipeline::arrived(uint64_t length, ucs_status_t status) noexcept {
+    direct_ = true;
+    received_ += length;
+    if (status != UCS_OK) {
+        fail(status);
+    }
+    if (received_ == packed_size()) {
+        land_all();
+    }
+    return failed_;
+}
+
+void receive_pipeline::land_all() noexcept {
+    launch_gathered();
     for (slot &one : slots_) {
         if (one.state == slot_state::flying) {
             land(one);
@@ -247,7 +263,10 @@ ucs_status_t receive_pipeline::end() noexcept {
 }
 
 const char *receive_pipeline::path() const noexcept {
-    return copied_ ? "block copies" : mover_.zero_copy() ? "GPU zero-copy" : "GPU staged copy";
+    return direct_              ? "GPU to GPU"
+           : copied_            ? "block copies"
+           : mover_.zero_copy() ? "GPU zero-copy"
+                                : "GPU staged copy";
 }
 
 const char *receive_pipeline::why() const noexcept {

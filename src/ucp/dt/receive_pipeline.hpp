@@ -19,6 +19,13 @@ class receive_pipeline {
     // returns all staging. The first error met in the message's life.
     ucs_status_t end() noexcept;
 
+    // For a transport that brings the bytes from elsewhere: launches what has been gathered, waits
+    // for nothing; then `length` more bytes are in the user's memory (or are lost by `status`). The
+    // last call waits as write() does.
+    void launch_gathered() noexcept;
+    ucs_status_t arrived(uint64_t length, ucs_status_t status) noexcept;
+    device_mover &mover() noexcept { return mover_; }
+
     uint64_t packed_size() const noexcept { return mover_.packed_size(); }
     const layout &what() const noexcept { return mover_.what(); }
     uint64_t received() const noexcept { return received_; }
@@ -60,7 +67,7 @@ class receive_pipeline {
     uint64_t received_ = 0;
     uint64_t next_turn_ = 0;
     ucs_status_t failed_ = UCS_OK;
-    bool bounced_ = false, copied_ = false;
+    bool bounced_ = false, copied_ = false, direct_ = false;
 };
 
 }  // namespace cuda_nc::dt

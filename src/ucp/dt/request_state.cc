@@ -12,17 +12,31 @@
 #include "ucs/base/log.hpp"
 #include "ucs/base/statistics.hpp"
 #include "ucs/exec/host/host_executor.hpp"
+#include "uct/cuda_nc/direct.hpp"
 
 namespace cuda_nc::dt {
 namespace {
 
-struct sender : send_pipeline {
-    sender *next_free = nullptr;
+// A pipeline through host memory, and what the transport needs to bring the bytes past it.
+template <typename pipeline>
+struct gpu_side final : pipeline, uct::direct_end {
+    gpu_side *next_free = nullptr;
+
+    int device() const noexcept override { return const_cast<gpu_side *>(this)->mover().ordinal(); }
+    uint64_t packed_bytes() const noexcept override { return pipeline::packed_size(); }
+    ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
+                         gpu::event &done) noexcept override {
+        return pipeline::mover().enqueue_packed(offset, length, packed, done);
+    }
+    void leave_transport() noexcept {
+        if (message != nullptr) {
+            message->leave();
+        }
+    }
 };
 
-struct receiver : receive_pipeline {
-    receiver *next_free = nullptr;
-};
+using sender = gpu_side<send_pipeline>;
+using receiver = gpu_side<receive_pipeline>;
 
 // Host memory is served by the executor right away; `gpu_sender` or `gpu_receiver` serves a GPU's.
 class state final : public request_state {
@@ -66,6 +80,48 @@ pipeline *begin_pipeline(layout_ref what, pointer base, int ordinal) noexcept {
         one = nullptr;
     }
     return one;
+}
+
+// Bytes of a GPU: from the GPU's transport where one offers itself, or through host memory.
+ucs_status_t pack_gpu(sender &from, uint64_t offset, char *destination, size_t *length_p) noexcept {
+    uct::pack_call *call = uct::pack_call::current();
+    // A message that fits in one call goes at once: UCP may not come for the rest.
+    bool whole = *length_p == from.packed_bytes();
+    if (CUDA_NC_LIKELY(call == nullptr || whole || !from.mover().has_kernels())) {
+        from.leave_transport();  // these bytes go another way than those before
+        return from.read(offset, destination, *length_p);
+    }
+    size_t first = 0;
+    switch (call->ask(from, offset, &first)) {
+        case uct::pack_answer::first:
+            *length_p = std::min(*length_p, first);
+            return from.read(offset, destination, *length_p, 1);
+        case uct::pack_answer::busy:
+            return UCS_OK;
+        case uct::pack_answer::rest:
+            from.count_direct();
+            *length_p = static_cast<size_t>(from.packed_bytes() - offset);
+            return UCS_OK;
+        case uct::pack_answer::host:
+            break;
+    }
+    return from.read(offset, destination, *length_p);
+}
+
+ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_t length) noexcept {
+    uct::unpack_call *call = uct::unpack_call::current();
+    if (CUDA_NC_LIKELY(call == nullptr)) {
+        return to.write(offset, source, length);
+    }
+    if (call->rest) {
+        return call->end == &to ? to.arrived(length, call->status) : UCS_ERR_IO_ERROR;
+    }
+    ucs_status_t status = to.write(offset, source, length);
+    if (status == UCS_OK && to.mover().has_kernels()) {
+        to.launch_gathered();
+        call->end = &to;
+    }
+    return status;
 }
 
 [[noreturn]] void die(const state &failed, size_t offset, ucs_status_t status) noexcept {
@@ -156,7 +212,8 @@ size_t request_state::pack(size_t offset, void *destination, size_t max_length) 
         exec::host_pack(mine.what->view(), mine.base, offset, destination, length);
         return length;
     }
-    ucs_status_t status = mine.gpu_sender->read(offset, static_cast<char *>(destination), length);
+    ucs_status_t status =
+        pack_gpu(*mine.gpu_sender, offset, static_cast<char *>(destination), &length);
     if (status != UCS_OK) {
         die(mine, offset, status);
     }
@@ -174,7 +231,7 @@ ucs_status_t request_state::unpack(size_t offset, const void *source, size_t len
         return UCS_OK;
     }
     ucs_status_t status =
-        mine.gpu_receiver->write(offset, static_cast<const char *>(source), length);
+        unpack_gpu(*mine.gpu_receiver, offset, static_cast<const char *>(source), length);
     mine.error_reported |= status != UCS_OK;
     return status;
 }
@@ -185,10 +242,12 @@ void request_state::finish() noexcept {
         count(mine);
     }
     if (mine.gpu_sender != nullptr) {
+        mine.gpu_sender->leave_transport();
         mine.gpu_sender->end();
         free_list<sender>::give(mine.gpu_sender);
         mine.gpu_sender = nullptr;
     } else if (mine.gpu_receiver != nullptr) {
+        mine.gpu_receiver->leave_transport();
         ucs_status_t status = mine.gpu_receiver->end();
         if (status != UCS_OK && !mine.error_reported) {
             nc_error("%llu bytes of a short message did not reach GPU memory: %s",

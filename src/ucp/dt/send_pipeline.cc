@@ -28,7 +28,7 @@ ucs_status_t send_pipeline::begin(layout_ref what, const void *base, int ordinal
     if (status != UCS_OK) {
         return status;
     }
-    kernels_failed_ = bounced_ = copied_ = false;
+    kernels_failed_ = bounced_ = copied_ = direct_ = false;
     out_of_memory_ = !mover_.has_kernels();
     restart(0);
     // Many sends may wait for receives that come late: they leave half of the staging to others.
@@ -133,7 +133,8 @@ bool send_pipeline::front_ready() noexcept {
     return !kernels_failed_;
 }
 
-ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length) noexcept {
+ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length,
+                                 unsigned ahead) noexcept {
     while (length != 0) {
         bool in_order =
             offset == next_ || (count_ != 0 && offset >= front().begin && offset < next_);
@@ -145,7 +146,7 @@ ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length) n
         while (count_ != 0 && offset >= front().end) {
             retire_front(true);
         }
-        launch_ahead(depth);
+        launch_ahead(ahead);
         size_t piece = length;
         if (count_ != 0 && front_ready()) {
             chunk &source = front();
@@ -191,7 +192,10 @@ void send_pipeline::end() noexcept {
 }
 
 const char *send_pipeline::path() const noexcept {
-    return copied_ ? "block copies" : mover_.zero_copy() ? "GPU zero-copy" : "GPU staged copy";
+    return direct_              ? "GPU to GPU"
+           : copied_            ? "block copies"
+           : mover_.zero_copy() ? "GPU zero-copy"
+                                : "GPU staged copy";
 }
 
 const char *send_pipeline::why() const noexcept {

@@ -10,9 +10,10 @@ class send_pipeline {
   public:
     ucs_status_t begin(layout_ref what, const void *base, int ordinal) noexcept;
 
-    // Writes packed bytes [offset, offset + length), which the message has, to host memory. Fails
-    // only where kernels and plain copies both do.
-    ucs_status_t read(uint64_t offset, char *packed, size_t length) noexcept;
+    // Writes packed bytes [offset, offset + length), which the message has, to host memory, and
+    // packs `ahead` chunks of what follows. Fails only where kernels and plain copies both do.
+    ucs_status_t read(uint64_t offset, char *packed, size_t length,
+                      unsigned ahead = depth) noexcept;
 
     // Waits for what is under way, returns all staging.
     void end() noexcept;
@@ -22,6 +23,10 @@ class send_pipeline {
     // For statistics.
     const char *path() const noexcept;
     const char *why() const noexcept;
+
+    // For a transport that takes the bytes elsewhere.
+    device_mover &mover() noexcept { return mover_; }
+    void count_direct() noexcept { direct_ = true; }
 
   private:
     static constexpr unsigned depth = 4;  // chunks in flight
@@ -48,6 +53,7 @@ class send_pipeline {
     size_t growing_ = 0;  // bytes of the next chunk
     bool kernels_failed_ = false;
     bool bounced_ = false, copied_ = false, out_of_memory_ = false;
+    bool direct_ = false;
 };
 
 }  // namespace cuda_nc::dt

@@ -22,6 +22,8 @@ struct settings {
     unsigned max_sms = 0;             // 0: no limit
     std::string transport;            // auto, y, n
     std::string carriers;             // transports of UCX, separated by commas
+    bool direct = false;              // the transport moves messages from GPU to GPU
+    size_t direct_thresh = 0;         // bytes of a message from which on it does
     bool transport_is_named = false;  // not a setting of ours: UCX_TLS names cuda_nc
     unsigned sim_devices = 0;
     size_t sim_memory = 0;    // bytes a simulated device

@@ -15,6 +15,15 @@ const ucx_api &ucx_of(uct_ep *ep) noexcept {
     return *interface::of(ep->iface).ucx;
 }
 
+void meet_peer(interface &iface, endpoint &ep, const void *address) {
+    address_header header;
+    std::memcpy(&header, address, sizeof(header));
+    ep.peer = header.identity;
+    ep.direct = iface.direct != nullptr && header.host == iface.address.host &&
+                header.identity != iface.address.identity;
+    iface.peers[header.identity] = &ep;
+}
+
 ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
     interface &iface = interface::of(params->iface);
     uct_ep_params theirs = *params;
@@ -26,7 +35,7 @@ ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
         theirs.iface_addr = after_header(params->iface_addr);
         theirs.iface_addr_length -= sizeof(address_header);  // not read where its bit is unset
     }
-    auto *ep = new endpoint;
+    auto *ep = new endpoint();
     ep->super.iface = params->iface;
     ucs_status_t status = iface.ucx->uct_ep_create(&theirs, &ep->carrier);
     if (status != UCS_OK) {
@@ -34,6 +43,9 @@ ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
         return status;
     }
     iface.endpoints.emplace(ep->carrier, ep);
+    if (params->field_mask & ep_param::iface_addr) {
+        meet_peer(iface, *ep, params->iface_addr);
+    }
     *ep_p = &ep->super;
     return UCS_OK;
 } catch (const std::bad_alloc &) {
@@ -43,9 +55,41 @@ ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
 void destroy(uct_ep *ep) noexcept {
     endpoint *ours = &endpoint::of(ep);
     interface &iface = interface::of(ep->iface);
+    if (iface.direct != nullptr) {
+        iface.direct->forget(*ours);
+    }
+    auto known = iface.peers.find(ours->peer);
+    if (known != iface.peers.end() && known->second == ours) {
+        iface.peers.erase(known);
+    }
     iface.endpoints.erase(ours->carrier);
     iface.ucx->uct_ep_destroy(ours->carrier);
     delete ours;
+}
+
+ssize_t am_bcopy(uct_ep *ep, uint8_t id, uct_pack_callback pack, void *arg, unsigned flags) {
+    endpoint &ours = endpoint::of(ep);
+    if (id == wire::rndv_data_id && ours.direct) {
+        return interface::of(ep->iface).direct->send_rndv_data(ours, pack, arg, flags);
+    }
+    return ours.carrier->iface->ops.ep_am_bcopy(ours.carrier, id, pack, arg, flags);
+}
+
+ucs_status_t pending_add(uct_ep *ep, void *request, unsigned flags) {
+    endpoint &ours = endpoint::of(ep);
+    if (traffic *direct = interface::of(ep->iface).direct.get()) {
+        return direct->add_pending(ours, request, flags);
+    }
+    return ours.carrier->iface->ops.ep_pending_add(ours.carrier, request, flags);
+}
+
+void pending_purge(uct_ep *ep, function callback, void *arg) {
+    endpoint &ours = endpoint::of(ep);
+    if (traffic *direct = interface::of(ep->iface).direct.get()) {
+        direct->purge_pending(ours, callback, arg);
+    } else {
+        ours.carrier->iface->ops.ep_pending_purge(ours.carrier, callback, arg);
+    }
 }
 
 }  // namespace
@@ -60,7 +104,6 @@ void set_endpoint_ops(uct_iface_ops &ops) noexcept {
     FORWARDED(ep_get_zcopy);
     FORWARDED(ep_am_short);
     FORWARDED(ep_am_short_iov);
-    FORWARDED(ep_am_bcopy);
     FORWARDED(ep_am_zcopy);
     FORWARDED(ep_atomic_cswap64);
     FORWARDED(ep_atomic_cswap32);
@@ -68,14 +111,15 @@ void set_endpoint_ops(uct_iface_ops &ops) noexcept {
     FORWARDED(ep_atomic64_post);
     FORWARDED(ep_atomic32_fetch);
     FORWARDED(ep_atomic64_fetch);
-    FORWARDED(ep_pending_add);
-    FORWARDED(ep_pending_purge);
     FORWARDED(ep_flush);
     FORWARDED(ep_fence);
     FORWARDED(ep_check);
     FORWARDED(ep_get_address);
     FORWARDED(ep_connect_to_ep);
 #undef FORWARDED
+    ops.ep_am_bcopy = am_bcopy;
+    ops.ep_pending_add = pending_add;
+    ops.ep_pending_purge = pending_purge;
     ops.ep_create = create;
     ops.ep_destroy = destroy;
 }

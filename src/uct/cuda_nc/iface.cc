@@ -1,11 +1,18 @@
 #include "uct/cuda_nc/iface.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
+#include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/internal_ops.hpp"
+#include "uct/cuda_nc/sending.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -27,8 +34,34 @@ ucs_status_t take_detour(void *arg, void *data, size_t length, unsigned flags) {
     return handler.cb(handler.arg, data, length, flags);
 }
 
+ucs_status_t take_rndv_data(void *arg, void *data, size_t length, unsigned flags) {
+    auto &iface = *static_cast<interface *>(arg);
+    auto *header = static_cast<const wire::rndv_header *>(data);
+    if (CUDA_NC_UNLIKELY(length >= sizeof(*header) && (header->offset & wire::mark) != 0)) {
+        iface.direct->take_data(static_cast<char *>(data), length);
+        return UCS_OK;
+    }
+    const uct_am_handler &handler = iface.super.am[wire::rndv_data_id];
+    return handler.cb(handler.arg, data, length, flags);
+}
+
+ucs_status_t take_control(void *arg, void *data, size_t length, unsigned) {
+    static_cast<interface *>(arg)->direct->take_control(data, length);
+    return UCS_OK;
+}
+
+void set_own_handlers(interface &iface) noexcept {
+    for (auto [id, handler] : {std::pair(wire::rndv_data_id, take_rndv_data),
+                               std::pair(wire::control_id, take_control)}) {
+        iface.ucx->uct_iface_set_am_handler(iface.carrier, id, handler, &iface, 0);
+    }
+}
+
 void lead_handlers(interface &iface, bool direct) noexcept {
     for (unsigned id = 0; id < max_am_ids; ++id) {
+        if (iface.direct != nullptr && (id == wire::rndv_data_id || id == wire::control_id)) {
+            continue;
+        }
         const uct_am_handler &ours = iface.super.am[id];
         ucs_status_t status =
             direct
@@ -103,10 +136,19 @@ ucs_status_t report_error(void *arg, uct_ep *carrier_ep, ucs_status_t error) {
     return iface.super.err_handler(iface.super.err_handler_arg, &found->second->super, error);
 }
 
+ucs_status_t arm_event(uct_iface *iface, unsigned events) {
+    interface &ours = interface::of(iface);
+    if (ours.direct != nullptr && ours.direct->is_busy()) {
+        return UCS_ERR_BUSY;
+    }
+    return ours.carrier->ops.iface_event_arm(ours.carrier, events);
+}
+
 // ---- life
 
 void close(uct_iface *iface) {
     interface *ours = &interface::of(iface);
+    ours->direct.reset();
     ours->ucx->uct_iface_close(ours->carrier);
     delete ours;
 }
@@ -126,15 +168,45 @@ void set_ops(uct_iface_ops &ops) noexcept {
     FORWARDED(iface_fence);
     FORWARDED(iface_progress);
     FORWARDED(iface_event_fd_get);
-    FORWARDED(iface_event_arm);
     FORWARDED(iface_get_device_address);
 #undef FORWARDED
     ops.iface_progress_enable = enable_progress;
     ops.iface_progress_disable = disable_progress;
+    ops.iface_event_arm = arm_event;
     ops.iface_close = close;
     ops.iface_query = query;
     ops.iface_get_address = get_address;
     ops.iface_is_reachable = is_reachable;
+}
+
+// Addresses of processes and files mean the same to both sides only on one running machine.
+uint32_t host_hash() noexcept {
+    static const uint32_t hash = [] {
+        char text[512] = "";
+        gethostname(text, 128);
+        if (FILE *file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
+            size_t length = std::strlen(text);
+            length += std::fread(text + length, 1, 128, file);
+            text[length] = '\0';
+            std::fclose(file);
+        }
+        uint32_t value = 2166136261u;  // FNV-1a
+        for (const char *letter = text; *letter != '\0'; ++letter) {
+            value = (value ^ static_cast<unsigned char>(*letter)) * 16777619u;
+        }
+        return value;
+    }();
+    return hash;
+}
+
+// An offer and an answer are one message of the carrier each.
+bool has_room_for_messages(const interface &iface) noexcept {
+    uct_iface_attr attr = {};
+    constexpr size_t offer =
+        sizeof(wire::data_prefix) + sizeof(wire::rndv_header) + sending::first_bytes;
+    return config().direct && iface.carrier->ops.iface_query(iface.carrier, &attr) == UCS_OK &&
+           (attr.cap.flags & cap_flag::am_bcopy) != 0 &&
+           attr.cap.am.max_bcopy >= std::max(offer, sizeof(wire::control));
 }
 
 ucs_status_t open_carrier(interface &iface, const memory_domain &md, void *worker,
@@ -167,7 +239,8 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
     const memory_domain &domain = memory_domain::of(md);
     auto *iface = new interface();
     iface->ucx = domain.ucx;
-    iface->address = {protocol_version, 0, domain.standing_on->kind()};
+    iface->address = {protocol_version, 0, domain.standing_on->kind(), host_hash(),
+                      next_message_id()};
     set_ops(iface->super.super.ops);
     iface->super.internal_ops = internal_ops_of(domain.ucx->which);
     iface->super.md = md;
@@ -188,6 +261,10 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
     for (unsigned id = 0; id < max_am_ids; ++id) {
         iface->detours[id].handler = &iface->super.am[id];
         iface->ucx->uct_iface_set_am_handler(opened, static_cast<uint8_t>(id), nullptr, nullptr, 0);
+    }
+    if (has_room_for_messages(*iface)) {
+        iface->direct = std::make_unique<traffic>(*iface);
+        set_own_handlers(*iface);
     }
     lead_handlers(*iface, false);
     *iface_p = opened;

@@ -5,11 +5,13 @@
 // after, when UCX may set others at any time, they lead through our table.
 #pragma once
 
+#include <memory>
 #include <unordered_map>
 
 #include "uct/cuda_nc/address.hpp"
 #include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/md.hpp"
+#include "uct/cuda_nc/traffic.hpp"
 
 namespace cuda_nc::uct {
 
@@ -20,6 +22,10 @@ struct interface {
     address_header address;
     // The carrier reports errors of its own endpoints.
     std::unordered_map<abi::uct_ep *, endpoint *> endpoints;
+
+    // Where there may be messages from GPU to GPU; else null.
+    std::unique_ptr<traffic> direct;
+    std::unordered_map<uint64_t, endpoint *> peers;  // by identity
 
     // The argument of a handler that leads through our table.
     struct detour {

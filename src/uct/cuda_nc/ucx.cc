@@ -58,6 +58,8 @@ const char *look_up_all(ucx_api &api) noexcept {
     FIND(uct_ep_is_connected);
     FIND(uct_worker_create);
     FIND(uct_worker_destroy);
+    FIND(uct_worker_progress_register_safe);
+    FIND(uct_worker_progress_unregister_safe);
     FIND(uct_components_list);
     FIND(uct_md_config_table);
     FIND(uct_iface_config_table);

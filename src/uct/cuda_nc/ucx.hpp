@@ -42,6 +42,9 @@ struct ucx_api {
     int (*uct_ep_is_connected)(abi::uct_ep *, const abi::uct_ep_is_connected_params *);
     ucs_status_t (*uct_worker_create)(void *async, int thread_mode, void **worker_p);
     void (*uct_worker_destroy)(void *worker);
+    void (*uct_worker_progress_register_safe)(void *worker, unsigned (*callback)(void *), void *arg,
+                                              unsigned flags, int *id_p);
+    void (*uct_worker_progress_unregister_safe)(void *worker, int *id_p);
     ucs_status_t (*ucs_async_context_create)(int mode, void **async_p);
     void (*ucs_async_context_destroy)(void *async);
     void *(*ucs_malloc)(size_t size, const char *name);  // what UCX frees itself

@@ -38,11 +38,11 @@ TEST(address_header, agrees_only_with_the_same_version_and_carrier) {
         char gap;
         char bytes[sizeof(address_header) + 2];
     } unaligned = {};
-    address_header header = {protocol_version, 0, 4711};
+    address_header header = {protocol_version, 0, 4711, 0, 0};
     std::memcpy(unaligned.bytes, &header, sizeof(header));
     EXPECT_TRUE(header_agrees(unaligned.bytes, 4711));
     EXPECT_FALSE(header_agrees(unaligned.bytes, 4712));
-    EXPECT_EQ(after_header(unaligned.bytes), unaligned.bytes + 4);
+    EXPECT_EQ(after_header(unaligned.bytes), unaligned.bytes + sizeof(header));
     ++header.version;
     std::memcpy(unaligned.bytes, &header, sizeof(header));
     EXPECT_FALSE(header_agrees(unaligned.bytes, 4711));

@@ -1,0 +1,111 @@
+#include "uct/cuda_nc/offering.hpp"
+
+#include <cstring>
+
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/iface.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace wire;
+
+// Null: this message is not for the GPUs.
+sending *offering::begin(direct_end &end) noexcept try {
+    if (!ep_.direct || end.packed_bytes() < config().direct_thresh ||
+        end.packed_bytes() <= sending::first_bytes) {
+        return nullptr;
+    }
+    auto made = std::make_unique<sending>(owner_, ep_, end, next_message_id());
+    uint64_t id = made->id();
+    sending *begun = owner_.sends_.emplace(id, std::move(made)).first->second.get();
+    end.message = begun;
+    return begun;
+} catch (const std::bad_alloc &) {
+    return nullptr;
+}
+
+pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) noexcept {
+    message_ = end.message != nullptr ? static_cast<sending *>(end.message)
+               : offset == 0          ? begin(end)
+                                      : nullptr;
+    if (message_ == nullptr) {
+        return answer_;
+    }
+    bool in_order = message_->ep() == &ep_ &&
+                    offset == (message_->now() == sending::state::made ? 0 : sending::first_bytes);
+    switch (message_->now()) {
+        case sending::state::made:
+            *length_p = sending::first_bytes;
+            answer_ = pack_answer::first;
+            break;
+        case sending::state::offered:
+        case sending::state::moving:
+            answer_ = pack_answer::busy;
+            break;
+        case sending::state::complete:
+            answer_ = pack_answer::rest;
+            break;
+        case sending::state::declined:
+            return answer_;
+    }
+    if (!in_order) {  // over another lane, or again from the start: the carrier serves any order
+        answer_ = pack_answer::host;
+        message_->leave();
+        message_ = nullptr;
+    }
+    return answer_;
+}
+
+size_t offering::compose(void *destination, void *self) noexcept {
+    auto &call = *static_cast<offering *>(self);
+    size_t packed = call.pack_(destination, call.arg_);
+    if (CUDA_NC_LIKELY(call.answer_ == pack_answer::host)) {
+        return packed;
+    }
+    call.claimed_ = packed;
+    data_prefix prefix = {};
+    prefix.identity = call.owner_.iface().address.identity;
+    auto kind = data_kind::nothing;
+    size_t kept = 0;  // of UCP's message
+    if (call.answer_ == pack_answer::first) {
+        kind = data_kind::offer;
+        kept = packed;
+        prefix.message = call.message_->id();
+        prefix.length = call.message_->total();
+    } else if (call.answer_ == pack_answer::rest) {
+        kind = data_kind::rest;
+        kept = sizeof(rndv_header);
+        prefix.message = call.message_->receiver();
+        prefix.length = packed - sizeof(rndv_header);
+    }
+    prefix.mark_and_kind = mark | static_cast<uint64_t>(kind);
+    auto *start = static_cast<char *>(destination);
+    std::memmove(start + sizeof(prefix), start, kept);
+    std::memcpy(start, &prefix, sizeof(prefix));
+    return sizeof(prefix) + kept;
+}
+
+ssize_t offering::conclude(ssize_t sent) noexcept {
+    owner_.refused_ = nullptr;
+    if (sent < 0) {
+        return sent;  // the carrier's; UCP comes back to the same bytes
+    }
+    switch (answer_) {
+        case pack_answer::first:
+            message_->offered();
+            break;
+        case pack_answer::rest:
+            message_->rest_sent();
+            break;
+        case pack_answer::busy:
+            owner_.refused_ = &ep_;
+            owner_.refused_for_ = message_->id();
+            return UCS_ERR_NO_RESOURCE;
+        case pack_answer::host:
+            break;
+    }
+    return static_cast<ssize_t>(claimed_);
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,69 @@
+// A message that comes to one of our GPUs: unpacked slot by slot from a ring of ours.
+#pragma once
+
+#include <memory>
+
+#include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/ring.hpp"
+#include "uct/cuda_nc/wire.hpp"
+
+namespace cuda_nc::uct {
+
+struct endpoint;
+class traffic;
+
+class receiving final : public direct_message {
+  public:
+    // Takes `slots`. The message has `total` bytes, of which `first` have arrived with the offer.
+    receiving(traffic &owner, endpoint &ep, direct_end &end, ring &slots, uint64_t id,
+              uint64_t sender, uint64_t total, uint64_t first) noexcept;
+    ~receiving();
+
+    // Also where the user's side ends before the message does: then the ring is kept until the
+    // sender has said that it writes no more.
+    void leave() noexcept override;
+
+    // The answer to the sender's offer. False: out of resources, nothing was said.
+    bool accept() noexcept;
+    void take_data(const wire::control &message) noexcept;
+    // All bytes have been announced. UCP's header is kept for delivery.
+    void take_rest(const wire::rndv_header &header, uint64_t length) noexcept;
+    void cancelled() noexcept;
+    void endpoint_lost() noexcept;
+    unsigned progress() noexcept;  // how much has happened; may erase this message
+
+    uint64_t id() const noexcept { return id_; }
+    const endpoint *ep() const noexcept { return ep_; }
+    bool is_unpacking() const noexcept { return unpacking_ != 0; }
+
+  private:
+    struct slot {
+        bool unpacking = false;
+        uint64_t length = 0;
+        std::unique_ptr<gpu::event> done;
+    };
+
+    uint64_t rest() const noexcept { return total_ - first_; }
+    void end_work() noexcept;
+    void finish_slot(unsigned index, ucs_status_t status) noexcept;
+    void deliver() noexcept;
+    void say(wire::control_kind kind, unsigned number) noexcept;
+
+    traffic &owner_;
+    endpoint *ep_;
+    direct_end *end_;  // null: the user's side has left
+    ring *ring_;
+    const uint64_t id_;
+    const uint64_t sender_;  // its message
+    const uint64_t total_, first_;
+    const int device_;
+    uint64_t slot_size_;
+    uint64_t announced_ = 0, unpacked_ = 0;  // bytes
+    unsigned unpacking_ = 0;
+    ucs_status_t failed_ = UCS_OK;
+    bool has_rest_ = false;
+    wire::rndv_header header_ = {};
+    slot slots_[ring::num_slots];
+};
+
+}  // namespace cuda_nc::uct

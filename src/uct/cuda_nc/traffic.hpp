@@ -1,0 +1,104 @@
+// Messages of one interface that go from GPU to GPU, and the requests of UCP that wait for them.
+//
+// All calls come from UCX with its worker locked; none waits for another process. While anything is
+// under way it progresses with the worker.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "uct/cuda_nc/abi_parameters.hpp"
+#include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/wire.hpp"
+
+namespace cuda_nc::uct {
+
+struct interface;
+struct endpoint;
+class sending;
+class receiving;
+
+class traffic {
+  public:
+    explicit traffic(interface &iface) noexcept;
+    ~traffic();  // waits for the GPUs' work
+
+    // In place of the carrier's am_bcopy for rendezvous data. UCS_ERR_NO_RESOURCE may be ours: then
+    // the next add_pending() for the endpoint holds the request.
+    ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
+                           unsigned flags) noexcept;
+    // In place of the carrier's operations: a request waits here for a GPU, or there for room.
+    ucs_status_t add_pending(endpoint &ep, void *request, unsigned flags) noexcept;
+    void purge_pending(endpoint &ep, abi::function callback, void *arg) noexcept;
+
+    // Rendezvous data that carries our mark, and messages under our own id.
+    void take_data(char *data, size_t length) noexcept;
+    void take_control(const void *data, size_t length) noexcept;
+
+    // The endpoint goes away.
+    void forget(endpoint &ep) noexcept;
+
+    // Work is under way of which no event of the carrier will tell.
+    bool is_busy() const noexcept;
+
+    // ---- for messages
+
+    void send_control(endpoint *ep, const wire::control &message) noexcept;
+    bool has_unsent() const noexcept { return !unsent_.empty(); }
+    interface &iface() const noexcept {
+        return iface_;
+    }
+    std::unique_ptr<gpu::event> take_event(int device) noexcept;  // null: out of resources
+    void give_event(int device, std::unique_ptr<gpu::event> mark) noexcept;
+    void erase(sending &ended) noexcept;
+    void erase(receiving &ended) noexcept;
+    // UCP's handler of rendezvous data; what it calls may erase any message.
+    void deliver(void *data, size_t length, unpack_call &call) noexcept;
+
+  private:
+    friend class offering;
+
+    using purge_callback = void (*)(void *request, void *arg);
+    struct held_request {
+        endpoint *ep;
+        void *request;
+        uint64_t message;
+    };
+    struct carried_request;
+    struct unsent_control {
+        endpoint *ep;
+        wire::control message;
+    };
+
+    bool hold(endpoint &ep, void *request) noexcept;
+    static ucs_status_t dispatch_carried(carried_request *carried) noexcept;
+    static void purge_carried(carried_request *carried, void *purge) noexcept;
+    static unsigned progress_all(void *self) noexcept;
+    unsigned progress() noexcept;
+    unsigned send_unsent() noexcept;
+    unsigned release_held() noexcept;
+    bool try_control(endpoint &ep, const wire::control &message) noexcept;
+    void start_progress() noexcept;
+    void stop_progress() noexcept;
+    void take_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
+    void take_rest(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
+
+    interface &iface_;
+    std::unordered_map<uint64_t, std::unique_ptr<sending>> sends_;
+    std::unordered_map<uint64_t, std::unique_ptr<receiving>> receives_;
+    std::vector<held_request> held_;
+    std::deque<unsent_control> unsent_;
+    std::vector<std::pair<int, std::unique_ptr<gpu::event>>> events_;
+    endpoint *refused_ = nullptr;  // the last call on it was refused for the sake of `refused_for_`
+    uint64_t refused_for_ = 0;
+    int progress_id_ = -1;
+    unsigned idle_rounds_ = 0;
+};
+
+// Not used twice in a process; never 0.
+uint64_t next_message_id() noexcept;
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,61 @@
+// What two transports say to each other. Both run on one machine: no byte order.
+//
+// Offers and the end of a message travel in place of UCP's rendezvous data, under its id, so that
+// one call of UCP is one message of the carrier. All else goes under an id that UCP leaves free.
+#pragma once
+
+#include <cstdint>
+
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::uct::wire {
+
+constexpr uint8_t rndv_data_id = 12;  // UCP's, in every release that is served
+constexpr uint8_t control_id = 31;
+
+// UCP's header of rendezvous data. An offset never has the highest bit: it marks our messages.
+struct rndv_header {
+    uint64_t request;
+    uint64_t offset;
+};
+
+constexpr uint64_t mark = uint64_t(1) << 63;
+
+enum class data_kind : uint64_t {
+    nothing,  // sent where UCP may not be refused any more
+    offer,    // then UCP's own message with the first bytes
+    rest      // then UCP's header alone
+};
+
+struct data_prefix {
+    uint64_t unused;
+    uint64_t mark_and_kind;
+    uint64_t message;   // offer: the sender's; rest: the receiver's
+    uint64_t identity;  // the sender's interface
+    uint64_t length;    // offer: of the whole message; rest: of all but the first bytes
+};
+
+enum class control_kind : uint8_t {
+    accept,   // to the sender: here are slots
+    decline,  // to the sender: by host memory, please
+    data,     // to the receiver: a slot is full
+    credit,   // to the sender: a slot is empty
+    cancel,   // to the receiver: no GPU of the sender writes any more
+    stop      // to the sender: write no more and say cancel
+};
+
+struct control {
+    uint8_t version;
+    control_kind kind;
+    uint16_t slot;  // accept: how many
+    uint32_t reserved;
+    uint64_t to;             // the addressee's message
+    uint64_t from;           // the author's message
+    uint64_t offset;         // data: of the packed bytes; accept: of the slots in the allocation
+    uint64_t length;         // data: bytes; accept: bytes of a slot
+    gpu::ipc_handle handle;  // accept only: others end before it
+};
+
+constexpr size_t short_control = offsetof(control, handle);
+
+}  // namespace cuda_nc::uct::wire

@@ -1,0 +1,446 @@
+// Random messages between processes over UCP, every byte checked: strided datatypes in simulated
+// GPU memory and in host memory, contiguous memory, IOV; expected and unexpected, in batches in all
+// directions. Each process derives the same plan from the seed.
+//
+// usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
+//               [--peer-errors] [--kinds LETTERS] [--only-pairs]
+//   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
+#include <cuda_nc/cuda_nc.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr int max_ranks = 8;
+constexpr auto patience = std::chrono::seconds(60);
+
+struct options {
+    int ranks = 2;
+    int batches = 20;
+    int window = 8;
+    size_t largest = 3 << 20;
+    unsigned long long seed = 1;
+    bool wakeup = false;
+    bool peer_errors = false;
+    std::string kinds = "ghci";
+} chosen;
+
+struct shared_state {
+    struct {
+        char bytes[4096];
+        size_t length;
+    } addresses[max_ranks];
+    std::atomic<int> arrived[3];  // barriers, each used once
+} * common;
+
+int rank_;
+ucp_worker_h worker;
+int wakeup_fd = -1;
+
+[[noreturn]] void fail(const std::string &what) {
+    std::printf("seed %llu: rank %d: %s\n", chosen.seed, rank_, what.c_str());
+    std::fflush(stdout);
+    _exit(1);
+}
+
+void check(ucs_status_t status, const char *what) {
+    if (status != UCS_OK) {
+        fail(std::string(what) + ": " + ucs_status_string(status));
+    }
+}
+
+void barrier(int which, bool progress) {
+    ++common->arrived[which];
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (common->arrived[which] < chosen.ranks) {
+        if (progress) {
+            ucp_worker_progress(worker);
+        }
+        if (std::chrono::steady_clock::now() > end) {
+            fail("another process does not come");
+        }
+    }
+}
+
+// ---- one message
+
+struct message {
+    int id, from, to;
+    size_t bytes;  // packed
+    struct side {
+        char kind;
+        size_t block, stride;  // bytes
+    } send, receive;
+    bool unexpected;
+};
+
+unsigned char pattern(int id, size_t i) {
+    return static_cast<unsigned char>(id * 37 + i * 11 + i / 253 + i / 65521);
+}
+
+constexpr unsigned char untouched = 0xa5;
+
+// A user's buffer of one side, and how UCP is told of it.
+class buffer {
+  public:
+    buffer(const message &what, const message::side &side, bool sender)
+        : what_(what), side_(side), host_(span(), untouched) {
+        if (sender) {
+            each_byte([&](size_t packed, size_t at) { host_[at] = pattern(what.id, packed); });
+        }
+        if (side.kind == 'g') {
+            gpu_ = cuda_nc_sim_malloc(host_.size());
+            if (gpu_ == nullptr) {
+                fail("no simulated GPU memory");
+            }
+            cuda_nc_sim_memcpy(gpu_, host_.data(), host_.size());
+        }
+        describe();
+    }
+    ~buffer() {
+        cuda_nc_sim_free(gpu_);
+        if (made_) {
+            cuda_nc_dt_destroy(datatype_);
+        }
+    }
+    buffer(const buffer &) = delete;
+    buffer &operator=(const buffer &) = delete;
+
+    void *address() { return iov_.empty() ? raw() : iov_.data(); }
+    size_t count() const { return count_; }
+    ucp_datatype_t datatype() const { return datatype_; }
+
+    void verify() {
+        if (gpu_ != nullptr) {
+            cuda_nc_sim_memcpy(host_.data(), gpu_, host_.size());
+        }
+        std::vector<unsigned char> expected(host_.size(), untouched);
+        each_byte([&](size_t packed, size_t at) { expected[at] = pattern(what_.id, packed); });
+        for (size_t i = 0; i < host_.size(); ++i) {
+            if (host_[i] != expected[i]) {
+                char text[200];
+                std::snprintf(text, sizeof(text),
+                              "message %d (%c to %c, %zu bytes, blocks of %zu each %zu): byte %zu "
+                              "is %02x, not %02x",
+                              what_.id, what_.send.kind, what_.receive.kind, what_.bytes,
+                              side_.block, side_.stride, i, host_[i], expected[i]);
+                fail(text);
+            }
+        }
+    }
+
+  private:
+    bool scattered() const { return side_.kind != 'c'; }
+    size_t num_blocks() const { return (what_.bytes + side_.block - 1) / side_.block; }
+    size_t block_length(size_t i) const {
+        return std::min(side_.block, what_.bytes - i * side_.block);
+    }
+    size_t span() const { return scattered() ? num_blocks() * side_.stride + 1 : what_.bytes + 1; }
+    void *raw() { return gpu_ != nullptr ? gpu_ : host_.data(); }
+
+    template <typename visitor>
+    void each_byte(visitor visit) const {
+        for (size_t i = 0; i < what_.bytes; ++i) {
+            visit(i, scattered() ? i / side_.block * side_.stride + i % side_.block : i);
+        }
+    }
+
+    void describe() {
+        if (side_.kind == 'c') {
+            datatype_ = ucp_dt_make_contig(1);
+            count_ = what_.bytes;
+        } else if (side_.kind == 'i') {
+            for (size_t i = 0; i < num_blocks(); ++i) {
+                iov_.push_back({host_.data() + i * side_.stride, block_length(i)});
+            }
+            datatype_ = UCP_DATATYPE_IOV;
+            count_ = iov_.size();
+        } else {
+            std::vector<cuda_nc_block_t> blocks;
+            for (size_t i = 0; i < num_blocks(); ++i) {
+                blocks.push_back({static_cast<ptrdiff_t>(i * side_.stride), block_length(i)});
+            }
+            check(cuda_nc_dt_create(blocks.data(), blocks.size(), static_cast<ptrdiff_t>(span()),
+                                    &datatype_),
+                  "cuda_nc_dt_create");
+            made_ = true;
+            count_ = 1;
+        }
+    }
+
+    const message what_;
+    const message::side side_;
+    std::vector<unsigned char> host_;
+    void *gpu_ = nullptr;
+    std::vector<ucp_dt_iov_t> iov_;
+    ucp_datatype_t datatype_ = 0;
+    size_t count_ = 0;
+    bool made_ = false;
+};
+
+// ---- the plan
+
+class planner {
+  public:
+    planner() : random_(chosen.seed) {}
+
+    std::vector<message> batch() {
+        std::vector<message> all;
+        int number = 1 + below(chosen.window);
+        for (int i = 0; i < number; ++i) {
+            message one;
+            one.id = next_id_++;
+            one.from = below(chosen.ranks);
+            one.to = (one.from + 1 + below(chosen.ranks - 1)) % chosen.ranks;
+            one.bytes = size();
+            one.send = side(one.bytes);
+            one.receive = side(one.bytes);
+            one.unexpected = below(2) == 0;
+            all.push_back(one);
+        }
+        return all;
+    }
+
+  private:
+    int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+    size_t size() {
+        size_t limit = size_t(1) << below(64 - __builtin_clzll(chosen.largest));
+        return 1 + random_() % (below(4) == 0 ? std::min(limit, size_t(2000)) : limit * 2 - 1) %
+                       chosen.largest;
+    }
+    message::side side(size_t bytes) {
+        static const size_t blocks[] = {1, 3, 4, 8, 20, 64, 100, 4096, 70000};
+        message::side made;
+        made.kind = chosen.kinds[static_cast<size_t>(below(static_cast<int>(chosen.kinds.size())))];
+        made.block = blocks[below(9)];
+        while (bytes / made.block > 40000 || (made.kind == 'i' && bytes / made.block > 500)) {
+            made.block *= 4;
+        }
+        made.stride = made.block + static_cast<size_t>(below(3) == 0 ? below(50) : made.block % 97);
+        return made;
+    }
+
+    std::mt19937_64 random_;
+    int next_id_ = 0;
+};
+
+// ---- UCP
+
+void on_error(void *, ucp_ep_h, ucs_status_t) {}
+
+void sleep_until_event() {
+    ucs_status_t status = ucp_worker_arm(worker);
+    if (status == UCS_OK) {
+        pollfd wanted = {wakeup_fd, POLLIN, 0};
+        poll(&wanted, 1, 5000);
+    }
+}
+
+void wait_all(std::vector<void *> &requests) {
+    auto end = std::chrono::steady_clock::now() + patience;
+    for (void *request : requests) {
+        if (UCS_PTR_IS_ERR(request)) {
+            fail(std::string("a request: ") + ucs_status_string(UCS_PTR_STATUS(request)));
+        }
+        if (request == nullptr) {
+            continue;
+        }
+        ucs_status_t status;
+        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+            if (ucp_worker_progress(worker) == 0) {
+                if (chosen.wakeup) {
+                    sleep_until_event();
+                } else {
+                    sched_yield();
+                }
+                if (std::chrono::steady_clock::now() > end) {
+                    fail("a message does not end");
+                }
+            }
+        }
+        ucp_request_free(request);
+        check(status, "a request");
+    }
+    requests.clear();
+}
+
+void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &eps) {
+    std::vector<std::unique_ptr<buffer>> buffers, targets;
+    std::vector<void *> requests;
+    ucp_request_param_t parameters = {};
+    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    auto receive = [&](const message &one) {
+        targets.push_back(std::make_unique<buffer>(one, one.receive, false));
+        buffer &target = *targets.back();
+        parameters.datatype = target.datatype();
+        requests.push_back(ucp_tag_recv_nbx(worker, target.address(), target.count(),
+                                            static_cast<ucp_tag_t>(one.id), ~ucp_tag_t(0),
+                                            &parameters));
+    };
+    for (const message &one : plan) {
+        if (one.to == rank_ && !one.unexpected) {
+            receive(one);
+        }
+    }
+    for (const message &one : plan) {
+        if (one.from == rank_) {
+            buffers.push_back(std::make_unique<buffer>(one, one.send, true));
+            buffer &source = *buffers.back();
+            parameters.datatype = source.datatype();
+            requests.push_back(ucp_tag_send_nbx(eps[static_cast<size_t>(one.to)], source.address(),
+                                                source.count(), static_cast<ucp_tag_t>(one.id),
+                                                &parameters));
+        }
+    }
+    for (int i = 0; i < 200; ++i) {
+        ucp_worker_progress(worker);
+    }
+    for (const message &one : plan) {
+        if (one.to == rank_ && one.unexpected) {
+            receive(one);
+        }
+    }
+    wait_all(requests);
+    for (auto &target : targets) {
+        target->verify();
+    }
+}
+
+void run() {
+    ucp_params_t parameters = {};
+    parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
+    parameters.features = UCP_FEATURE_TAG | (chosen.wakeup ? UCP_FEATURE_WAKEUP : 0);
+    ucp_context_h context;
+    check(ucp_init(&parameters, nullptr, &context), "ucp_init");
+    ucp_worker_params_t of_worker = {};
+    check(ucp_worker_create(context, &of_worker, &worker), "ucp_worker_create");
+    if (chosen.wakeup) {
+        check(ucp_worker_get_efd(worker, &wakeup_fd), "ucp_worker_get_efd");
+    }
+    ucp_address_t *address;
+    auto &mine = common->addresses[rank_];
+    check(ucp_worker_get_address(worker, &address, &mine.length), "ucp_worker_get_address");
+    if (mine.length > sizeof(mine.bytes)) {
+        fail("a long address");
+    }
+    std::memcpy(mine.bytes, address, mine.length);
+    ucp_worker_release_address(worker, address);
+    barrier(0, false);
+
+    std::vector<ucp_ep_h> eps(static_cast<size_t>(chosen.ranks));
+    for (int peer = 0; peer < chosen.ranks; ++peer) {
+        ucp_ep_params_t of_ep = {};
+        of_ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        of_ep.address = reinterpret_cast<ucp_address_t *>(common->addresses[peer].bytes);
+        of_ep.err_mode =
+            chosen.peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+        of_ep.err_handler.cb = on_error;
+        if (peer != rank_) {
+            check(ucp_ep_create(worker, &of_ep, &eps[static_cast<size_t>(peer)]), "ucp_ep_create");
+        }
+    }
+    planner plan;
+    for (int i = 0; i < chosen.batches; ++i) {
+        run_batch(plan.batch(), eps);
+    }
+    barrier(1, true);
+    std::vector<void *> closing;
+    ucp_request_param_t close = {};
+    for (ucp_ep_h ep : eps) {
+        if (ep != nullptr) {
+            closing.push_back(ucp_ep_close_nbx(ep, &close));
+        }
+    }
+    wait_all(closing);
+    barrier(2, true);
+    ucp_worker_destroy(worker);
+    ucp_cleanup(context);
+}
+
+void parse(int argc, char **argv) {
+    for (int i = 1; i < argc; ++i) {
+        std::string name = argv[i];
+        auto value = [&]() -> const char * {
+            if (++i == argc) {
+                fail("a value is missing after " + name);
+            }
+            return argv[i];
+        };
+        if (name == "--ranks") {
+            chosen.ranks = std::atoi(value());
+        } else if (name == "--batches") {
+            chosen.batches = std::atoi(value());
+        } else if (name == "--window") {
+            chosen.window = std::atoi(value());
+        } else if (name == "--largest") {
+            chosen.largest = std::strtoull(value(), nullptr, 10);
+        } else if (name == "--seed") {
+            chosen.seed = std::strtoull(value(), nullptr, 10);
+        } else if (name == "--kinds") {
+            chosen.kinds = value();
+        } else if (name == "--wakeup") {
+            chosen.wakeup = true;
+        } else if (name == "--peer-errors") {
+            chosen.peer_errors = true;
+        } else {
+            fail("unknown option " + name);
+        }
+    }
+    if (chosen.ranks < 2 || chosen.ranks > max_ranks) {
+        fail("2 to 8 ranks");
+    }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    parse(argc, argv);
+    void *memory = mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    common = new (memory) shared_state();
+    std::vector<pid_t> children;
+    for (int rank = 0; rank < chosen.ranks; ++rank) {
+        pid_t child = fork();
+        if (child == 0) {
+            rank_ = rank;
+            run();
+            std::fflush(stdout);
+            std::exit(0);
+        }
+        children.push_back(child);
+    }
+    bool right = true;
+    for (size_t i = 0; i < children.size(); ++i) {
+        int status;
+        pid_t ended = wait(&status);
+        if (ended > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
+            if (right && WIFSIGNALED(status)) {
+                std::printf("seed %llu: a process ended by signal %d\n", chosen.seed,
+                            WTERMSIG(status));
+            }
+            right = false;
+            for (pid_t other : children) {
+                kill(other, SIGKILL);
+            }
+        }
+    }
+    std::puts(right ? "RIGHT" : "WRONG");
+    return right ? 0 : 1;
+}
