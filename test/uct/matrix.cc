@@ -3,8 +3,10 @@
 // directions. Each process derives the same plan from the seed.
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
-//               [--peer-errors] [--kinds LETTERS] [--only-pairs]
+//               [--peer-errors] [--kinds LETTERS] [--kill-batch N]
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
+//   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
+//               well or not, and they go on without it
 #include <cuda_nc/cuda_nc.h>
 #include <poll.h>
 #include <sched.h>
@@ -39,6 +41,7 @@ struct options {
     bool wakeup = false;
     bool peer_errors = false;
     std::string kinds = "ghci";
+    int kill_batch = -1;
 } chosen;
 
 struct shared_state {
@@ -52,6 +55,7 @@ struct shared_state {
 int rank_;
 ucp_worker_h worker;
 int wakeup_fd = -1;
+bool lost_a_peer = false;
 
 [[noreturn]] void fail(const std::string &what) {
     std::printf("seed %llu: rank %d: %s\n", chosen.seed, rank_, what.c_str());
@@ -83,6 +87,7 @@ void barrier(int which, bool progress) {
 struct message {
     int id, from, to;
     size_t bytes;  // packed
+    size_t room;   // of the receiver, in bytes; at least as many
     struct side {
         char kind;
         size_t block, stride;  // bytes
@@ -100,7 +105,10 @@ constexpr unsigned char untouched = 0xa5;
 class buffer {
   public:
     buffer(const message &what, const message::side &side, bool sender)
-        : what_(what), side_(side), host_(span(), untouched) {
+        : what_(what),
+          side_(side),
+          size_(sender ? what.bytes : what.room),
+          host_(span(), untouched) {
         if (sender) {
             each_byte([&](size_t packed, size_t at) { host_[at] = pattern(what.id, packed); });
         }
@@ -147,11 +155,9 @@ class buffer {
 
   private:
     bool scattered() const { return side_.kind != 'c'; }
-    size_t num_blocks() const { return (what_.bytes + side_.block - 1) / side_.block; }
-    size_t block_length(size_t i) const {
-        return std::min(side_.block, what_.bytes - i * side_.block);
-    }
-    size_t span() const { return scattered() ? num_blocks() * side_.stride + 1 : what_.bytes + 1; }
+    size_t num_blocks() const { return (size_ + side_.block - 1) / side_.block; }
+    size_t block_length(size_t i) const { return std::min(side_.block, size_ - i * side_.block); }
+    size_t span() const { return scattered() ? num_blocks() * side_.stride + 1 : size_ + 1; }
     void *raw() { return gpu_ != nullptr ? gpu_ : host_.data(); }
 
     template <typename visitor>
@@ -164,7 +170,7 @@ class buffer {
     void describe() {
         if (side_.kind == 'c') {
             datatype_ = ucp_dt_make_contig(1);
-            count_ = what_.bytes;
+            count_ = size_;
         } else if (side_.kind == 'i') {
             for (size_t i = 0; i < num_blocks(); ++i) {
                 iov_.push_back({host_.data() + i * side_.stride, block_length(i)});
@@ -186,6 +192,7 @@ class buffer {
 
     const message what_;
     const message::side side_;
+    const size_t size_;  // packed bytes
     std::vector<unsigned char> host_;
     void *gpu_ = nullptr;
     std::vector<ucp_dt_iov_t> iov_;
@@ -209,8 +216,9 @@ class planner {
             one.from = below(chosen.ranks);
             one.to = (one.from + 1 + below(chosen.ranks - 1)) % chosen.ranks;
             one.bytes = size();
+            one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
             one.send = side(one.bytes);
-            one.receive = side(one.bytes);
+            one.receive = side(one.room);
             one.unexpected = below(2) == 0;
             all.push_back(one);
         }
@@ -242,7 +250,9 @@ class planner {
 
 // ---- UCP
 
-void on_error(void *, ucp_ep_h, ucs_status_t) {}
+void on_error(void *, ucp_ep_h, ucs_status_t) {
+    lost_a_peer = true;
+}
 
 void sleep_until_event() {
     ucs_status_t status = ucp_worker_arm(worker);
@@ -255,6 +265,9 @@ void sleep_until_event() {
 void wait_all(std::vector<void *> &requests) {
     auto end = std::chrono::steady_clock::now() + patience;
     for (void *request : requests) {
+        if (UCS_PTR_IS_ERR(request) && lost_a_peer) {
+            continue;
+        }
         if (UCS_PTR_IS_ERR(request)) {
             fail(std::string("a request: ") + ucs_status_string(UCS_PTR_STATUS(request)));
         }
@@ -275,12 +288,30 @@ void wait_all(std::vector<void *> &requests) {
             }
         }
         ucp_request_free(request);
-        check(status, "a request");
+        if (!lost_a_peer) {
+            check(status, "a request");
+        }
     }
     requests.clear();
 }
 
-void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &eps) {
+// What the dead process has not sent will never come: such a receive ends by being cancelled.
+void cancel_receives_from_the_dead(const std::vector<message> &, std::vector<void *> &requests) {
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (!lost_a_peer) {
+        ucp_worker_progress(worker);
+        if (std::chrono::steady_clock::now() > end) {
+            fail("no error is reported");
+        }
+    }
+    for (void *request : requests) {
+        if (request != nullptr && !UCS_PTR_IS_ERR(request)) {
+            ucp_request_cancel(worker, request);
+        }
+    }
+}
+
+void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &eps, bool last) {
     std::vector<std::unique_ptr<buffer>> buffers, targets;
     std::vector<void *> requests;
     ucp_request_param_t parameters = {};
@@ -310,15 +341,23 @@ void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &ep
     }
     for (int i = 0; i < 200; ++i) {
         ucp_worker_progress(worker);
+        if (last && rank_ == 1 && i == static_cast<int>(chosen.seed % 200)) {
+            raise(SIGKILL);
+        }
     }
     for (const message &one : plan) {
         if (one.to == rank_ && one.unexpected) {
             receive(one);
         }
     }
+    if (last) {
+        cancel_receives_from_the_dead(plan, requests);
+    }
     wait_all(requests);
     for (auto &target : targets) {
-        target->verify();
+        if (!lost_a_peer) {
+            target->verify();
+        }
     }
 }
 
@@ -357,19 +396,27 @@ void run() {
         }
     }
     planner plan;
-    for (int i = 0; i < chosen.batches; ++i) {
-        run_batch(plan.batch(), eps);
+    for (int i = 0; i < chosen.batches && !lost_a_peer; ++i) {
+        run_batch(plan.batch(), eps, i == chosen.kill_batch);
     }
-    barrier(1, true);
+    if (!lost_a_peer) {
+        barrier(1, true);
+    }
     std::vector<void *> closing;
     ucp_request_param_t close = {};
+    if (lost_a_peer) {
+        close.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        close.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    }
     for (ucp_ep_h ep : eps) {
         if (ep != nullptr) {
             closing.push_back(ucp_ep_close_nbx(ep, &close));
         }
     }
     wait_all(closing);
-    barrier(2, true);
+    if (!lost_a_peer) {
+        barrier(2, true);
+    }
     ucp_worker_destroy(worker);
     ucp_cleanup(context);
 }
@@ -395,6 +442,9 @@ void parse(int argc, char **argv) {
             chosen.seed = std::strtoull(value(), nullptr, 10);
         } else if (name == "--kinds") {
             chosen.kinds = value();
+        } else if (name == "--kill-batch") {
+            chosen.kill_batch = std::atoi(value());
+            chosen.peer_errors = true;
         } else if (name == "--wakeup") {
             chosen.wakeup = true;
         } else if (name == "--peer-errors") {
@@ -430,6 +480,9 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < children.size(); ++i) {
         int status;
         pid_t ended = wait(&status);
+        if (chosen.kill_batch >= 0 && ended == children[1] && WIFSIGNALED(status)) {
+            continue;
+        }
         if (ended > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
             if (right && WIFSIGNALED(status)) {
                 std::printf("seed %llu: a process ended by signal %d\n", chosen.seed,

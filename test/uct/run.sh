@@ -20,7 +20,11 @@ export OMPI_MCA_opal_common_ucx_tls=any OMPI_MCA_opal_common_ucx_devices=any
 export OMPI_MCA_mpi_yield_when_idle=1
 failed=0
 types=60
-[ "${1:-}" != --full ] || types=2000
+batches=12
+if [ "${1:-}" = --full ]; then
+    types=2000
+    batches=300
+fi
 
 # check NAME COMMAND...: one test with a time limit.
 check() {
@@ -88,6 +92,25 @@ if [ ! -x "$program" ] || [ "$root/test/mpi/random_types.cc" -nt "$program" ]; t
 fi
 
 home_libraries=$CUDA_NC_HOME/lib
+ucx=$(echo "$local_dir"/venv/lib/python3*/site-packages/libucx)
+check build-matrix "${CXX:-g++}" -std=c++17 -O1 -Wall -Wextra -I"$root/include" \
+    -isystem "$ucx/include" "$root/test/uct/matrix.cc" -o "$local_dir/matrix" \
+    -L"$home_libraries" -lcuda_nc -L"$ucx/lib" -lucp -lucs
+# Small messages too, so that each batch has many from GPU to GPU.
+direct=(UCX_CUDA_NC_DIRECT=y UCX_CUDA_NC_DIRECT_THRESH=2000 UCX_RNDV_THRESH=1000)
+seed=${CUDA_NC_SEED:-$((RANDOM % 100000))}
+matrix() { # NAME VARIABLE... -- ARGUMENT...
+    local name=$1 variables=()
+    shift
+    while [ "$1" != -- ]; do
+        variables+=("$1")
+        shift
+    done
+    shift
+    seed=$((seed + 1))
+    check "matrix-$name" env "${with[@]}" "${direct[@]}" "${variables[@]}" "$local_dir/matrix" \
+        --seed "$seed" --batches "$batches" "$@"
+}
 venv_path=$PATH
 for release in 1.19.0 1.20.1 1.21.0 1.22.0; do
     if ! fetch "$release" >"$logs/fetch-$release.log" 2>&1; then
@@ -115,9 +138,34 @@ for release in 1.19.0 1.20.1 1.21.0 1.22.0; do
                 "ucp_am_bw 70000" "stream_bw 3000"; do
                 check "${test/ /-}-$name" env "${with[@]}" UCX_TLS=cuda_nc bash -c "runs $test"
             done
+            matrix "$name" --
             check "random_types-$name" mpirun -np 2 env "${with[@]}" "$program" \
                 --types "$types" --memory sim,host
         done
     done
+done
+
+# The last release, loaded by the plugin path, in other circumstances.
+with=(UCX_PLUGIN_PATH="$plugin" UCX_TLS=cuda_nc,self)
+matrix four-ranks -- --ranks 4 --window 24 --kinds gggc
+matrix wakeup -- --wakeup --kinds ggh
+matrix little-staging UCX_CUDA_NC_STAGING_SIZE=2M -- --window 16 --kinds g
+matrix no-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- --kinds g
+matrix third-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:3 -- --kinds g
+matrix events-run-out UCX_CUDA_NC_SIM_FAULTS=event:9+ -- --kinds ggc
+matrix slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
+matrix old-protocols UCX_PROTO_ENABLE=n -- --kinds ggch
+matrix short-addresses UCX_ADDRESS_VERSION=v2 --
+matrix little-carrier UCX_POSIX_FIFO_SIZE=4 -- --window 20 --kinds ggc
+matrix two-lanes UCX_MAX_EAGER_LANES=2 UCX_TLS=cuda_nc,sysv,self -- --kinds ggc
+matrix peer-errors UCX_POSIX_ERROR_HANDLING=y -- --peer-errors
+matrix all-transports UCX_TLS=all UCX_CUDA_NC_TRANSPORT=y --
+matrix stock-thresholds UCX_RNDV_THRESH=auto UCX_CUDA_NC_DIRECT_THRESH=64K -- --largest 8000000 \
+    --window 4
+kills=''
+[ "${1:-}" != --full ] || kills='0 1 2 3 4 5 6 7 8 9'
+for batch in $kills; do
+    matrix "killed-peer-$batch" UCX_CUDA_NC_CARRIERS=tcp UCX_KEEPALIVE_INTERVAL=0.3s -- \
+        --kill-batch "$batch" --window 12 --kinds gggc
 done
 exit $failed

@@ -36,8 +36,7 @@ ucs_status_t take_detour(void *arg, void *data, size_t length, unsigned flags) {
 
 ucs_status_t take_rndv_data(void *arg, void *data, size_t length, unsigned flags) {
     auto &iface = *static_cast<interface *>(arg);
-    auto *header = static_cast<const wire::rndv_header *>(data);
-    if (CUDA_NC_UNLIKELY(length >= sizeof(*header) && (header->offset & wire::mark) != 0)) {
+    if (CUDA_NC_UNLIKELY(wire::is_marked(data, length))) {
         iface.direct->take_data(static_cast<char *>(data), length);
         return UCS_OK;
     }

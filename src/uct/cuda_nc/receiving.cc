@@ -84,7 +84,9 @@ void receiving::take_data(const wire::control &message) noexcept {
         return;
     }
     if (!fits) {
-        nc_error("a sender describes bytes that its message does not have");
+        if (failed_ == UCS_OK) {
+            nc_error("a sender describes bytes that its message does not have");
+        }
         failed_ = UCS_ERR_IO_ERROR;
         return;
     }

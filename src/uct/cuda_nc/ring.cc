@@ -17,9 +17,9 @@ constexpr size_t smallest_slot = size_t(64) << 10;
 
 struct pool {
     std::mutex mutex;
-    std::vector<ring *> idle;
+    std::vector<ring *> idle, lost;
     size_t bytes = 0;  // of all rings, lost ones too
-    size_t lost = 0;
+    size_t number = 0;
     std::map<std::pair<int, std::string>, std::unique_ptr<gpu::memory>> opened;
 };
 
@@ -46,12 +46,14 @@ ring *make_ring(pool &rings, int device) {
     auto made = std::make_unique<ring>();
     made->slot_size = slot;
     made->device = device;
-    rings.idle.reserve(rings.idle.size() + rings.bytes / bytes + 2);  // give_ring() cannot fail
+    rings.idle.reserve(rings.number + 1);  // give_ring() and lose_ring() cannot fail
+    rings.lost.reserve(rings.number + 1);
     if (where->allocate(bytes, &made->memory) != UCS_OK ||
         where->ipc_export(made->memory->address(), &made->handle, &made->offset) != UCS_OK) {
         return nullptr;
     }
     rings.bytes += bytes;
+    ++rings.number;
     return made.release();
 }
 
@@ -78,15 +80,15 @@ void give_ring(ring *back) noexcept {
     rings.idle.push_back(back);
 }
 
-void lose_ring(ring *) noexcept {
+void lose_ring(ring *lost) noexcept {
     pool &rings = all();
     std::lock_guard<std::mutex> guard(rings.mutex);
-    ++rings.lost;
+    rings.lost.push_back(lost);
 }
 
 size_t rings_lost() noexcept {
     std::lock_guard<std::mutex> guard(all().mutex);
-    return all().lost;
+    return all().lost.size();
 }
 
 gpu::memory *open_peer_memory(int device, const gpu::ipc_handle &handle) noexcept try {

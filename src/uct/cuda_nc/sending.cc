@@ -169,7 +169,7 @@ unsigned sending::progress() noexcept {
         return 1;
     }
     // The receiver must hear of every slot before it hears of the end.
-    if (next_ == total_ && packing_ == 0 && !owner_.has_unsent()) {
+    if (next_ == total_ && packing_ == 0 && !owner_.has_unsent(ep_)) {
         state_ = state::complete;
         ++happened;
     }

@@ -267,7 +267,7 @@ void traffic::send_control(endpoint *ep, const control &message) noexcept try {
     }
     control versioned = message;
     versioned.version = protocol_version;
-    if (!unsent_.empty() || !try_control(*ep, versioned)) {
+    if (has_unsent(ep) || !try_control(*ep, versioned)) {
         unsent_.push_back({ep, versioned});
         start_progress();
     }
@@ -275,11 +275,26 @@ void traffic::send_control(endpoint *ep, const control &message) noexcept try {
     nc_error("no memory for a control message: a message of the GPU may not end");
 }
 
+bool traffic::has_unsent(const endpoint *ep) const noexcept {
+    return std::any_of(unsent_.begin(), unsent_.end(),
+                       [ep](const unsent_control &one) { return one.ep == ep; });
+}
+
+// In order for each endpoint; one without room holds no other up.
 unsigned traffic::send_unsent() noexcept {
     unsigned happened = 0;
-    // One endpoint without room holds the others up: their carrier will have room soon.
-    while (!unsent_.empty() && try_control(*unsent_.front().ep, unsent_.front().message)) {
-        unsent_.pop_front();
+    const endpoint *full = nullptr;
+    for (size_t i = 0; i < unsent_.size();) {
+        endpoint &ep = *unsent_[i].ep;
+        bool after_another =
+            std::any_of(unsent_.begin(), unsent_.begin() + static_cast<ptrdiff_t>(i),
+                        [&ep](const unsent_control &one) { return one.ep == &ep; });
+        if (&ep == full || after_another || !try_control(ep, unsent_[i].message)) {
+            full = &ep;
+            ++i;
+            continue;
+        }
+        unsent_.erase(unsent_.begin() + static_cast<ptrdiff_t>(i));
         ++happened;
     }
     return happened;

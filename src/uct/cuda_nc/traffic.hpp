@@ -47,7 +47,7 @@ class traffic {
     // ---- for messages
 
     void send_control(endpoint *ep, const wire::control &message) noexcept;
-    bool has_unsent() const noexcept { return !unsent_.empty(); }
+    bool has_unsent(const endpoint *ep) const noexcept;
     interface &iface() const noexcept {
         return iface_;
     }

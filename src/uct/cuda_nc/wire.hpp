@@ -4,7 +4,9 @@
 // one call of UCP is one message of the carrier. All else goes under an id that UCP leaves free.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "ucs/gpu/device.hpp"
 
@@ -20,6 +22,16 @@ struct rndv_header {
 };
 
 constexpr uint64_t mark = uint64_t(1) << 63;
+
+// Whether a message under UCP's id is ours; it lies anywhere.
+inline bool is_marked(const void *data, size_t length) noexcept {
+    rndv_header header;
+    if (length < sizeof(header)) {
+        return false;
+    }
+    std::memcpy(&header, data, sizeof(header));
+    return (header.offset & mark) != 0;
+}
 
 enum class data_kind : uint64_t {
     nothing,  // sent where UCP may not be refused any more

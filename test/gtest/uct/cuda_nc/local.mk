@@ -1,1 +1,3 @@
-unit_tests_SOURCES += test/gtest/uct/cuda_nc/carrier_test.cc
+unit_tests_SOURCES += \
+	test/gtest/uct/cuda_nc/carrier_test.cc \
+	test/gtest/uct/cuda_nc/traffic_test.cc
