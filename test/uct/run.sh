@@ -84,12 +84,11 @@ if ! python3 -c 'import elftools' 2>/dev/null &&
     echo "FAIL pyelftools cannot be installed"
     exit 1
 fi
-program=$local_dir/mpi-tests/random_types-5
-if [ ! -x "$program" ] || [ "$root/test/mpi/random_types.cc" -nt "$program" ]; then
-    mkdir -p "${program%/*}"
-    check build-random_types mpicxx -std=c++17 -O1 -I"$root/test/mpi" \
-        "$root/test/mpi/random_types.cc" "$root"/test/mpi/support/*.cc -o "$program" -ldl
-fi
+# By the makefile that the MPI tests use, in their directory.
+programs=$local_dir/mpi-tests/5
+program=$programs/random-types
+check build-random_types make -s -f "$root/test/mpi/programs.mk" MPICXX=mpicxx \
+    OUTPUT="$programs" "$program"
 
 home_libraries=$CUDA_NC_HOME/lib
 ucx=$(echo "$local_dir"/venv/lib/python3*/site-packages/libucx)
