@@ -5,5 +5,5 @@ EXTRA_DIST += bench/mpi_layouts.cc bench/mpi_layouts.mk bench/layout_catalogue.c
 EXTRA_PROGRAMS += host_pack_bench
 host_pack_bench_SOURCES = bench/bench_cases.hpp bench/bench_layout.hpp bench/host_pack_bench.cc
 host_pack_bench_LDADD = libcuda_nc_core.la $(BENCHMARK_LIBS)
-EXTRA_DIST += bench/mpi_pack_bench.cc
+EXTRA_DIST += bench/mpi_pack_bench.cc bench/idle_cost.cc bench/idle_cost.sh
 EXTRA_DIST += bench/results/2026-11-21-h200x2-mpi_layouts.md
