@@ -1,9 +1,9 @@
-// Random messages between processes over UCP, every byte checked: strided datatypes in simulated
-// GPU memory and in host memory, contiguous memory, IOV; expected and unexpected, in batches in all
-// directions. Each process derives the same plan from the seed.
+// Random messages between processes over UCP, every byte checked: strided datatypes in GPU memory
+// (simulated, unless told otherwise) and in host memory, contiguous memory, IOV; expected and
+// unexpected, in batches in all directions. Each process derives the same plan from the seed.
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
-//               [--peer-errors] [--kinds LETTERS] [--kill-batch N]
+//               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--memory sim|cuda]
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, and they go on without it
@@ -27,6 +27,8 @@
 #include <string>
 #include <vector>
 
+#include "bench/test_memory.hpp"
+
 namespace {
 
 constexpr int max_ranks = 8;
@@ -41,6 +43,7 @@ struct options {
     bool wakeup = false;
     bool peer_errors = false;
     std::string kinds = "ghci";
+    std::string memory = "sim";  // of kind g
     int kill_batch = -1;
 } chosen;
 
@@ -113,16 +116,15 @@ class buffer {
             each_byte([&](size_t packed, size_t at) { host_[at] = pattern(what.id, packed); });
         }
         if (side.kind == 'g') {
-            gpu_ = cuda_nc_sim_malloc(host_.size());
+            gpu_ = test_memory::make(chosen.memory, host_.size(), rank_);
             if (gpu_ == nullptr) {
-                fail("no simulated GPU memory");
+                fail("no GPU memory");
             }
-            cuda_nc_sim_memcpy(gpu_, host_.data(), host_.size());
+            gpu_->write(host_);
         }
         describe();
     }
     ~buffer() {
-        cuda_nc_sim_free(gpu_);
         if (made_) {
             cuda_nc_dt_destroy(datatype_);
         }
@@ -136,7 +138,7 @@ class buffer {
 
     void verify() {
         if (gpu_ != nullptr) {
-            cuda_nc_sim_memcpy(host_.data(), gpu_, host_.size());
+            host_ = gpu_->read();
         }
         std::vector<unsigned char> expected(host_.size(), untouched);
         each_byte([&](size_t packed, size_t at) { expected[at] = pattern(what_.id, packed); });
@@ -158,7 +160,7 @@ class buffer {
     size_t num_blocks() const { return (size_ + side_.block - 1) / side_.block; }
     size_t block_length(size_t i) const { return std::min(side_.block, size_ - i * side_.block); }
     size_t span() const { return scattered() ? num_blocks() * side_.stride + 1 : size_ + 1; }
-    void *raw() { return gpu_ != nullptr ? gpu_ : host_.data(); }
+    void *raw() { return gpu_ != nullptr ? gpu_->address() : host_.data(); }
 
     template <typename visitor>
     void each_byte(visitor visit) const {
@@ -194,7 +196,7 @@ class buffer {
     const message::side side_;
     const size_t size_;  // packed bytes
     std::vector<unsigned char> host_;
-    void *gpu_ = nullptr;
+    std::unique_ptr<test_memory> gpu_;
     std::vector<ucp_dt_iov_t> iov_;
     ucp_datatype_t datatype_ = 0;
     size_t count_ = 0;
@@ -442,6 +444,8 @@ void parse(int argc, char **argv) {
             chosen.seed = std::strtoull(value(), nullptr, 10);
         } else if (name == "--kinds") {
             chosen.kinds = value();
+        } else if (name == "--memory") {
+            chosen.memory = value();
         } else if (name == "--kill-batch") {
             chosen.kill_batch = std::atoi(value());
             chosen.peer_errors = true;

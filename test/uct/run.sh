@@ -93,8 +93,8 @@ check build-random_types make -s -f "$root/test/mpi/programs.mk" MPICXX=mpicxx \
 home_libraries=$CUDA_NC_HOME/lib
 ucx=$(echo "$local_dir"/venv/lib/python3*/site-packages/libucx)
 check build-matrix "${CXX:-g++}" -std=c++17 -O1 -Wall -Wextra -I"$root/include" \
-    -isystem "$ucx/include" "$root/test/uct/matrix.cc" -o "$local_dir/matrix" \
-    -L"$home_libraries" -lcuda_nc -L"$ucx/lib" -lucp -lucs
+    -I"$root" -isystem "$ucx/include" "$root/test/uct/matrix.cc" "$root/bench/test_memory.cc" \
+    -o "$local_dir/matrix" -L"$home_libraries" -lcuda_nc -L"$ucx/lib" -lucp -lucs -ldl
 # Small messages too, so that each batch has many from GPU to GPU.
 direct=(UCX_CUDA_NC_DIRECT=y UCX_CUDA_NC_DIRECT_THRESH=2000 UCX_RNDV_THRESH=1000)
 seed=${CUDA_NC_SEED:-$((RANDOM % 100000))}

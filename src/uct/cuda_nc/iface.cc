@@ -50,10 +50,9 @@ ucs_status_t take_control(void *arg, void *data, size_t length, unsigned) {
 }
 
 void set_own_handlers(interface &iface) noexcept {
-    for (auto [id, handler] : {std::pair(wire::rndv_data_id, take_rndv_data),
-                               std::pair(wire::control_id, take_control)}) {
-        iface.ucx->uct_iface_set_am_handler(iface.carrier, id, handler, &iface, 0);
-    }
+    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rndv_data_id, take_rndv_data, &iface,
+                                        0);
+    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::control_id, take_control, &iface, 0);
 }
 
 void lead_handlers(interface &iface, bool direct) noexcept {

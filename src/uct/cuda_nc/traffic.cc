@@ -457,9 +457,9 @@ void traffic::forget(endpoint &ep) noexcept {
 }
 
 std::unique_ptr<gpu::event> traffic::take_event(int device) noexcept {
-    for (auto &[where, mark] : events_) {
-        if (where == device && mark != nullptr) {
-            return std::move(mark);
+    for (auto &[where, idle] : events_) {
+        if (where == device && idle != nullptr) {
+            return std::move(idle);
         }
     }
     gpu::device *gpu = gpu::platform::instance().get_device(device);
@@ -470,15 +470,15 @@ std::unique_ptr<gpu::event> traffic::take_event(int device) noexcept {
     return made;
 }
 
-void traffic::give_event(int device, std::unique_ptr<gpu::event> mark) noexcept try {
+void traffic::give_event(int device, std::unique_ptr<gpu::event> back) noexcept try {
     for (auto &[where, place] : events_) {
         if (place == nullptr) {
             where = device;
-            place = std::move(mark);
+            place = std::move(back);
             return;
         }
     }
-    events_.emplace_back(device, std::move(mark));
+    events_.emplace_back(device, std::move(back));
 } catch (const std::bad_alloc &) {
     // it ends here
 }

@@ -52,7 +52,7 @@ class traffic {
         return iface_;
     }
     std::unique_ptr<gpu::event> take_event(int device) noexcept;  // null: out of resources
-    void give_event(int device, std::unique_ptr<gpu::event> mark) noexcept;
+    void give_event(int device, std::unique_ptr<gpu::event> back) noexcept;
     void erase(sending &ended) noexcept;
     void erase(receiving &ended) noexcept;
     // UCP's handler of rendezvous data; what it calls may erase any message.
