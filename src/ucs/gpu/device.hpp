@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ucs/base/status.hpp"
+#include "ucs/gpu/pipe.hpp"
 #include "ucs/layout/layout_view.hpp"
 
 namespace cuda_nc::gpu {
@@ -65,6 +66,10 @@ class stream {
     virtual ~stream() = default;  // waits for its work
     // Enqueues; `transfer` is copied. Memory must stay until the work is done.
     virtual ucs_status_t launch(const transfer &work) noexcept = 0;
+    // Enqueues one side of a pipe; `work` is copied. Progress is seen in its report; an error in
+    // the stream's next mark. UCS_ERR_INVALID_PARAM: the numbers make no sense;
+    // UCS_ERR_UNSUPPORTED: a layout that no pipe takes.
+    virtual ucs_status_t launch(const pipe_work &work) noexcept = 0;
     // Enqueues a copy between memory of any kinds. Pageable host memory may be copied before the
     // call returns; pinned and device memory is not.
     virtual ucs_status_t copy(void *destination, const void *source, size_t length) noexcept = 0;

@@ -1,7 +1,10 @@
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/backends.hpp \
 	src/ucs/gpu/device.hpp \
+	src/ucs/gpu/pipe.hpp \
 	src/ucs/gpu/platform.cc \
+	src/ucs/gpu/sim/access.cc \
+	src/ucs/gpu/sim/access.hpp \
 	src/ucs/gpu/sim/address_space.cc \
 	src/ucs/gpu/sim/address_space.hpp \
 	src/ucs/gpu/sim/arena.cc \
@@ -15,6 +18,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/sim/ipc.hpp \
 	src/ucs/gpu/sim/options.hpp \
 	src/ucs/gpu/sim/platform.cc \
+	src/ucs/gpu/sim/pipe.cc \
+	src/ucs/gpu/sim/pipe.hpp \
 	src/ucs/gpu/sim/random.hpp \
 	src/ucs/gpu/sim/stream.cc \
 	src/ucs/gpu/sim/stream.hpp

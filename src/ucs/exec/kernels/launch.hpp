@@ -13,7 +13,11 @@ namespace cuda_nc::exec {
 cudaError_t launch_transfer(const gpu::transfer &work, const kernel_limits &limits,
                             cudaStream_t stream) noexcept;
 
-// Loads every kernel on the current device (lazy loading could synchronise later).
+// Enqueues one side of a pipe. cudaErrorNotSupported: a layout that no pipe takes.
+cudaError_t launch_pipe(const gpu::pipe_work &work, cudaStream_t stream) noexcept;
+
+// Load every kernel on the current device (lazy loading could synchronise later).
 cudaError_t load_kernels() noexcept;
+cudaError_t load_pipe_kernels() noexcept;
 
 }  // namespace cuda_nc::exec

@@ -8,15 +8,22 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/move_words.hpp \
 	src/ucs/exec/kernels/part.cc \
 	src/ucs/exec/kernels/part.hpp \
+	src/ucs/exec/kernels/pipe.cuh \
+	src/ucs/exec/kernels/pipe_plan.cc \
+	src/ucs/exec/kernels/pipe_plan.hpp \
 	src/ucs/exec/kernels/policy.cc \
 	src/ucs/exec/kernels/policy.hpp \
 	src/ucs/exec/kernels/threads.hpp \
 	src/ucs/exec/kernels/words.hpp
 
-cuda_cxx_sources += src/ucs/exec/kernels/launch.cc
+cuda_cxx_sources += \
+	src/ucs/exec/kernels/launch.cc \
+	src/ucs/exec/kernels/launch_pipe.cc
 
 cuda_cu_sources += \
 	src/ucs/exec/kernels/listed_words.cu \
+	src/ucs/exec/kernels/pipe_windows.cu \
+	src/ucs/exec/kernels/pipe_words.cu \
 	src/ucs/exec/kernels/strided_words.cu \
 	src/ucs/exec/kernels/tiles.cu \
 	src/ucs/exec/kernels/windows.cu

@@ -185,4 +185,13 @@ kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const ker
     return c;
 }
 
+kernel_choice choose_mover(const part &a, unsigned layout_align_log2) noexcept {
+    kernel_choice c;
+    const unsigned align_log2 = common_align_log2(a, layout_align_log2);
+    c.locator = choose_locator(a);
+    c.how = words_pay(align_log2, mean_block(a)) ? method::words : method::windows;
+    c.word_log2 = static_cast<uint8_t>(align_log2);
+    return c;
+}
+
 }  // namespace cuda_nc::exec

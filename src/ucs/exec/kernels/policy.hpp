@@ -35,6 +35,9 @@ struct kernel_choice {
 kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_limits &limits,
                             unsigned max_sms) noexcept;
 
+// Method, locator and word alone, for a kernel that takes a part piece by piece: never tiles.
+kernel_choice choose_mover(const part &a, unsigned align_log2) noexcept;
+
 // Loads that a thread keeps in flight.
 template <int W>
 constexpr int unroll_words = W == 16 ? 4 : 8;

@@ -66,9 +66,18 @@ using word = typename word_of<Bytes>::type;
 
 // `address` is a multiple of Bytes. Source memory does not change while a kernel runs, so the
 // read-only path serves it: neighbouring lanes that share a sector find it in the first cache.
+// A file whose kernels read memory that does change (the ring of a pipe) defines
+// CUDA_NC_SOURCE_CHANGES before it includes this one.
 template <int Bytes>
 CUDA_NC_KERNEL word<Bytes> load_word(const char *address) {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && defined(CUDA_NC_SOURCE_CHANGES)
+    if constexpr (Bytes == 16) {
+        uint4 v = *reinterpret_cast<const uint4 *>(address);
+        return quad{{v.x, v.y, v.z, v.w}};
+    } else {
+        return *reinterpret_cast<const word<Bytes> *>(address);
+    }
+#elif defined(__CUDA_ARCH__)
     if constexpr (Bytes == 16) {
         uint4 v = __ldg(reinterpret_cast<const uint4 *>(address));
         return quad{{v.x, v.y, v.z, v.w}};

@@ -64,6 +64,7 @@ ucs_status_t primary_context::make() noexcept {
         return scope.status();
     }
     cudaError_t loaded = exec::load_kernels();
+    loaded = loaded == cudaSuccess ? exec::load_pipe_kernels() : loaded;
     status = to_status(loaded, "loading the kernels");
     if (status == UCS_ERR_UNSUPPORTED) {
         nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(loaded));

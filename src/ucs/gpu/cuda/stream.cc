@@ -75,6 +75,17 @@ class cuda_stream final : public stream {
         return run(owner_, "a kernel's launch",
                    [&] { return exec::launch_transfer(work, limits_, handle_); });
     }
+    ucs_status_t launch(const pipe_work &work) noexcept override {
+        if (!valid(work)) {
+            return UCS_ERR_INVALID_PARAM;
+        }
+        cudaError_t result = cudaErrorNotSupported;
+        ucs_status_t status = run(owner_, "a pipe's launch", [&] {
+            result = exec::launch_pipe(work, handle_);
+            return result == cudaErrorNotSupported ? cudaSuccess : result;
+        });
+        return status == UCS_OK && result == cudaErrorNotSupported ? UCS_ERR_UNSUPPORTED : status;
+    }
     ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override {
         if (length == 0) {
             return UCS_OK;

@@ -15,6 +15,7 @@
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/backends.hpp"
 #include "ucs/gpu/sim/execute.hpp"
+#include "ucs/gpu/sim/pipe.hpp"
 
 namespace cuda_nc::gpu::sim {
 namespace {
@@ -117,20 +118,37 @@ ucs_status_t sim_stream::enqueue(operation &&one) noexcept {
     }
 }
 
-ucs_status_t sim_stream::launch(const transfer &work) noexcept {
-    if (work.length == 0) {
-        return UCS_OK;
-    }
+ucs_status_t sim_stream::enqueue_kernel(operation &&one) noexcept {
     fault_plan &faults = engine_->all.faults;
     bool refused = faults.strikes(fault::launch), failing = faults.strikes(fault::kernel);
     bool stuck = faults.strikes(fault::stuck);
     if (refused) {
         return UCS_ERR_IO_ERROR;
     }
-    operation one;
-    one.what = stuck ? action::stay : failing ? action::fail : action::launch;
-    one.work = work;
+    if (stuck || failing) {
+        one.what = stuck ? action::stay : action::fail;
+    }
     return enqueue(std::move(one));
+}
+
+ucs_status_t sim_stream::launch(const transfer &work) noexcept {
+    if (work.length == 0) {
+        return UCS_OK;
+    }
+    operation one;
+    one.what = action::launch;
+    one.work = work;
+    return enqueue_kernel(std::move(one));
+}
+
+ucs_status_t sim_stream::launch(const pipe_work &work) noexcept {
+    if (!valid(work)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    operation one;
+    one.what = action::pipe;
+    one.side.reset(new (std::nothrow) pipe_work(work));
+    return one.side != nullptr ? enqueue_kernel(std::move(one)) : UCS_ERR_NO_MEMORY;
 }
 
 ucs_status_t sim_stream::copy(void *destination, const void *source, size_t length) noexcept {
@@ -235,6 +253,13 @@ ucs_status_t sim_stream::engine::execute(const operation &one) noexcept {
         case action::launch:
             return sim::execute(one.work, ordinal, all.space, random,
                                 [this] { pause(all.delay / 4); });
+        case action::pipe:
+            try {
+                return sim::execute(*one.side, ordinal, all.space, random,
+                                    [this] { pause(all.delay / 4); });
+            } catch (const std::bad_alloc &) {
+                return UCS_ERR_NO_MEMORY;
+            }
         case action::copy:
             std::memmove(one.destination, one.source != nullptr ? one.source : one.snapshot.data(),
                          one.length);

@@ -56,17 +56,19 @@ class sim_stream final : public stream {
     ~sim_stream() override;
 
     ucs_status_t launch(const transfer &work) noexcept override;
+    ucs_status_t launch(const pipe_work &work) noexcept override;
     ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override;
     ucs_status_t record(event &mark) noexcept override;
     ucs_status_t wait(event &mark) noexcept override;
 
   private:
-    enum class action : uint8_t { launch, copy, record, wait, fail, stay };
+    enum class action : uint8_t { launch, pipe, copy, record, wait, fail, stay };
 
     struct operation {
         action what = action::launch;
-        transfer work;                // launch
-        char *destination = nullptr;  // copy; the simulator's addresses
+        transfer work;                    // launch
+        std::unique_ptr<pipe_work> side;  // pipe
+        char *destination = nullptr;      // copy; the simulator's addresses
         const char *source = nullptr;
         size_t length = 0;
         std::vector<char> snapshot;        // copy: bytes of pageable memory
@@ -95,6 +97,8 @@ class sim_stream final : public stream {
     };
 
     ucs_status_t enqueue(operation &&one) noexcept;
+    // A launch of any kind, after the injected faults.
+    ucs_status_t enqueue_kernel(operation &&one) noexcept;
 
     std::unique_ptr<engine> engine_;
 };

@@ -1,72 +1,10 @@
 // Launches of random layouts, on every platform, against their bytes counted one by one.
-#include <algorithm>
-
-#include "ucs/exec/host/hand_made_layout.hpp"
-#include "ucs/gpu/gpu_fixture.hpp"
+#include "ucs/gpu/random_layouts.hpp"
 
 namespace cuda_nc::gpu::test {
 namespace {
 
-using exec::test::hand_made_layout;
-using exec::test::piece;
-
-class gpu_launch : public gpu_test {
-  protected:
-    uint64_t number(uint64_t least, uint64_t most) {
-        return std::uniform_int_distribution<uint64_t>(least, most)(random_);
-    }
-
-    // Blocks that do not overlap, in any order, repeated over up to two dimensions.
-    std::unique_ptr<hand_made_layout> random_layout() {
-        std::vector<piece> list;
-        uint64_t unit = uint64_t(1) << number(0, 4);
-        bool uniform = number(0, 1) == 0;
-        uint64_t length = unit * number(1, 40);
-        int64_t end = static_cast<int64_t>(number(0, 1000)) - 500;
-        static const size_t sizes[] = {1, 1, 1, 2, 7, 33, 1500};
-        for (size_t i = sizes[number(0, 6)]; i > 0; --i) {
-            uint64_t now = uniform ? length : unit * number(1, 40);
-            end += static_cast<int64_t>(unit * number(0, 5));
-            list.push_back({end, now});
-            end += static_cast<int64_t>(now);
-        }
-        int64_t span = end - list[0].displacement;
-        std::shuffle(list.begin(), list.end(), random_);
-        std::vector<layout_dim> dims;
-        for (uint64_t d = number(0, list.size() > 100 ? 1 : 2); d > 0; --d) {
-            int64_t stride = span + static_cast<int64_t>(unit * number(0, 9));
-            uint64_t count = number(1, 9);
-            dims.push_back({count, number(0, 3) == 0 ? -stride : stride});
-            span = stride * static_cast<int64_t>(count);
-        }
-        return std::make_unique<hand_made_layout>(std::move(list), std::move(dims),
-                                                  number(0, 2) == 0);
-    }
-
-    template <typename T>
-    void move_table(const T **table_p, uint64_t entries) {
-        if (*table_p == nullptr) {
-            return;
-        }
-        tables_.push_back(allocate(entries * sizeof(T)));
-        ASSERT_EQ(stream_->copy(tables_.back()->address(), *table_p, entries * sizeof(T)), UCS_OK);
-        *table_p = reinterpret_cast<const T *>(tables_.back()->address());
-    }
-
-    // The view with its tables in the device's memory.
-    layout_view on_device(layout_view view) {
-        uint64_t blocks = view.num_blocks, tiles = (blocks + tile_blocks - 1) / tile_blocks;
-        move_table(&view.tables.tile_displacement, tiles);
-        move_table(&view.tables.tile_packed, tiles + 1);
-        move_table(&view.tables.displacement, blocks);
-        move_table(&view.tables.packed, blocks);
-        move_table(&view.tables.wide_displacement, blocks);
-        move_table(&view.tables.wide_packed, blocks + 1);
-        return view;
-    }
-
-    std::vector<std::unique_ptr<memory>> tables_;
-};
+class gpu_launch : public random_layout_test {};
 INSTANTIATE_TEST_SUITE_P(all, gpu_launch, testing::ValuesIn(platform_names()), name_of_platform());
 
 TEST_P(gpu_launch, random_fragments_move_their_bytes_and_nothing_else) {

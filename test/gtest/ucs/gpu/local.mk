@@ -6,7 +6,9 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/gpu_fixture.hpp \
 	test/gtest/ucs/gpu/ipc_test.cc \
 	test/gtest/ucs/gpu/launch_test.cc \
+	test/gtest/ucs/gpu/pipe_test.cc \
 	test/gtest/ucs/gpu/platform_test.cc \
+	test/gtest/ucs/gpu/random_layouts.hpp \
 	test/gtest/ucs/gpu/sim_faults_test.cc \
 	test/gtest/ucs/gpu/sim_fixture.hpp \
 	test/gtest/ucs/gpu/sim_test.cc

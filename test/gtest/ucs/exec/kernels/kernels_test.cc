@@ -6,31 +6,10 @@
 
 #include "emulate.hpp"
 #include "random_case.hpp"
+#include "watched_buffers.hpp"
 
 namespace cuda_nc::exec::test {
 namespace {
-
-// A buffer whose first byte lies `skew` bytes behind a multiple of 16, filled at random.
-struct buffer {
-    buffer(size_t size_, uint32_t skew, uint64_t seed) : bytes(size_ + 48), size(size_) {
-        std::mt19937_64 random(seed);
-        for (char &one : bytes) {
-            one = static_cast<char>(random());
-        }
-        data = bytes.data() + (16 - reinterpret_cast<uintptr_t>(bytes.data()) % 16) + skew;
-    }
-    std::vector<char> bytes;
-    size_t size;
-    char *data;
-};
-
-void watch_buffers(const buffer &source, const buffer &target) {
-    watch = access_watch();
-    watch.read_begin = reinterpret_cast<uintptr_t>(source.data) & ~uintptr_t{15};
-    watch.read_end = (reinterpret_cast<uintptr_t>(source.data) + source.size + 15) & ~uintptr_t{15};
-    watch.write_begin = reinterpret_cast<uintptr_t>(target.data);
-    watch.writes.assign(target.size, 0);
-}
 
 // Runs one case; the description of what went wrong, or nothing.
 std::string run_case(const random_case &c, uint64_t seed, std::map<std::string, int> *used) {

@@ -1,0 +1,152 @@
+// The kernel of one side of a pipe; a family of movers is compiled in a file of its own.
+#pragma once
+
+#include "ucs/exec/kernels/pipe_plan.hpp"
+#include "ucs/exec/kernels/threads.hpp"
+
+namespace cuda_nc::exec {
+
+// Each takes pipe_arguments and runs on `lanes` blocks of pipe_threads threads.
+const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
+const void *pipe_windows_kernel(locator_kind kind) noexcept;
+
+constexpr uint32_t pipe_threads = 256;
+
+#ifdef __CUDACC__
+__device__ __forceinline__ uint64_t load_acquire(const uint64_t *word) {
+    uint64_t value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+__device__ __forceinline__ void store_release(uint64_t *word, uint64_t value) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+__device__ __forceinline__ uint64_t nanoseconds() {
+    uint64_t value;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
+    return value;
+}
+
+// Waits, in one thread, until the lane may move its next chunk. False: it is to leave.
+__device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lane, uint32_t k) {
+    const bool sending = a.dir == gpu::direction::pack;
+    const uint64_t *word = gpu::pipe_word(sending ? a.credits : a.flags, lane);
+    const uint64_t *abort = &a.state->abort;
+    uint64_t wanted = a.sequence + k + 1;
+    if (sending) {
+        if (k < a.geometry.depth) {
+            return load_acquire(abort) != a.sequence;
+        }
+        wanted -= a.geometry.depth;
+    }
+    uint64_t limit = 0;
+    for (uint32_t tries = 0;; ++tries) {
+        if (load_acquire(word) >= wanted) {
+            return load_acquire(abort) != a.sequence;
+        }
+        if (tries % 16 == 15) {  // now and then: the clock and the abort word cost time
+            uint64_t now = nanoseconds();
+            if (limit == 0) {
+                limit = now + a.patience_ns;
+            } else if (now > limit || load_acquire(abort) == a.sequence) {
+                return false;
+            }
+        }
+    }
+}
+
+// Tells the peer, in one thread, that the lane's k-th chunk is in the ring, or out of it.
+__device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t lane, uint32_t k,
+                                         uint32_t chunks) {
+    if (a.dir == gpu::direction::pack) {
+        __threadfence_system();
+        store_release(gpu::pipe_word(a.flags, lane), a.sequence + k + 1);
+    } else if (k + a.geometry.depth < chunks) {
+        store_release(gpu::pipe_word(a.credits, lane), a.sequence + k + 1);
+    }
+}
+
+// The last lane to leave reports to the CPU; in one thread of each.
+__device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, uint32_t k,
+                                      uint32_t chunks) {
+    a.state->position[lane] = a.sequence + k;
+    __threadfence_system();
+    unsigned long long mine = k == chunks ? (1ull << 32) + 1 : 1;
+    auto *arrivals = reinterpret_cast<unsigned long long *>(&a.state->arrivals);
+    unsigned long long all = atomicAdd(arrivals, mine) + mine;
+    if ((all & 0xffffffffu) != a.geometry.lanes) {
+        return;
+    }
+    *arrivals = 0;
+    __threadfence_system();
+    if (all >> 32 == a.geometry.lanes) {
+        store_release(&a.report->complete, a.sequence);
+    }
+    store_release(&a.report->left, a.turn);
+}
+
+// Mover::run(part, thread, threads) moves a part by one block of threads.
+template <class Mover>
+__global__ void __launch_bounds__(pipe_threads)
+    pipe_kernel(const __grid_constant__ pipe_arguments a) {
+    __shared__ __align__(alignof(part)) unsigned char piece_bytes[sizeof(part)];
+    part &piece = *reinterpret_cast<part *>(piece_bytes);  // no constructor runs in shared memory
+    __shared__ uint32_t first, go, any;
+    const uint32_t lane = blockIdx.x;
+    const bool leading = threadIdx.x == 0;
+    const uint32_t chunks = gpu::pipe_lane_chunks(a.length, a.geometry, lane);
+    if (leading) {
+        uint64_t done = a.state->position[lane] - a.sequence;
+        first = done <= chunks ? static_cast<uint32_t>(done) : 0;
+        piece = a.parts[0];
+    }
+    __syncthreads();
+    uint32_t k = first;
+    for (; k < chunks; ++k) {
+        if (leading) {
+            go = await_turn(a, lane, k);
+        }
+        __syncthreads();
+        if (go == 0) {
+            break;
+        }
+        for (uint32_t which = 0; which < a.num_parts; ++which) {
+            if (leading) {
+                if (a.num_parts > 1) {
+                    piece = a.parts[which];
+                }
+                any = pipe_piece(a, lane, k, which, &piece);
+            }
+            __syncthreads();
+            if (any != 0) {
+                Mover::run(piece, threadIdx.x, blockDim.x);
+            }
+            __syncthreads();
+        }
+        if (leading) {
+            announce(a, lane, k, chunks);
+        }
+    }
+    if (leading) {
+        leave(a, lane, k, chunks);
+    }
+}
+
+template <class Locator, int W>
+struct words_mover {
+    __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
+        words_thread<Locator, W>(a, threads * unroll_words<W>, thread_place{thread, threads, 0, 1});
+    }
+};
+
+template <class Locator>
+struct windows_mover {
+    __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
+        windows_thread<Locator>(a, threads * unroll_windows, thread_place{thread, threads, 0, 1});
+    }
+};
+#endif
+
+}  // namespace cuda_nc::exec

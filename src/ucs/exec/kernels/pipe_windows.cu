@@ -1,0 +1,15 @@
+#define CUDA_NC_SOURCE_CHANGES
+#include "ucs/exec/kernels/pipe.cuh"
+
+namespace cuda_nc::exec {
+
+const void *pipe_windows_kernel(locator_kind kind) noexcept {
+    auto kernel_of = [](auto locator) {
+        return reinterpret_cast<const void *>(
+            pipe_kernel<windows_mover<typename decltype(locator)::type>>);
+    };
+    return is_strided(kind) ? with_strided_locator(kind, kernel_of)
+                            : with_list_locator(kind, kernel_of);
+}
+
+}  // namespace cuda_nc::exec

@@ -1,0 +1,96 @@
+// A pipe moves one message between two GPUs that are clocked by each other, not by their CPUs.
+//
+// The sender's kernel gathers the message chunk by chunk into a ring in the receiver's memory and
+// raises a flag there; the receiver's kernel takes each chunk out, scatters it, and returns credit
+// by a store into the sender's memory. Both are launched once. Chunk c belongs to lane c % lanes:
+// one block of threads on each side, with `depth` slots of the ring to itself.
+//
+// Words are never cleared: every value written is `sequence` plus a number of chunks, and a later
+// message over the same words has a larger sequence, so that a stale value is never taken. Of a
+// message's last `depth` chunks in a lane no credit is returned: nothing touches the sender's
+// memory after its kernel has left.
+//
+// A kernel that finds no progress for `patience_us` writes down its position and leaves. Launched
+// again, it goes on from there; so neither a busy peer nor a dead one holds a GPU.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "ucs/layout/layout_view.hpp"
+
+namespace cuda_nc::gpu {
+
+enum class direction : uint8_t;
+
+constexpr uint32_t max_pipe_lanes = 256;
+constexpr size_t pipe_word_stride = 128;                    // bytes between words of two lanes
+constexpr uint64_t pipe_sequence_step = uint64_t{1} << 32;  // sequences are multiples of it
+constexpr uint64_t max_pipe_length = uint64_t{512} << 20;   // bytes of a message or segment
+constexpr uint32_t min_pipe_chunk = 16, max_pipe_chunk = 1u << 24;
+
+// What both sides must agree on.
+struct pipe_geometry {
+    uint32_t lanes = 0;       // 1 to max_pipe_lanes
+    uint32_t chunk_size = 0;  // bytes, a multiple of 16
+    uint32_t depth = 0;       // slots of a lane, at least 1
+
+    bool valid() const noexcept {
+        return lanes >= 1 && lanes <= max_pipe_lanes && depth >= 1 && depth <= 1024 &&
+               chunk_size >= min_pipe_chunk && chunk_size <= max_pipe_chunk && chunk_size % 16 == 0;
+    }
+    uint64_t ring_size() const noexcept { return uint64_t{lanes} * depth * chunk_size; }
+    size_t words_size() const noexcept { return lanes * pipe_word_stride; }  // flags, or credits
+};
+
+// Chunks of lane `lane` of a message.
+CUDA_NC_HD uint32_t pipe_lane_chunks(uint64_t length, const pipe_geometry &g, uint32_t lane) {
+    auto all = static_cast<uint32_t>((length + g.chunk_size - 1) / g.chunk_size);
+    return all > lane ? (all - lane - 1) / g.lanes + 1 : 0;
+}
+
+// One side's private words, in its GPU's memory, zero before the first use.
+struct pipe_state {
+    uint64_t arrivals;  // lanes that have left; those that were through count in the high half too
+    uint64_t abort;     // the sequence of a message that is to be left at once
+    uint64_t position[max_pipe_lanes];  // sequence + chunks done
+};
+
+// What a side tells its CPU, in pinned memory, zero before the first use.
+struct pipe_report {
+    uint64_t complete;  // sequence of the last message moved in full
+    uint64_t left;      // turn of the last launch that has left: it touches no memory any more
+};
+
+// One launch of one side.
+struct pipe_work {
+    direction dir{};       // pack: the sender; unpack: the receiver
+    layout_view layout;    // as in a transfer
+    char *base = nullptr;  // displacement 0 of the laid-out bytes
+    uint64_t packed_offset = 0;
+    uint64_t length = 0;  // bytes, 1 to max_pipe_length; the same on both sides
+    pipe_geometry geometry;
+    uint64_t sequence = 0;    // of the message; larger than any before over the same words
+    uint64_t turn = 0;        // of this launch; larger than any before over the same report
+    char *ring = nullptr;     // in the receiver's memory; 16-byte aligned
+    char *flags = nullptr;    // one word a lane, in the receiver's memory
+    char *credits = nullptr;  // one word a lane, in the sender's memory
+    pipe_state *state = nullptr;
+    pipe_report *report = nullptr;
+    uint32_t patience_us = 0;  // microseconds without progress
+};
+
+CUDA_NC_HD uint64_t *pipe_word(char *words, uint32_t lane) {
+    return reinterpret_cast<uint64_t *>(words + lane * pipe_word_stride);
+}
+
+// Whether the numbers make sense; addresses are not looked at.
+inline bool valid(const pipe_work &w) noexcept {
+    return w.geometry.valid() && w.length >= 1 && w.length <= max_pipe_length &&
+           w.packed_offset <= w.layout.packed_size &&
+           w.length <= w.layout.packed_size - w.packed_offset && w.sequence != 0 &&
+           w.sequence % pipe_sequence_step == 0 && w.turn != 0;
+}
+
+}  // namespace cuda_nc::gpu

@@ -1,0 +1,159 @@
+#include "ucs/gpu/sim/pipe.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cinttypes>
+#include <vector>
+
+#include "ucs/base/log.hpp"
+#include "ucs/gpu/sim/access.hpp"
+
+namespace cuda_nc::gpu::sim {
+namespace {
+
+uint64_t load(const uint64_t *word) noexcept {
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+void store(uint64_t *word, uint64_t value) noexcept {
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+// One side of a pipe while its kernel runs. Lanes take turns.
+class pipe_side {
+  public:
+    pipe_side(const pipe_work &work, int ordinal, const address_space &space)
+        : work_(work), ordinal_(ordinal), space_(space), done_(work.geometry.lanes) {
+        seen_.dir = work.dir;
+        seen_.layout = work.layout;
+        seen_.base = work.base;
+    }
+
+    // Resolves every address that lanes share; false, logged.
+    bool open() noexcept {
+        window words(space_, ordinal_);
+        const pipe_geometry &g = work_.geometry;
+        auto reach = [&](const void *address, uint64_t length, const char *what) {
+            return words.reach(reinterpret_cast<uintptr_t>(address), length, what);
+        };
+        state_ = reinterpret_cast<pipe_state *>(
+            reach(work_.state, sizeof(pipe_state), "a pipe's state"));
+        report_ = reinterpret_cast<pipe_report *>(
+            reach(work_.report, sizeof(pipe_report), "a pipe's report"));
+        flags_ = reach(work_.flags, g.words_size(), "a pipe's flags");
+        credits_ = reach(work_.credits, g.words_size(), "a pipe's credits");
+        bool ring = reach(work_.ring, g.ring_size(), "a pipe's ring") != nullptr;
+        if (state_ == nullptr || report_ == nullptr || flags_ == nullptr || credits_ == nullptr ||
+            !ring || !translate_tables(space_, ordinal_, &seen_.layout)) {
+            return false;
+        }
+        for (uint32_t lane = 0; lane < g.lanes; ++lane) {
+            uint64_t chunks = state_->position[lane] - work_.sequence;
+            done_[lane] = chunks <= chunks_of(lane) ? static_cast<uint32_t>(chunks) : 0;
+        }
+        return true;
+    }
+
+    bool aborted() const noexcept { return load(&state_->abort) == work_.sequence; }
+
+    bool complete() const noexcept {
+        for (uint32_t lane = 0; lane < work_.geometry.lanes; ++lane) {
+            if (done_[lane] != chunks_of(lane)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    // Moves the lane's next chunk where it can; *moved_p: it could. False: an illegal access.
+    bool advance(uint32_t lane, bool *moved_p) noexcept {
+        const pipe_geometry &g = work_.geometry;
+        const bool sending = work_.dir == direction::pack;
+        const uint32_t k = done_[lane], total = chunks_of(lane);
+        *moved_p = false;
+        if (k == total) {
+            return true;
+        }
+        if (sending ? k >= g.depth &&
+                          load(pipe_word(credits_, lane)) < work_.sequence + (k - g.depth) + 1
+                    : load(pipe_word(flags_, lane)) < work_.sequence + k + 1) {
+            return true;
+        }
+        uint64_t begin = (uint64_t{k} * g.lanes + lane) * g.chunk_size;
+        uint64_t end = std::min(begin + g.chunk_size, work_.length);
+        seen_.packed = work_.ring + (uint64_t{lane} * g.depth + k % g.depth) * g.chunk_size;
+        seen_.packed_offset = work_.packed_offset + begin;
+        if (!move_piece(seen_, ordinal_, space_, seen_.packed_offset, work_.packed_offset + end)) {
+            return false;
+        }
+        done_[lane] = k + 1;
+        if (sending) {
+            store(pipe_word(flags_, lane), work_.sequence + k + 1);
+        } else if (k + g.depth < total) {
+            store(pipe_word(credits_, lane), work_.sequence + k + 1);
+        }
+        *moved_p = true;
+        return true;
+    }
+
+    void leave() noexcept {
+        for (uint32_t lane = 0; lane < work_.geometry.lanes; ++lane) {
+            state_->position[lane] = work_.sequence + done_[lane];
+        }
+        if (complete()) {
+            store(&report_->complete, work_.sequence);
+        }
+        store(&report_->left, work_.turn);
+    }
+
+  private:
+    uint32_t chunks_of(uint32_t lane) const noexcept {
+        return pipe_lane_chunks(work_.length, work_.geometry, lane);
+    }
+
+    const pipe_work &work_;
+    int ordinal_;
+    const address_space &space_;
+    transfer seen_;  // tables translated
+    std::vector<uint32_t> done_;
+    pipe_state *state_ = nullptr;
+    pipe_report *report_ = nullptr;
+    char *flags_ = nullptr, *credits_ = nullptr;
+};
+
+}  // namespace
+
+ucs_status_t execute(const pipe_work &work, int ordinal, const address_space &space,
+                     random_source &random, const std::function<void()> &pause) {
+    pipe_side side(work, ordinal, space);
+    if (!side.open()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    using clock = std::chrono::steady_clock;
+    auto patience = std::chrono::microseconds(work.patience_us);
+    auto last_progress = clock::now();
+    const uint32_t lanes = work.geometry.lanes;
+    while (!side.complete() && !side.aborted()) {
+        bool progress = false;
+        auto first = static_cast<uint32_t>(random.up_to(lanes - 1));
+        for (uint32_t i = 0; i < lanes && !side.aborted(); ++i) {
+            bool moved;
+            if (!side.advance((first + i) % lanes, &moved)) {
+                return UCS_ERR_IO_ERROR;
+            }
+            progress |= moved;
+        }
+        auto now = clock::now();
+        if (progress) {
+            last_progress = now;
+        } else if (now - last_progress > patience) {
+            break;
+        } else {
+            pause();
+        }
+    }
+    side.leave();
+    return UCS_OK;
+}
+
+}  // namespace cuda_nc::gpu::sim

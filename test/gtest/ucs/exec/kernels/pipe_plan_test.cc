@@ -1,0 +1,149 @@
+// The index code of pipes on the CPU against a naive byte map: every chunk of a message, in a ring
+// that holds all of them.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "random_case.hpp"
+#include "watched_buffers.hpp"
+
+#include "ucs/exec/kernels/pipe_plan.hpp"
+
+namespace cuda_nc::exec::test {
+namespace {
+
+void move_by_one_block(const part &piece, const kernel_choice &mover) {
+    constexpr uint32_t threads = 64;
+    auto run = [&](auto locator) {
+        using locator_type = typename decltype(locator)::type;
+        for (uint32_t thread = 0; thread < threads; ++thread) {
+            thread_place at{thread, threads, 0, 1};
+            if (mover.how == method::windows) {
+                windows_thread<locator_type>(piece, threads, at);
+            } else {
+                with_word(mover.word_log2, [&](auto width) {
+                    words_thread<locator_type, decltype(width)::value>(piece, threads, at);
+                });
+            }
+        }
+    };
+    if (is_strided(mover.locator)) {
+        with_strided_locator(mover.locator, run);
+    } else {
+        with_list_locator(mover.locator, run);
+    }
+}
+
+// Where packed byte i of the message lies in the ring.
+size_t place_in_ring(const gpu::pipe_geometry &g, uint64_t i) {
+    uint64_t chunk = i / g.chunk_size;
+    uint64_t lane = chunk % g.lanes, slot = chunk / g.lanes;
+    return (lane * g.depth + slot) * g.chunk_size + i % g.chunk_size;
+}
+
+std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
+    gpu::pipe_work work;
+    work.dir = c.dir;
+    work.layout = c.view;
+    work.packed_offset = c.packed_offset;
+    work.length = c.length;
+    gpu::pipe_geometry &g = work.geometry;
+    g.chunk_size = 16 * static_cast<uint32_t>(random.between(1, random.below(2) == 0 ? 8 : 400));
+    g.lanes = static_cast<uint32_t>(random.between(1, 5));
+    g.depth = static_cast<uint32_t>(c.length / g.chunk_size / g.lanes + 1);
+
+    buffer laid_out(c.span(), c.laid_out_skew, seed);
+    buffer ring(g.ring_size(), 0, seed + 1);
+    const bool packing = c.dir == gpu::direction::pack;
+    buffer &source = packing ? laid_out : ring, &target = packing ? ring : laid_out;
+    const std::vector<int64_t> map = c.bytes();
+    std::vector<char> expected(target.data, target.data + target.size);
+    for (uint64_t i = 0; i < c.length; ++i) {
+        auto at = static_cast<size_t>(map[c.packed_offset + i] - c.layout->lower());
+        size_t in_ring = place_in_ring(g, i);
+        expected[packing ? in_ring : at] = source.data[packing ? at : in_ring];
+    }
+    work.base = laid_out.data - c.layout->lower();
+    work.ring = ring.data;
+    pipe_plan plan;
+    if (!plan_pipe(work, &plan)) {
+        return "no plan";
+    }
+    watch_buffers(source, target);
+    const pipe_arguments &a = plan.arguments;
+    for (uint32_t lane = 0; lane < g.lanes; ++lane) {
+        for (uint32_t k = 0; k < gpu::pipe_lane_chunks(c.length, g, lane); ++k) {
+            for (uint32_t which = 0; which < a.num_parts; ++which) {
+                part piece = a.parts[which];
+                if (pipe_piece(a, lane, k, which, &piece)) {
+                    move_by_one_block(piece, plan.mover);
+                }
+            }
+        }
+    }
+    if (!watch.fault.empty()) {
+        return watch.fault;
+    }
+    for (size_t i = 0; i < target.size; ++i) {
+        if (target.data[i] != expected[i]) {
+            return "byte " + std::to_string(i) + " of " + std::to_string(target.size);
+        }
+    }
+    return "";
+}
+
+TEST(pipe_plan, chunks_of_random_layouts_make_the_message) {
+    for (uint64_t seed = 1; seed <= 1000; ++seed) {
+        case_maker random(seed);
+        random_case c = random.make();
+        if (c.dir == gpu::direction::copy || c.length == 0) {
+            continue;
+        }
+        ASSERT_EQ(run_case(c, random, seed), "") << "seed " << seed;
+    }
+}
+
+// Both parts of a message that crosses the range of 32-bit offsets say where every byte lies.
+TEST(pipe_plan, long_messages_are_cut_in_two_parts_at_most) {
+    std::mt19937_64 random(20261121);
+    for (int round = 0; round < 20000; ++round) {
+        layout_view view;
+        view.num_blocks = 1;
+        view.kind = shape::strided;
+        view.list_size = view.block_length = 1 + random() % 100000;
+        view.packed_size = view.list_size;
+        view.num_dims = static_cast<uint8_t>(1 + random() % 5);
+        for (unsigned d = 0; d < view.num_dims; ++d) {
+            view.dims[d].count = 2 + random() % (random() % 3 == 0 ? 1 << 20 : 200);
+            if (view.packed_size > (uint64_t{1} << 40)) {
+                view.dims[d].count = 2;
+            }
+            view.dims[d].stride = static_cast<int64_t>(random() % (uint64_t{1} << 40));
+            view.by_dim[d] = fast_divide(view.dims[d].count);
+            view.packed_size *= view.dims[d].count;
+        }
+        view.by_list = view.by_block = fast_divide(view.list_size);
+        gpu::pipe_work work;
+        work.layout = view;
+        work.geometry = {4, 65536, 2};
+        work.packed_offset = random() % view.packed_size;
+        work.length = std::min(view.packed_size - work.packed_offset, gpu::max_pipe_length);
+        pipe_plan plan;
+        ASSERT_TRUE(plan_pipe(work, &plan)) << "round " << round;
+        const pipe_arguments &a = plan.arguments;
+        for (int probe = 0; probe < 4; ++probe) {
+            uint64_t offset = random() % work.length;
+            uint32_t which = a.num_parts == 2 && offset >= a.begin[1] ? 1 : 0;
+            const part &one = a.parts[which];
+            cursor at;
+            strided_locator<-1>::seek(
+                one, one.first + static_cast<uint32_t>(offset - a.begin[which]), &at);
+            int64_t base = reinterpret_cast<intptr_t>(one.base);
+            ASSERT_EQ(base + at.displacement, view.locate(work.packed_offset + offset).displacement)
+                << "round " << round;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace cuda_nc::exec::test

@@ -1,0 +1,34 @@
+// Buffers at a chosen alignment, and the watch over both sides of a move.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "emulate.hpp"
+
+namespace cuda_nc::exec::test {
+
+// A buffer whose first byte lies `skew` bytes behind a multiple of 16, filled at random.
+struct buffer {
+    buffer(size_t size_, uint32_t skew, uint64_t seed) : bytes(size_ + 48), size(size_) {
+        std::mt19937_64 random(seed);
+        for (char &one : bytes) {
+            one = static_cast<char>(random());
+        }
+        data = bytes.data() + (16 - reinterpret_cast<uintptr_t>(bytes.data()) % 16) + skew;
+    }
+    std::vector<char> bytes;
+    size_t size;
+    char *data;
+};
+
+inline void watch_buffers(const buffer &source, const buffer &target) {
+    watch = access_watch();
+    watch.read_begin = reinterpret_cast<uintptr_t>(source.data) & ~uintptr_t{15};
+    watch.read_end = (reinterpret_cast<uintptr_t>(source.data) + source.size + 15) & ~uintptr_t{15};
+    watch.write_begin = reinterpret_cast<uintptr_t>(target.data);
+    watch.writes.assign(target.size, 0);
+}
+
+}  // namespace cuda_nc::exec::test

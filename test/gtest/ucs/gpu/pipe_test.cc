@@ -1,0 +1,258 @@
+// Pipes between two streams of a device, on every platform, against bytes counted one by one.
+#include <chrono>
+#include <thread>
+
+#include "ucs/gpu/random_layouts.hpp"
+
+namespace cuda_nc::gpu::test {
+namespace {
+
+using std::chrono::steady_clock;
+
+// Memory and words of both sides, used by one message after the other.
+class gpu_pipe : public random_layout_test {
+  protected:
+    static constexpr size_t ring_bytes = 1 << 20;
+
+    struct side {
+        std::unique_ptr<stream> on;
+        std::unique_ptr<memory> state, words, report_memory;
+        uint64_t turn = 0;
+
+        pipe_report seen() const {
+            auto *report = reinterpret_cast<pipe_report *>(report_memory->address());
+            pipe_report copy;
+            copy.left = __atomic_load_n(&report->left, __ATOMIC_ACQUIRE);
+            copy.complete = __atomic_load_n(&report->complete, __ATOMIC_ACQUIRE);
+            return copy;
+        }
+    };
+
+    void SetUp() override {
+        random_layout_test::SetUp();
+        if (platform_ == nullptr) {
+            return;
+        }
+        ring_ = allocate(ring_bytes);
+        for (side *one : {&sender_, &receiver_}) {
+            ASSERT_EQ(device_->create_stream(&one->on), UCS_OK);
+            one->state = zeroed(sizeof(pipe_state));
+            one->words = zeroed(max_pipe_lanes * pipe_word_stride);
+            one->report_memory = allocate_pinned(sizeof(pipe_report));
+            std::memset(one->report_memory->address(), 0, sizeof(pipe_report));
+        }
+    }
+
+    std::unique_ptr<memory> zeroed(size_t size) {
+        std::unique_ptr<memory> made = allocate(size);
+        put(made->address(), std::vector<char>(size));
+        return made;
+    }
+
+    // Everything but the two layouts.
+    pipe_work make_work(direction dir, const pipe_geometry &g, uint64_t length) {
+        const side &one = dir == direction::pack ? sender_ : receiver_;
+        pipe_work w;
+        w.dir = dir;
+        w.length = length;
+        w.geometry = g;
+        w.sequence = sequence_;
+        w.ring = ring_->address();
+        w.flags = receiver_.words->address();
+        w.credits = sender_.words->address();
+        w.state = reinterpret_cast<pipe_state *>(one.state->address());
+        w.report = reinterpret_cast<pipe_report *>(one.report_memory->address());
+        w.patience_us = 2000;
+        return w;
+    }
+
+    void start(side &one, pipe_work &w) {
+        w.turn = ++one.turn;
+        ASSERT_EQ(one.on->launch(w), UCS_OK);
+    }
+
+    static void await_left(const side &one) {
+        auto limit = steady_clock::now() + std::chrono::seconds(20);
+        while (one.seen().left != one.turn) {
+            ASSERT_LT(steady_clock::now(), limit) << "a kernel does not leave";
+            std::this_thread::yield();
+        }
+    }
+
+    // Launches a side again and again until its message is complete; returns the launches.
+    int drive(side &one, pipe_work w) {
+        for (int launches = 1; launches < 5000; ++launches) {
+            start(one, w);
+            await_left(one);
+            if (HasFatalFailure() || one.seen().complete == w.sequence) {
+                return launches;
+            }
+        }
+        ADD_FAILURE() << "a message is not complete after 5000 launches";
+        return 0;
+    }
+
+    void next_message() { sequence_ += pipe_sequence_step * number(1, 3); }
+
+    pipe_geometry random_geometry(uint64_t length) {
+        pipe_geometry g;
+        do {
+            g.lanes = static_cast<uint32_t>(number(1, number(0, 3) == 0 ? 40 : 6));
+            g.chunk_size = 16u << number(0, 12);
+            if (number(0, 2) == 0) {
+                g.chunk_size += 16 * static_cast<uint32_t>(number(1, 5));
+            }
+            g.depth = static_cast<uint32_t>(number(1, 4));
+        } while (g.ring_size() > ring_bytes || length / g.chunk_size > 20000);
+        return g;
+    }
+
+    side sender_, receiver_;
+    std::unique_ptr<memory> ring_;
+    uint64_t sequence_ = pipe_sequence_step;
+};
+INSTANTIATE_TEST_SUITE_P(all, gpu_pipe, testing::ValuesIn(platform_names()), name_of_platform());
+
+TEST_P(gpu_pipe, random_layouts_arrive_in_random_layouts) {
+    for (int round = 0; round < 120; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(seed_));
+        laid_out_buffer from = random_buffer(), to = random_buffer();
+        uint64_t length = std::min(from.total(), to.total());
+        length = number(0, 2) == 0 ? number(1, length) : length;
+        pipe_geometry g = random_geometry(length);
+        pipe_work send = make_work(direction::pack, g, length);
+        send.layout = on_device(from.layout->view());
+        send.base = from.zero_address();
+        send.packed_offset = number(0, from.total() - length);
+        pipe_work receive = make_work(direction::unpack, g, length);
+        receive.layout = on_device(to.layout->view());
+        receive.base = to.zero_address();
+        receive.packed_offset = number(0, to.total() - length);
+        ASSERT_EQ(finish(*stream_), UCS_OK);  // the tables are there
+
+        std::thread other([&] { drive(sender_, send); });
+        drive(receiver_, receive);
+        other.join();
+        ASSERT_FALSE(HasFailure());
+
+        std::vector<size_t> source = from.positions(), target = to.positions();
+        std::vector<char> expected = to.image;
+        for (uint64_t i = 0; i < length; ++i) {
+            expected[target[receive.packed_offset + i]] =
+                from.image[source[send.packed_offset + i]];
+        }
+        ASSERT_EQ(get(to.bytes->address(), to.image.size()), expected);
+        ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
+        next_message();
+        tables_.clear();
+    }
+}
+
+class gpu_pipe_plain : public gpu_pipe {
+  protected:
+    void SetUp() override {
+        gpu_pipe::SetUp();
+        if (platform_ == nullptr) {
+            return;
+        }
+        from_ = allocate(2 * size);
+        to_ = allocate(2 * size);
+        bytes_ = random_bytes(2 * size, random_);
+        put(from_->address(), bytes_);
+        put(to_->address(), std::vector<char>(2 * size));
+        pipe_geometry g;
+        g.lanes = 4;
+        g.chunk_size = 1024;
+        g.depth = 2;
+        send_ = make_work(direction::pack, g, size);
+        receive_ = make_work(direction::unpack, g, size);
+        send_.layout = receive_.layout = strided(size / 8, 8, 16);
+        send_.base = from_->address();
+        receive_.base = to_->address();
+    }
+
+    void expect_arrived() {
+        std::vector<char> result = get(to_->address(), 2 * size);
+        for (size_t i = 0; i < 2 * size; ++i) {
+            ASSERT_EQ(result[i], i % 16 < 8 ? bytes_[i] : 0) << i;
+        }
+    }
+
+    static constexpr size_t size = 64 << 10;
+    std::unique_ptr<memory> from_, to_;
+    std::vector<char> bytes_;
+    pipe_work send_, receive_;
+};
+INSTANTIATE_TEST_SUITE_P(all, gpu_pipe_plain, testing::ValuesIn(platform_names()),
+                         name_of_platform());
+
+TEST_P(gpu_pipe_plain, a_kernel_without_a_peer_leaves_and_goes_on_later) {
+    // The sender fills the ring and leaves; launched again it finds no credit and leaves again.
+    for (int i = 0; i < 2; ++i) {
+        start(sender_, send_);
+        await_left(sender_);
+        EXPECT_NE(sender_.seen().complete, send_.sequence);
+    }
+    // The receiver empties the ring and leaves.
+    start(receiver_, receive_);
+    await_left(receiver_);
+    EXPECT_NE(receiver_.seen().complete, receive_.sequence);
+    std::thread other([&] { drive(sender_, send_); });
+    drive(receiver_, receive_);
+    other.join();
+    expect_arrived();
+}
+
+TEST_P(gpu_pipe_plain, an_aborted_message_is_left_at_once_and_the_next_one_arrives) {
+    send_.patience_us = 10000000;
+    start(sender_, send_);
+    put(sender_.state->address() + offsetof(pipe_state, abort),
+        std::vector<char>(reinterpret_cast<char *>(&send_.sequence),
+                          reinterpret_cast<char *>(&send_.sequence + 1)));
+    auto begin = steady_clock::now();
+    await_left(sender_);
+    EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(5));
+    EXPECT_NE(sender_.seen().complete, send_.sequence);
+    next_message();
+    send_.sequence = receive_.sequence = sequence_;
+    send_.patience_us = 2000;
+    std::thread other([&] { drive(sender_, send_); });
+    drive(receiver_, receive_);
+    other.join();
+    expect_arrived();
+}
+
+TEST_P(gpu_pipe_plain, of_the_last_chunks_no_credit_is_returned) {
+    std::thread other([&] { drive(sender_, send_); });
+    drive(receiver_, receive_);
+    other.join();
+    std::vector<char> words = get(sender_.words->address(), send_.geometry.words_size());
+    for (uint32_t lane = 0; lane < send_.geometry.lanes; ++lane) {
+        uint64_t chunks = size / send_.geometry.chunk_size / send_.geometry.lanes;
+        EXPECT_EQ(*pipe_word(words.data(), lane), send_.sequence + chunks - send_.geometry.depth)
+            << lane;
+    }
+}
+
+TEST_P(gpu_pipe_plain, senseless_numbers_are_refused) {
+    send_.turn = 1;
+    auto refused = [&](auto &&change) {
+        pipe_work wrong = send_;
+        change(wrong);
+        return sender_.on->launch(wrong) == UCS_ERR_INVALID_PARAM;
+    };
+    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.lanes = 0; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.lanes = max_pipe_lanes + 1; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.chunk_size = 24; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.chunk_size = 0; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.depth = 0; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.length = 0; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.length = size + 1; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.packed_offset = 1; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.sequence = 7; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.turn = 0; }));
+    EXPECT_EQ(finish(*sender_.on), UCS_OK);
+}
+
+}  // namespace
+}  // namespace cuda_nc::gpu::test
