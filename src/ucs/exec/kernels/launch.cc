@@ -5,19 +5,27 @@
 namespace cuda_nc::exec {
 namespace {
 
-const void *kernel_of(const kernel_choice &c) {
+const void *kernel_of(const kernel_choice &c, bool packing) {
     switch (c.how) {
         case method::tiles:
             return tiles_kernel(c.word_log2);
         case method::windows:
             return windows_kernel(c.locator);
+        case method::pieces:
+            return pieces_kernel(c.locator);
+        case method::units:
+            return units_kernel(packing, c.word_log2);
         default:
-            return is_strided(c.locator) ? strided_words_kernel(c.locator, c.word_log2)
-                                         : listed_words_kernel(c.locator, c.word_log2);
+            return c.locator == locator_kind::uniform
+                       ? listed_words_kernel(c.word_log2)
+                       : strided_words_kernel(c.locator, c.word_log2);
     }
 }
 
 size_t shared_bytes(const kernel_choice &c) {
+    if (c.how == method::units) {
+        return c.threads / warp_lanes * sizeof(unit_table);
+    }
     if (c.how != method::tiles) {
         return 0;
     }
@@ -27,10 +35,15 @@ size_t shared_bytes(const kernel_choice &c) {
 }
 
 cudaError_t launch_part(const part &a, const kernel_choice &c, cudaStream_t stream) {
-    uint32_t per_block = c.per_block;
-    void *arguments[] = {const_cast<part *>(&a), &per_block, const_cast<tile_shape *>(&c.tiles)};
-    return cudaLaunchKernel(kernel_of(c), dim3(c.grid), dim3(c.threads), arguments, shared_bytes(c),
-                            stream);
+    uint32_t share = c.how == method::units ? c.unit_log2 : c.per_block;
+    void *arguments[] = {const_cast<part *>(&a), &share, nullptr};
+    if (c.how == method::pieces) {
+        arguments[2] = const_cast<piece_counts *>(&c.pieces);
+    } else {
+        arguments[2] = const_cast<tile_shape *>(&c.tiles);
+    }
+    return cudaLaunchKernel(kernel_of(c, a.dir == gpu::direction::pack), dim3(c.grid),
+                            dim3(c.threads), arguments, shared_bytes(c), stream);
 }
 
 }  // namespace
@@ -57,15 +70,20 @@ cudaError_t load_kernels() noexcept {
         cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
         error = error == cudaSuccess ? status : error;
     };
+    for (unsigned log2 : {0u, 3u}) {
+        load(units_kernel(true, log2));
+        load(units_kernel(false, log2));
+    }
     for (unsigned log2 = 0; log2 <= 4; ++log2) {
         load(tiles_kernel(log2));
+        load(listed_words_kernel(log2));
     }
-    for (unsigned k = 0; k < num_locators; ++k) {
+    for (unsigned k = 0; k <= static_cast<unsigned>(locator_kind::uniform); ++k) {
         auto kind = static_cast<locator_kind>(k);
         load(windows_kernel(kind));
-        for (unsigned log2 = 0; log2 <= 4; ++log2) {
-            load(is_strided(kind) ? strided_words_kernel(kind, log2)
-                                  : listed_words_kernel(kind, log2));
+        load(pieces_kernel(kind));
+        for (unsigned log2 = 0; kind != locator_kind::uniform && log2 <= 4; ++log2) {
+            load(strided_words_kernel(kind, log2));
         }
     }
     return error;

@@ -4,7 +4,9 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/launch.hpp \
 	src/ucs/exec/kernels/locate.hpp \
 	src/ucs/exec/kernels/move_bytes.hpp \
+	src/ucs/exec/kernels/move_pieces.hpp \
 	src/ucs/exec/kernels/move_tiles.hpp \
+	src/ucs/exec/kernels/move_units.hpp \
 	src/ucs/exec/kernels/move_words.hpp \
 	src/ucs/exec/kernels/part.cc \
 	src/ucs/exec/kernels/part.hpp \
@@ -22,8 +24,4 @@ cuda_cxx_sources += \
 
 cuda_cu_sources += \
 	src/ucs/exec/kernels/listed_words.cu \
-	src/ucs/exec/kernels/pipe_windows.cu \
-	src/ucs/exec/kernels/pipe_words.cu \
-	src/ucs/exec/kernels/strided_words.cu \
-	src/ucs/exec/kernels/tiles.cu \
-	src/ucs/exec/kernels/windows.cu
+	src/ucs/exec/kernels/pieces.cu \

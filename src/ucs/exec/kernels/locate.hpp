@@ -81,6 +81,11 @@ struct uniform_locator {
     CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
 };
 
+struct listed_block {
+    uint32_t begin;  // its first offset, within the part
+    int64_t delta;   // offset p of it lies at displacement delta + p
+};
+
 // A list of blocks of different lengths: binary search, within one unit where an index is there.
 // Tables of tiles other than the answer's are never read (see layout_view::find_block).
 struct varying_locator {
@@ -107,7 +112,60 @@ struct varying_locator {
         fill(a, offset, c);
     }
 
+    // The block and the repetition of the list that hold offset p.
+    CUDA_NC_KERNEL static void find_block(const part &a, uint32_t p, uint32_t *block_p,
+                                          uint32_t *pass_p) {
+        uint64_t offset = a.list_first + p;
+        *pass_p = 0;
+        if (a.num_dims != 0) {
+            *pass_p = a.by_list.quotient(p);
+            offset = a.by_list.remainder(p, *pass_p);
+        }
+        *block_p = find(a, offset);
+    }
+
+    // Any block from the part's first on, also one behind its end, which begins at `part_end` then:
+    // the tables of such blocks may be missing still and are not read.
+    CUDA_NC_KERNEL static listed_block block_at(const part &a, uint32_t block, uint32_t pass,
+                                                uint32_t part_end) {
+        listed_block b{part_end, 0};
+        if (reached(a, block, part_end)) {
+            int64_t begin = signed_begin(a, block, pass);
+            b.begin = clip(begin, part_end);
+            b.delta = listed_displacement(a, block) - begin;
+            if (a.num_dims != 0) {
+                b.delta += pass_displacement<-1>(a, pass);
+            }
+        }
+        return b;
+    }
+
+    CUDA_NC_KERNEL static uint32_t block_end(const part &a, uint32_t block, uint32_t pass,
+                                             uint32_t part_end) {
+        return reached(a, block, part_end) ? clip(signed_begin(a, block + 1, pass), part_end)
+                                           : part_end;
+    }
+
   private:
+    CUDA_NC_KERNEL static bool reached(const part &a, uint32_t block, uint32_t part_end) {
+        if (a.num_dims != 0) {
+            return true;
+        }
+        return block < a.num_blocks &&
+               (a.tables.tile_packed == nullptr ||
+                a.tables.tile_packed[block >> tile_blocks_log2] < a.list_first + part_end);
+    }
+
+    CUDA_NC_KERNEL static int64_t signed_begin(const part &a, uint32_t block, uint32_t pass) {
+        uint64_t begin = packed_start(a, block);
+        return a.num_dims != 0 ? static_cast<int64_t>(begin + uint64_t{pass} * a.by_list.divisor)
+                               : static_cast<int64_t>(begin) - static_cast<int64_t>(a.list_first);
+    }
+
+    CUDA_NC_KERNEL static uint32_t clip(int64_t offset, uint32_t part_end) {
+        return offset < 0 ? 0 : offset > part_end ? part_end : static_cast<uint32_t>(offset);
+    }
+
     CUDA_NC_KERNEL static uint64_t packed_start(const part &a, uint32_t block) {
         if (a.tables.wide_packed != nullptr) {
             return a.tables.wide_packed[block];

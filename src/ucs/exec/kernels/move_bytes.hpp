@@ -28,13 +28,13 @@ CUDA_NC_KERNEL void pack_window(const part &a, uint32_t window) {
     cursor c;
     Locator::seek(a, p, &c);
     uint32_t end = low + min_u32(c.remaining, high - low);
-    quad value = gather_quad(a.base + c.displacement - low, low, end);
+    quad value = gather_quad<1>(a.base + c.displacement - low, low, end);
     CUDA_NC_NO_UNROLL
     while (end < high) {
         uint32_t begin = end;
         Locator::next(a, p + (begin - low), &c);
         end += min_u32(c.remaining, high - begin);
-        merge_quad(&value, gather_quad(a.base + c.displacement - begin, begin, end), begin);
+        merge_quad(&value, gather_quad<1>(a.base + c.displacement - begin, begin, end), begin);
     }
     store_quad(target, value, low, high);
 }
@@ -63,7 +63,7 @@ CUDA_NC_KERNEL void scatter_window(const part &a, uint32_t window) {
         while (begin < n) {
             uint32_t low = begin == 0 ? skew : 0;
             uint32_t high = min_u32(16, low + left - begin);
-            store_quad(target + begin - low, gather_quad(source + begin - low, low, high), low,
+            store_quad(target + begin - low, gather_quad<1>(source + begin - low, low, high), low,
                        high);
             begin = begin < boundary ? boundary : begin + 16;
         }

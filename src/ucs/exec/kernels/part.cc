@@ -89,6 +89,7 @@ uint32_t cut_part(const gpu::transfer &work, uint64_t done, part *p) noexcept {
         uint64_t length = view.block_length;
         if (p->num_dims != 0) {
             p->by_list = fast_divide32(static_cast<uint32_t>(view.list_size));
+            p->by_num_blocks = fast_divide32(p->num_blocks);
             p->block_length = static_cast<uint32_t>(length);
         } else if (length == 0) {
             p->list_first = offset & ~uint64_t{15};  // words begin where the list's words do

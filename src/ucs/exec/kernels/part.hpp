@@ -25,7 +25,8 @@ struct part {
     uint32_t block_length = 0;  // bytes, uniform; 0 where lengths vary
     uint32_t num_dims = 0;
     fast_divide32 by_block;
-    fast_divide32 by_list;  // lists with dims
+    fast_divide32 by_list;        // lists with dims
+    fast_divide32 by_num_blocks;  // lists with dims
     gpu::direction dir = gpu::direction::pack;
     bool list = false;  // blocks come from tables
     uint8_t granule_log2 = 0;

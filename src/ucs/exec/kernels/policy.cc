@@ -126,6 +126,56 @@ bool choose_tiles(const part &a, unsigned align_log2, kernel_choice *c) {
     return true;
 }
 
+// Words and edges that a block may have, over all ways in which blocks lie in the target.
+piece_counts count_pieces(const part &a, unsigned layout_align_log2) {
+    unsigned align_log2 = layout_align_log2;
+    if (!a.list) {
+        align_log2 = 4;
+        for (unsigned d = 0; d < a.num_dims; ++d) {
+            align_log2 =
+                std::min(align_log2, trailing_zeros(static_cast<uintptr_t>(a.dims[d].stride), 4));
+        }
+    }
+    const char *target = a.dir == gpu::direction::copy ? a.packed : a.base;
+    const uint32_t step = 1u << align_log2, length = std::min(a.block_length, a.length);
+    uint32_t words = 0, edges = 0;
+    auto consider = [&](uint32_t skew, uint32_t size) {
+        uint32_t head = std::min((16 - skew) & 15, size), whole = (size - head) / 16;
+        uint32_t in_head = head == 0 ? 0 : (skew % 4 + head + 3) / 4;
+        words = std::max(words, whole);
+        edges = std::max(edges, in_head + (size - head - whole * 16 + 3) / 4);
+    };
+    for (uint32_t skew = low_bits(target, step - 1); skew < 16; skew += step) {
+        consider(skew, length);
+    }
+    // Blocks cut by the part's ends are shorter and may begin anywhere.
+    const uint32_t from = a.by_block.quotient(a.first);
+    const uint32_t to = a.by_block.quotient(a.first + a.length - 1);
+    if (from * a.block_length != a.first || (to - from + 1) * a.block_length != a.length) {
+        edges = std::max(edges, std::min(length, 8u));
+        words = std::max(words, length / 16);
+    }
+    piece_counts n;
+    const uint32_t blocks = to - from + 1;
+    n.by_words = fast_divide32(std::max(1u, words));
+    n.by_edges = fast_divide32(std::max(1u, edges));
+    n.all_words = blocks * words;
+    n.all_edges = blocks * edges;
+    return n;
+}
+
+// Bytes of a warp's share: some 32 blocks, but enough words for all lanes, and all multiprocessors
+// busy.
+uint32_t choose_unit_log2(const part &a, unsigned num_sms) {
+    const uint64_t mean = a.list_size / a.num_blocks + 1;
+    uint32_t log2 = 9;
+    while (log2 < 12 && (uint64_t{1} << log2) < mean * table_blocks &&
+           (a.length >> (log2 + 1)) > uint64_t{num_sms} * 32) {
+        ++log2;
+    }
+    return log2;
+}
+
 template <int W>
 uint32_t count_words(const part &a) {
     return split_words<W>(a).count;
@@ -166,15 +216,32 @@ kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const ker
         c.items = c.tiles.count;
         c.per_block = std::min(c.threads / tile_threads, most_tiles(c.word_log2));
         c.threads = c.per_block * tile_threads;
-    } else if (words_pay(align_log2, mean_block(a))) {
+    } else if (c.locator == locator_kind::varying) {
+        c.how = method::units;
+        c.word_log2 = static_cast<uint8_t>(align_log2);
+        c.unit_log2 = choose_unit_log2(a, num_sms);
+        c.items = count_units(a, c.unit_log2);
+        c.per_block = c.threads / warp_lanes;
+    } else if (words_pay(align_log2, a.block_length)) {
         c.how = method::words;
         c.word_log2 = static_cast<uint8_t>(align_log2);
         c.items = count_words(a, align_log2);
-        uint32_t unroll = align_log2 == 4 ? unroll_words<16> : unroll_words<8>;
+        uint32_t unroll = with_word(c.word_log2, [&](auto width) {
+            constexpr int w = decltype(width)::value;
+            return static_cast<uint32_t>(c.locator == locator_kind::uniform
+                                             ? unroll_words<uniform_locator, w>
+                                             : unroll_words<strided_locator<-1>, w>);
+        });
         c.per_block = c.threads * spread(c.items, unroll, c.threads, num_sms);
     } else {
-        c.how = method::windows;
-        c.items = count_windows(a);
+        const bool packing = a.dir == gpu::direction::pack;
+        c.how = packing ? method::windows : method::pieces;
+        if (packing) {
+            c.items = count_windows(a);
+        } else {
+            c.pieces = count_pieces(a, layout_align_log2);
+            c.items = std::max(c.pieces.all_words, c.pieces.all_edges);
+        }
         c.per_block = c.threads * spread(c.items, unroll_windows, c.threads, num_sms);
     }
     c.grid = std::max<uint32_t>(

@@ -1,7 +1,9 @@
 // Which kernel serves a part, and on how many threads.
 #pragma once
 
+#include "ucs/exec/kernels/move_pieces.hpp"
 #include "ucs/exec/kernels/move_tiles.hpp"
+#include "ucs/exec/kernels/move_units.hpp"
 
 namespace cuda_nc::exec {
 
@@ -13,7 +15,9 @@ struct kernel_limits {
 
 enum class method : uint8_t {
     words,    // both sides aligned alike
-    windows,  // not aligned to each other, or blocks not worth a thread for each word
+    windows,  // pack, sides not aligned to each other, or blocks not worth a thread for each word
+    pieces,   // the same, unpack and copy
+    units,    // lists of blocks of different lengths
     tiles     // transposes
 };
 
@@ -23,11 +27,13 @@ constexpr unsigned num_locators = 7;
 struct kernel_choice {
     method how = method::words;
     locator_kind locator = locator_kind::dims0;
-    uint8_t word_log2 = 0;   // words and tiles
+    uint8_t word_log2 = 0;   // words and tiles; units: what divides all addresses
     uint32_t threads = 0;    // of a block of threads
     uint32_t grid = 0;       // blocks of threads
-    uint32_t items = 0;      // words, windows or tiles
+    uint32_t items = 0;      // words, windows, pieces, units or tiles
     uint32_t per_block = 0;  // items that a block of threads takes at a time
+    uint32_t unit_log2 = 0;  // bytes of a unit
+    piece_counts pieces;
     tile_shape tiles;
 };
 
@@ -35,12 +41,15 @@ struct kernel_choice {
 kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_limits &limits,
                             unsigned max_sms) noexcept;
 
-// Method, locator and word alone, for a kernel that takes a part piece by piece: never tiles.
+// Method, locator and word alone, for a kernel that takes a part piece by piece: words or windows.
 kernel_choice choose_mover(const part &a, unsigned align_log2) noexcept;
 
-// Loads that a thread keeps in flight.
-template <int W>
+// Loads that a thread keeps in flight. Where each waits for a table's entry, more threads with
+// fewer loads each are better.
+template <class Locator, int W>
 constexpr int unroll_words = W == 16 ? 4 : 8;
-constexpr uint32_t unroll_windows = 2;
+template <int W>
+constexpr int unroll_words<uniform_locator, W> = W == 16 ? 2 : 4;
+constexpr int unroll_windows = 2;
 
 }  // namespace cuda_nc::exec

@@ -4,8 +4,9 @@
 
 #include <type_traits>
 
-#include "ucs/exec/kernels/move_bytes.hpp"
+#include "ucs/exec/kernels/move_pieces.hpp"
 #include "ucs/exec/kernels/move_tiles.hpp"
+#include "ucs/exec/kernels/move_units.hpp"
 #include "ucs/exec/kernels/policy.hpp"
 
 namespace cuda_nc::exec {
@@ -23,7 +24,8 @@ CUDA_NC_KERNEL void words_thread(const part &a, uint32_t per_block, const thread
     }
     for (uint32_t begin = at.block * per_block; begin < r.count; begin += at.grid * per_block) {
         uint32_t limit = r.count - begin < per_block ? r.count : begin + per_block;
-        move_words<Locator, W, unroll_words<W>>(a, r, begin + at.thread, at.threads, limit);
+        move_words<Locator, W, unroll_words<Locator, W>>(a, r, begin + at.thread, at.threads,
+                                                         limit);
     }
 }
 
@@ -38,14 +40,41 @@ CUDA_NC_KERNEL void windows_thread(const part &a, uint32_t per_block, const thre
     }
 }
 
+template <class Locator>
+CUDA_NC_KERNEL void pieces_thread(const part &a, uint32_t per_block, const piece_counts &n,
+                                  const thread_place &at) {
+    for (uint32_t begin = at.block * per_block; begin < n.all_words; begin += at.grid * per_block) {
+        uint32_t limit = n.all_words - begin < per_block ? n.all_words : begin + per_block;
+        for (uint32_t i = begin + at.thread; i < limit; i += at.threads * unroll_windows) {
+            scatter_words<Locator, unroll_windows>(a, n, i, at.threads, limit);
+        }
+    }
+    for (uint32_t begin = at.block * per_block; begin < n.all_edges; begin += at.grid * per_block) {
+        uint32_t limit = n.all_edges - begin < per_block ? n.all_edges : begin + per_block;
+        for (uint32_t i = begin + at.thread; i < limit; i += at.threads * unroll_windows) {
+            scatter_edges<Locator, unroll_windows>(a, n, i, at.threads, limit);
+        }
+    }
+}
+
+// One warp; `table` is its own. A unit has 2^unit_log2 bytes.
+template <bool Packing, int Align>
+CUDA_NC_KERNEL void units_warp(const part &a, uint32_t unit_log2, const thread_place &at,
+                               unit_table *table, lanes_in_step lanes) {
+    const uint32_t count = count_units(a, unit_log2);
+    const uint32_t warps = at.threads / warp_lanes, warp = at.thread / warp_lanes;
+    for (uint32_t unit = at.block * warps + warp; unit < count; unit += at.grid * warps) {
+        move_unit<Packing, Align>(a, unit, unit_log2, table, lanes);
+    }
+}
+
 // The two halves of a tile's exchange, with a barrier between them and another behind.
 template <int W, bool Loading>
-CUDA_NC_KERNEL void tile_thread(const part &a, const tile_shape &s, uint32_t tile, uint32_t thread,
-                                word<W> *shared) {
+CUDA_NC_KERNEL void tile_thread(const part &a, const tile_shape &s, const tile_origin &o,
+                                uint32_t tile, uint32_t thread, word<W> *shared) {
     if (tile < s.count) {
         const bool packing = a.dir == gpu::direction::pack;
         const word_range r = split_words<W>(a);
-        const tile_origin o = locate_tile(a, s, tile, tile_side<W>);
         if (packing == Loading) {
             exchange_tile<W, true, Loading>(a, s, r, o, thread, shared);
         } else {
@@ -79,6 +108,12 @@ template <class Action>
 auto with_list_locator(locator_kind kind, Action &&action) {
     return kind == locator_kind::uniform ? action(locator_tag<uniform_locator>())
                                          : action(locator_tag<varying_locator>());
+}
+// The same for all locators of blocks of one length.
+template <class Action>
+auto with_uniform_locator(locator_kind kind, Action &&action) {
+    return kind == locator_kind::uniform ? action(locator_tag<uniform_locator>())
+                                         : with_strided_locator(kind, action);
 }
 constexpr bool is_strided(locator_kind kind) {
     return kind < locator_kind::uniform;

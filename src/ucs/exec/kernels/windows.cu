@@ -3,12 +3,10 @@
 namespace cuda_nc::exec {
 
 const void *windows_kernel(locator_kind kind) noexcept {
-    auto kernel_of = [](auto locator) {
+    return with_uniform_locator(kind, [](auto locator) {
         return reinterpret_cast<const void *>(
             move_windows_kernel<typename decltype(locator)::type>);
-    };
-    return is_strided(kind) ? with_strided_locator(kind, kernel_of)
-                            : with_list_locator(kind, kernel_of);
+    });
 }
 
 }  // namespace cuda_nc::exec

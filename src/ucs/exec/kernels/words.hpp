@@ -135,19 +135,53 @@ CUDA_NC_KERNEL quad funnel(const quad &low, const quad &high, uint32_t shift) {
                  funnel_right(a[2], a[3], bits), funnel_right(a[3], a[4], bits)}};
 }
 
-// 16 bytes of which [low, high) are those at address + low .. address + high; the others are of
-// no meaning. 0 <= low < high <= 16; `address` has any alignment.
+// Bytes [low, high) of the 16 at `address`, 0 <= low < high <= 16, in two steps, so that several
+// can be on their way at once: load() and, once the bytes are needed, join(), which puts them in
+// their places; the others are of no meaning. `address` is a multiple of Align.
+template <int Align>
+struct quad_load;
+
+// In general: the two aligned words that hold them.
+template <>
+struct quad_load<1> {
+    quad first, second;
+    uint32_t shift;
+
+    CUDA_NC_KERNEL void load(const char *address, uint32_t low, uint32_t high) {
+        first = quad{};
+        second = quad{};
+        shift = low_bits(address, 15);
+        const char *aligned = address - shift;
+        if (low + shift < 16) {
+            first = load_word<16>(aligned);
+        }
+        if (high + shift > 16) {
+            second = load_word<16>(aligned + 16);
+        }
+    }
+    CUDA_NC_KERNEL quad join() const { return funnel(first, second, shift); }
+};
+
+// Two words of 8 bytes: half the registers, nothing to shift.
+template <>
+struct quad_load<8> {
+    word<8> first, second;
+
+    CUDA_NC_KERNEL void load(const char *address, uint32_t low, uint32_t high) {
+        first = low < 8 ? load_word<8>(address) : 0;
+        second = high > 8 ? load_word<8>(address + 8) : 0;
+    }
+    CUDA_NC_KERNEL quad join() const {
+        return quad{{static_cast<uint32_t>(first), static_cast<uint32_t>(first >> 32),
+                     static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)}};
+    }
+};
+
+template <int Align>
 CUDA_NC_KERNEL quad gather_quad(const char *address, uint32_t low, uint32_t high) {
-    uint32_t shift = low_bits(address, 15);
-    const char *aligned = address - shift;
-    quad first{}, second{};
-    if (low + shift < 16) {
-        first = load_word<16>(aligned);
-    }
-    if (high + shift > 16) {
-        second = load_word<16>(aligned + 16);
-    }
-    return funnel(first, second, shift);
+    quad_load<Align> q;
+    q.load(address, low, high);
+    return q.join();
 }
 
 // Takes bytes [low, 16) from `later`, the others stay.

@@ -63,12 +63,38 @@ void emulate_tiles(const part &a, const kernel_choice &c) {
                 for (uint32_t t = 0; t < c.threads; ++t) {
                     uint32_t group = t / tile_threads;
                     word<W> *own = shared.data() + group * tile_shared_bytes<W> / W;
+                    const tile_origin o = locate_tile(a, c.tiles, tile + group, tile_side<W>);
                     if (loading) {
-                        tile_thread<W, true>(a, c.tiles, tile + group, t % tile_threads, own);
+                        tile_thread<W, true>(a, c.tiles, o, tile + group, t % tile_threads, own);
                     } else {
-                        tile_thread<W, false>(a, c.tiles, tile + group, t % tile_threads, own);
+                        tile_thread<W, false>(a, c.tiles, o, tile + group, t % tile_threads, own);
                     }
                 }
+            }
+        }
+    }
+}
+
+inline void emulate_units(const part &a, const kernel_choice &c) {
+    std::vector<unit_table> tables(c.threads / warp_lanes);
+    for (uint32_t block = 0; block < c.grid; ++block) {
+        for (uint32_t warp = 0; warp < tables.size(); ++warp) {
+            const thread_place at{warp * warp_lanes, c.threads, block, c.grid};
+            auto run = [&](auto packing, auto align) {
+                units_warp<decltype(packing)::value, decltype(align)::value>(
+                    a, c.unit_log2, at, &tables[warp], lanes_in_step());
+            };
+            auto run_aligned = [&](auto packing) {
+                if (c.word_log2 >= 3) {
+                    run(packing, std::integral_constant<int, 8>());
+                } else {
+                    run(packing, std::integral_constant<int, 1>());
+                }
+            };
+            if (a.dir == gpu::direction::pack) {
+                run_aligned(std::true_type());
+            } else {
+                run_aligned(std::false_type());
             }
         }
     }
@@ -81,6 +107,8 @@ void emulate_flat(const part &a, const kernel_choice &c) {
             thread_place at{thread, c.threads, block, c.grid};
             if (c.how == method::windows) {
                 windows_thread<Locator>(a, c.per_block, at);
+            } else if (c.how == method::pieces) {
+                pieces_thread<Locator>(a, c.per_block, c.pieces, at);
             } else {
                 with_word(c.word_log2, [&](auto width) {
                     words_thread<Locator, decltype(width)::value>(a, c.per_block, at);
@@ -103,12 +131,10 @@ inline std::vector<kernel_choice> emulate(const gpu::transfer &work, unsigned nu
         if (c.how == method::tiles) {
             with_word(c.word_log2,
                       [&](auto width) { emulate_tiles<decltype(width)::value>(a, c); });
-        } else if (is_strided(c.locator)) {
-            with_strided_locator(c.locator, [&](auto locator) {
-                emulate_flat<typename decltype(locator)::type>(a, c);
-            });
+        } else if (c.how == method::units) {
+            emulate_units(a, c);
         } else {
-            with_list_locator(c.locator, [&](auto locator) {
+            with_uniform_locator(c.locator, [&](auto locator) {
                 emulate_flat<typename decltype(locator)::type>(a, c);
             });
         }
