@@ -66,6 +66,7 @@ class cuda_platform final : public platform {
     cuda_device *find(int ordinal) const noexcept;
     bool initialised() noexcept;
     bool in_primary_context(CUcontext context, int ordinal) noexcept;
+    CUdeviceptr address_on_device(CUdeviceptr pointer, CUcontext owner) noexcept;
 
     const driver &calls_;
     std::string version_, unusable_;
@@ -139,6 +140,20 @@ bool cuda_platform::in_primary_context(CUcontext context, int ordinal) noexcept 
     return context == primary;
 }
 
+// The driver says this of host memory only where a context is current: asks in its owner's.
+CUdeviceptr cuda_platform::address_on_device(CUdeviceptr pointer, CUcontext owner) noexcept {
+    if (owner == nullptr) {
+        return 0;
+    }
+    current_scope scope(calls_, owner);
+    CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
+    CUdeviceptr on_device = 0;
+    void *answer = &on_device;
+    return scope && calls_.pointer_attributes(1, &wanted, &answer, pointer) == CUDA_SUCCESS
+               ? on_device
+               : 0;
+}
+
 memory_info cuda_platform::query(const void *address) noexcept {
     if (forked() || !initialised()) {
         return {};
@@ -160,6 +175,9 @@ memory_info cuda_platform::query(const void *address) noexcept {
     }
     if (type == CU_MEMORYTYPE_HOST && managed == 0) {
         // Registered memory may have another address on the GPU: then the CPU alone serves it.
+        if (on_device == 0) {
+            on_device = address_on_device(pointer, context);
+        }
         return {on_device == pointer ? memory_kind::pinned : memory_kind::host, -1};
     }
     cuda_device *where = find(ordinal < 0 && managed != 0 ? 0 : ordinal);
