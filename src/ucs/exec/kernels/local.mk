@@ -25,3 +25,9 @@ cuda_cxx_sources += \
 cuda_cu_sources += \
 	src/ucs/exec/kernels/listed_words.cu \
 	src/ucs/exec/kernels/pieces.cu \
+	src/ucs/exec/kernels/pipe_windows.cu \
+	src/ucs/exec/kernels/pipe_words.cu \
+	src/ucs/exec/kernels/strided_words.cu \
+	src/ucs/exec/kernels/tiles.cu \
+	src/ucs/exec/kernels/units.cu \
+	src/ucs/exec/kernels/windows.cu
