@@ -15,7 +15,8 @@ NVCC_PACKAGES=('nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-
     'nvidia-nvvm==13.0.*' 'nvidia-cuda-cccl==13.0.*')
 
 BUILD_PACKAGES=(g++ make autoconf automake libtool pkg-config xz-utils python3 python3-venv
-    ca-certificates openssh-client libxxhash-dev libcli11-dev libfmt-dev libgtest-dev)
+    ca-certificates openssh-client libxxhash-dev libcli11-dev libfmt-dev
+    nlohmann-json3-dev libgtest-dev)
 TEST_PACKAGES=(openmpi-bin libopenmpi-dev)
 CI_PACKAGES=(clang-format zsh)
 

@@ -39,6 +39,33 @@ test_env_survives_strict_shells() {
     bash -euo pipefail -c "CUDA_NC_QUIET=1; . '$ROOT/contrib/env.sh'; mpicxx --version >/dev/null"
 }
 
+perftest() { env UCX_CUDA_NC_GPU=sim "$HOME_DIR/bin/nc_perftest" "$@"; }
+test_perftest_measures_verified_layouts_on_host_and_simulated_gpu() {
+    local memory
+    for memory in host gpu pinned; do
+        perftest pack --set small -d pack,unpack,copy -m "$memory" -n 2 -b 2 \
+            --json "$WORK/$memory.json" --csv "$WORK/$memory.csv" >/dev/null || return 1
+        [ "$(wc -l <"$WORK/$memory.csv")" -eq 16 ] || return 1
+        python3 -c "
+import json
+rows = json.load(open('$WORK/$memory.json'))['rows']
+assert len(rows) == 15 and all(r['verified'] and r['time']['min_us'] > 0 for r in rows)" ||
+            return 1
+    done
+}
+test_perftest_says_what_is_wrong_with_options() {
+    local wanted
+    perftest pack 2>&1 | grep 'give --layout or --set' >/dev/null &&
+        perftest pack -l nonsense 2>&1 | grep 'neither a known layout' >/dev/null &&
+        perftest pack -l vector:1 2>&1 | grep '^nc_perftest: layout vector:1:' >/dev/null &&
+        perftest pack --set nonsense 2>&1 | grep 'standard' >/dev/null &&
+        perftest pack -l vector:1,8,8 --device 9 2>&1 | grep 'there is no GPU 9' >/dev/null || return 1
+    for wanted in "" "pack" "pack -l vector:1,8,8 -n 0" "pack -l vector:1,8,8 -d sideways" "tune"; do
+        perftest $wanted >/dev/null 2>&1 && return 1
+    done
+    return 0
+}
+
 test_installed_libraries_need_no_ucx_and_no_driver() {
     local library
     for library in libcuda_nc.so libcuda_nc_preload.so ucx-cuda-nc/libuct_cudanc.so.0; do

@@ -1,0 +1,32 @@
+// Layouts by name, and the bars that the standard set is held against.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::tools {
+
+// Time of an operation over that of a plain copy of the same bytes, at most.
+struct bars {
+    double pack = 0, unpack = 0;  // 0: none
+};
+
+struct named_layout {
+    std::string name;
+    std::string text;     // as parse_layout takes it
+    size_t misalign = 0;  // bytes by which the laid-out buffer is off its alignment
+    bars at_most;
+};
+
+// "standard" (the table of layouts that the kernels are judged by) or "small" (seconds anywhere);
+// nothing where there is no such set.
+const std::vector<named_layout> *find_set(const std::string &name);
+std::vector<std::string> set_names();
+
+// A name out of any set, or the text form of a layout.
+std::optional<named_layout> find_layout(const std::string &name_or_text);
+
+}  // namespace cuda_nc::tools

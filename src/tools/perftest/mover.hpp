@@ -1,0 +1,55 @@
+// Something that moves a layout's bytes and can be timed: the host's executor or a GPU's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ucs/gpu/device.hpp"
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::tools {
+
+// A sentence for the user.
+class run_error : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+enum class memory_choice { host, device, pinned };
+
+// A source and a target; a laid-out side begins `misalign` bytes behind its alignment.
+class mover {
+  public:
+    virtual ~mover() = default;
+
+    // Makes the buffers hold these bytes. Sizes are those given to the constructor.
+    virtual void fill(const std::vector<char> &source, const std::vector<char> &target) = 0;
+    virtual std::vector<char> read_target() = 0;
+
+    // Everything up to the first kernel's end, with nothing cached: seconds. Once, before the rest.
+    virtual double first_use() = 0;
+    // `times` transfers after each other, complete on return; each takes (seconds):
+    virtual double transfer(unsigned times) = 0;
+    // The same for plain copies of as many bytes.
+    virtual double plain_copy(unsigned times) = 0;
+};
+
+struct mover_request {
+    layout_ref what;
+    gpu::direction dir = gpu::direction::pack;
+    memory_choice memory = memory_choice::host;
+    size_t misalign = 0;
+    int device = 0;
+    unsigned max_sms = 0;
+};
+
+// Bytes of the laid-out side.
+size_t laid_out_size(const layout &what);
+
+// Throws run_error: no GPU, no memory.
+std::unique_ptr<mover> make_mover(const mover_request &request);
+
+}  // namespace cuda_nc::tools

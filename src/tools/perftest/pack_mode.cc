@@ -1,0 +1,254 @@
+#include "tools/perftest/pack_mode.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <new>
+
+#include "cuda_nc/cuda_nc.h"
+#include "tools/perftest/catalogue.hpp"
+#include "tools/perftest/mover.hpp"
+#include "tools/perftest/oracle.hpp"
+#include "tools/perftest/report.hpp"
+#include "ucs/exec/host/host_executor.hpp"
+#include "ucs/layout/layout_spec.hpp"
+
+namespace cuda_nc::tools {
+namespace {
+
+struct pack_options {
+    std::vector<std::string> layouts, directions{"pack", "unpack"};
+    std::string set, memory = "auto", json, csv, command;
+    unsigned iterations = 11, warm_up = 2, batch = 0, max_sms = 0;
+    int device = 0;
+    size_t misalign = 0;
+    bool no_verify = false, list = false;
+};
+
+const std::map<std::string, gpu::direction> directions = {{"pack", gpu::direction::pack},
+                                                          {"unpack", gpu::direction::unpack},
+                                                          {"copy", gpu::direction::copy}};
+const std::map<std::string, memory_choice> memories = {{"host", memory_choice::host},
+                                                       {"gpu", memory_choice::device},
+                                                       {"pinned", memory_choice::pinned}};
+
+std::string now() {
+    char text[32];
+    std::time_t time = std::time(nullptr);
+    std::tm parts;
+    gmtime_r(&time, &parts);
+    std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text;
+}
+
+std::string device_name(memory_choice memory, int ordinal) {
+    if (memory == memory_choice::host) {
+        return fmt::format("host ({})", exec::host_simd_name());
+    }
+    gpu::device *device = gpu::platform::instance().get_device(ordinal);
+    return device != nullptr ? device->properties().name : "no GPU";
+}
+
+std::vector<named_layout> chosen_layouts(const pack_options &o) {
+    std::vector<named_layout> chosen;
+    if (!o.set.empty()) {
+        const std::vector<named_layout> *set = find_set(o.set);
+        if (set == nullptr) {
+            throw run_error(fmt::format("there is no set \"{}\"; there are: {}", o.set,
+                                        CLI::detail::join(set_names(), ", ")));
+        }
+        chosen = *set;
+    }
+    for (const std::string &text : o.layouts) {
+        std::optional<named_layout> one = find_layout(text);
+        if (!one) {
+            throw run_error(fmt::format(
+                "\"{}\" is neither a known layout (--list shows them) nor a text form such as "
+                "vector:1024,8,16",
+                text));
+        }
+        one->misalign += o.misalign;
+        chosen.push_back(*one);
+    }
+    if (chosen.empty()) {
+        throw run_error("nothing to measure: give --layout or --set");
+    }
+    return chosen;
+}
+
+void verify(const layout &what, gpu::direction dir, mover &moves, result_row *row) {
+    const size_t laid_out = laid_out_size(what), packed = what.packed_size();
+    std::vector<char> source = noise(dir == gpu::direction::unpack ? packed : laid_out, 1);
+    std::vector<char> target = noise(dir == gpu::direction::pack ? packed : laid_out, 2);
+    moves.fill(source, target);
+    moves.transfer(1);
+    std::string fault = compare(expected_target(what, dir, source, target), moves.read_target());
+    row->verified = fault.empty();
+    if (!fault.empty()) {
+        row->error = "WRONG: " + fault;
+    }
+}
+
+result_row measure(const named_layout &named, const std::string &direction, memory_choice memory,
+                   const pack_options &o) {
+    result_row row;
+    row.layout = named.name;
+    row.text = named.text;
+    row.direction = direction;
+    row.misalign = named.misalign;
+    std::string error;
+    mover_request request;
+    request.what = parse_layout(named.text, &error);
+    if (request.what == nullptr) {
+        throw run_error(fmt::format("layout {}: {}", named.text, error));
+    }
+    request.dir = directions.at(direction);
+    request.memory = memory;
+    request.misalign = named.misalign;
+    request.device = o.device;
+    request.max_sms = o.max_sms;
+    row.bytes = request.what->packed_size();
+    row.blocks = request.what->total_blocks();
+    row.table_bytes = request.what->table_bytes();
+    if (row.bytes == 0) {
+        row.error = "the layout is empty";
+        return row;
+    }
+    if (memory == memory_choice::device && request.dir != gpu::direction::copy) {
+        row.bar = request.dir == gpu::direction::pack ? named.at_most.pack : named.at_most.unpack;
+    }
+    try {
+        std::unique_ptr<mover> moves = make_mover(request);
+        row.first_use = moves->first_use();
+        if (!o.no_verify) {
+            verify(*request.what, request.dir, *moves, &row);
+        }
+        for (unsigned i = 0; i < o.warm_up; ++i) {
+            moves->transfer(1);
+            moves->plain_copy(1);
+        }
+        std::vector<double> times, copies;
+        for (unsigned i = 0; i < o.iterations; ++i) {  // side by side: both see the same machine
+            times.push_back(moves->transfer(o.batch));
+            copies.push_back(moves->plain_copy(o.batch));
+        }
+        row.time = summarise(std::move(times));
+        row.plain_copy = summarise(std::move(copies));
+    } catch (const run_error &failure) {
+        row.error = failure.what();
+    } catch (const std::bad_alloc &) {
+        row.error = "not enough host memory to verify";
+    }
+    return row;
+}
+
+void save(const std::string &path, const std::string &text) {
+    std::ofstream file(path);
+    file << text;
+    file.close();
+    if (!file) {
+        throw run_error(fmt::format("{} could not be written", path));
+    }
+}
+
+int list_layouts() {
+    for (const std::string &set : set_names()) {
+        fmt::print("{}:\n", set);
+        for (const named_layout &one : *find_set(set)) {
+            fmt::print("  {:<24} {}{}\n", one.name, one.text,
+                       one.misalign == 0 ? "" : fmt::format(", buffer off by {} B", one.misalign));
+        }
+    }
+    return 0;
+}
+
+int run_pack(pack_options o) {
+    if (o.list) {
+        return list_layouts();
+    }
+    const std::vector<named_layout> layouts = chosen_layouts(o);
+    if (o.memory == "auto") {
+        o.memory = gpu::platform::instance().num_devices() != 0 ? "gpu" : "host";
+    }
+    const memory_choice memory = memories.at(o.memory);
+    if (memory != memory_choice::host &&
+        gpu::platform::instance().get_device(o.device) == nullptr) {
+        throw run_error(fmt::format("there is no GPU {} (backend {}: {}); --memory host needs none",
+                                    o.device, gpu::platform::instance().name(),
+                                    gpu::platform::instance().why()));
+    }
+    if (o.batch == 0) {
+        o.batch = memory == memory_choice::host ? 1 : 20;
+    }
+    result_file all;
+    all.version = cuda_nc_version();
+    all.mode = "pack";
+    all.command = o.command;
+    all.date = now();
+    all.device = device_name(memory, o.device);
+    all.memory = o.memory;
+    all.iterations = o.iterations;
+    all.batch = o.batch;
+    all.warm_up = o.warm_up;
+    print_heading(all);
+    bool good = true;
+    for (const named_layout &one : layouts) {
+        for (const std::string &direction : o.directions) {
+            all.rows.push_back(measure(one, direction, memory, o));
+            good = good && all.rows.back().error.empty();
+            print_row(all.rows.back());
+        }
+    }
+    if (!o.json.empty()) {
+        save(o.json, to_json(all));
+    }
+    if (!o.csv.empty()) {
+        save(o.csv, to_csv(all));
+    }
+    return good ? 0 : 1;
+}
+
+}  // namespace
+
+void add_pack_mode(CLI::App *app, const std::string &command, std::function<int()> *run_p) {
+    CLI::App *mode = app->add_subcommand("pack", "Pack, unpack, copy: one GPU or the host");
+    auto o = std::make_shared<pack_options>();
+    o->command = command;
+    mode->add_option("-l,--layout", o->layouts,
+                     "A layout by name (see --list) or text, e.g. vector:1024,8,16; repeatable");
+    mode->add_option("-s,--set", o->set, "A set of layouts: standard, small");
+    mode->add_option("-d,--direction", o->directions, "pack, unpack, copy; several with commas")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"pack", "unpack", "copy"}))
+        ->capture_default_str();
+    mode->add_option("-m,--memory", o->memory,
+                     "Where: host, gpu, pinned (packed side in pinned host memory), or auto")
+        ->check(CLI::IsMember({"auto", "host", "gpu", "pinned"}))
+        ->capture_default_str();
+    mode->add_option("-n,--iterations", o->iterations, "Samples of each")
+        ->check(CLI::Range(1u, 1000000u))
+        ->capture_default_str();
+    mode->add_option("-w,--warmup", o->warm_up, "Calls before the first sample")
+        ->check(CLI::Range(0u, 1000000u))
+        ->capture_default_str();
+    mode->add_option("-b,--batch", o->batch,
+                     "Calls in a sample, back to back; 1 is the latency of one (default: 20 on a "
+                     "GPU, 1 on the host)")
+        ->check(CLI::Range(1u, 1000000u));
+    mode->add_option("--misalign", o->misalign, "Bytes by which the laid-out buffer is misaligned")
+        ->check(CLI::Range(0, 255));
+    mode->add_option("--device", o->device, "Which GPU")->capture_default_str();
+    mode->add_option("--max-sms", o->max_sms, "Multiprocessors to use at most; 0: all")
+        ->capture_default_str();
+    mode->add_flag("--no-verify", o->no_verify, "Do not compare the bytes with a plain loop's");
+    mode->add_flag("--list", o->list, "Show the names of layouts");
+    mode->add_option("--json", o->json, "Write the results to this file as JSON");
+    mode->add_option("--csv", o->csv, "Write the results to this file as CSV");
+    mode->callback([o, run_p] { *run_p = [o] { return run_pack(*o); }; });
+}
+
+}  // namespace cuda_nc::tools

@@ -1,0 +1,114 @@
+#include "tools/perftest/report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+namespace cuda_nc::tools {
+namespace {
+
+constexpr double us = 1e6;
+
+std::string quoted(const std::string &text) {
+    std::string result = "\"";
+    for (char c : text) {
+        result += c;
+        if (c == '"') {
+            result += c;
+        }
+    }
+    return result + '"';
+}
+
+nlohmann::json times_of(const summary &s) {
+    return {{"min_us", s.least * us}, {"median_us", s.median * us}, {"p95_us", s.p95 * us}};
+}
+
+}  // namespace
+
+summary summarise(std::vector<double> samples) {
+    summary s;
+    if (samples.empty()) {
+        return s;
+    }
+    std::sort(samples.begin(), samples.end());
+    s.least = samples.front();
+    s.median = samples[samples.size() / 2];
+    s.p95 = samples[(samples.size() - 1) * 95 / 100];
+    return s;
+}
+
+void print_heading(const result_file &about) {
+    fmt::print("# nc_perftest {} {}, {}, memory {}, {}\n", about.version, about.mode, about.device,
+               about.memory, about.date);
+    fmt::print("# {} samples of {} calls, {} to warm up; D: a plain copy of the same bytes\n",
+               about.iterations, about.batch, about.warm_up);
+    fmt::print("{:<24} {:<6} {:>8} {:>9} {:>9} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9}\n", "layout", "",
+               "MB", "min us", "median", "p95", "D us", "GB/s", "in D", "bar", "first us");
+}
+
+void print_row(const result_row &row) {
+    if (!row.error.empty()) {
+        fmt::print("{:<24} {:<6} {}\n", row.layout, row.direction, row.error);
+        return;
+    }
+    const double rate =
+        row.time.median > 0 ? static_cast<double>(row.bytes) / row.time.median / 1e9 : 0;
+    fmt::print(
+        "{:<24} {:<6} {:>8.2f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>8.1f} {:>6.2f} {:>6} "
+        "{:>9.1f}{}\n",
+        row.layout, row.direction, static_cast<double>(row.bytes) / 1e6, row.time.least * us,
+        row.time.median * us, row.time.p95 * us, row.plain_copy.median * us, rate, row.ratio(),
+        row.bar == 0 ? "-" : fmt::format("{:.2f}", row.bar), row.first_use * us,
+        row.within_bar() ? "" : "  above");
+    std::fflush(stdout);
+}
+
+std::string to_json(const result_file &all) {
+    nlohmann::json rows = nlohmann::json::array();
+    for (const result_row &row : all.rows) {
+        nlohmann::json one = {{"layout", row.layout},       {"text", row.text},
+                              {"direction", row.direction}, {"bytes", row.bytes},
+                              {"blocks", row.blocks},       {"table_bytes", row.table_bytes},
+                              {"misalign", row.misalign},   {"verified", row.verified}};
+        if (!row.error.empty()) {
+            one["error"] = row.error;
+        } else {
+            one["time"] = times_of(row.time);
+            one["plain_copy"] = times_of(row.plain_copy);
+            one["ratio"] = row.ratio();
+            one["first_use_us"] = row.first_use * us;
+            if (row.bar != 0) {
+                one["bar"] = row.bar;
+                one["within_bar"] = row.within_bar();
+            }
+        }
+        rows.push_back(std::move(one));
+    }
+    nlohmann::json file = {{"tool", "nc_perftest"},  {"version", all.version},
+                           {"mode", all.mode},       {"command", all.command},
+                           {"date", all.date},       {"device", all.device},
+                           {"memory", all.memory},   {"iterations", all.iterations},
+                           {"batch", all.batch},     {"warm_up", all.warm_up},
+                           {"rows", std::move(rows)}};
+    return file.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string to_csv(const result_file &all) {
+    std::string text =
+        "layout,text,direction,bytes,blocks,misalign,min_us,median_us,p95_us,copy_median_us,ratio,"
+        "bar,first_use_us,verified,error\n";
+    for (const result_row &row : all.rows) {
+        text += fmt::format(
+            "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{:.3f},{},{}\n",
+            quoted(row.layout), quoted(row.text), row.direction, row.bytes, row.blocks,
+            row.misalign, row.time.least * us, row.time.median * us, row.time.p95 * us,
+            row.plain_copy.median * us, row.ratio(), row.bar == 0 ? "" : fmt::format("{}", row.bar),
+            row.first_use * us, row.verified ? "yes" : "no", quoted(row.error));
+    }
+    return text;
+}
+
+}  // namespace cuda_nc::tools
