@@ -3,8 +3,11 @@
 // unexpected, in batches in all directions. Each process derives the same plan from the seed.
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
-//               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--memory sim|cuda]
+//               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--sleep-batch N] [--memory
+//               sim|cuda]
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
+//   sleep-batch: rank 1 sleeps for 3 s once it has begun its sends of that batch; meanwhile all
+//                messages of the others among themselves must end
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, and they go on without it
 #include <cuda_nc/cuda_nc.h>
@@ -45,6 +48,7 @@ struct options {
     std::string kinds = "ghci";
     std::string memory = "sim";  // of kind g
     int kill_batch = -1;
+    int sleep_batch = -1;
 } chosen;
 
 struct shared_state {
@@ -313,18 +317,22 @@ void cancel_receives_from_the_dead(const std::vector<message> &, std::vector<voi
     }
 }
 
-void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &eps, bool last) {
+void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &eps, bool last,
+               bool asleep) {
     std::vector<std::unique_ptr<buffer>> buffers, targets;
-    std::vector<void *> requests;
+    std::vector<void *> requests, of_sleeper;
     ucp_request_param_t parameters = {};
     parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    auto list_of = [&](int peer) -> std::vector<void *> & {
+        return asleep && peer == 1 ? of_sleeper : requests;
+    };
     auto receive = [&](const message &one) {
         targets.push_back(std::make_unique<buffer>(one, one.receive, false));
         buffer &target = *targets.back();
         parameters.datatype = target.datatype();
-        requests.push_back(ucp_tag_recv_nbx(worker, target.address(), target.count(),
-                                            static_cast<ucp_tag_t>(one.id), ~ucp_tag_t(0),
-                                            &parameters));
+        list_of(one.from).push_back(ucp_tag_recv_nbx(worker, target.address(), target.count(),
+                                                     static_cast<ucp_tag_t>(one.id), ~ucp_tag_t(0),
+                                                     &parameters));
     };
     for (const message &one : plan) {
         if (one.to == rank_ && !one.unexpected) {
@@ -336,9 +344,9 @@ void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &ep
             buffers.push_back(std::make_unique<buffer>(one, one.send, true));
             buffer &source = *buffers.back();
             parameters.datatype = source.datatype();
-            requests.push_back(ucp_tag_send_nbx(eps[static_cast<size_t>(one.to)], source.address(),
-                                                source.count(), static_cast<ucp_tag_t>(one.id),
-                                                &parameters));
+            list_of(one.to).push_back(
+                ucp_tag_send_nbx(eps[static_cast<size_t>(one.to)], source.address(), source.count(),
+                                 static_cast<ucp_tag_t>(one.id), &parameters));
         }
     }
     for (int i = 0; i < 200; ++i) {
@@ -355,7 +363,16 @@ void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &ep
     if (last) {
         cancel_receives_from_the_dead(plan, requests);
     }
+    if (asleep && rank_ == 1) {
+        sleep(3);
+    }
+    auto begin = std::chrono::steady_clock::now();
     wait_all(requests);
+    if (asleep && rank_ != 1 &&
+        std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(2500)) {
+        fail("messages wait for a process that has no part in them");
+    }
+    wait_all(of_sleeper);
     for (auto &target : targets) {
         if (!lost_a_peer) {
             target->verify();
@@ -399,7 +416,7 @@ void run() {
     }
     planner plan;
     for (int i = 0; i < chosen.batches && !lost_a_peer; ++i) {
-        run_batch(plan.batch(), eps, i == chosen.kill_batch);
+        run_batch(plan.batch(), eps, i == chosen.kill_batch, i == chosen.sleep_batch);
     }
     if (!lost_a_peer) {
         barrier(1, true);
@@ -449,6 +466,8 @@ void parse(int argc, char **argv) {
         } else if (name == "--kill-batch") {
             chosen.kill_batch = std::atoi(value());
             chosen.peer_errors = true;
+        } else if (name == "--sleep-batch") {
+            chosen.sleep_batch = std::atoi(value());
         } else if (name == "--wakeup") {
             chosen.wakeup = true;
         } else if (name == "--peer-errors") {

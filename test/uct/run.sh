@@ -161,6 +161,8 @@ matrix peer-errors UCX_POSIX_ERROR_HANDLING=y -- --peer-errors
 matrix all-transports UCX_TLS=all UCX_CUDA_NC_TRANSPORT=y --
 matrix stock-thresholds UCX_RNDV_THRESH=auto UCX_CUDA_NC_DIRECT_THRESH=64K -- --largest 8000000 \
     --window 4
+matrix a-sleeper UCX_CUDA_NC_STAGING_SIZE=512K -- --ranks 4 --window 64 --kinds g --batches 2 \
+    --sleep-batch 1
 kills=''
 [ "${1:-}" != --full ] || kills='0 1 2 3 4 5 6 7 8 9'
 for batch in $kills; do
