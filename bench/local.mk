@@ -7,5 +7,6 @@ host_pack_bench_SOURCES = bench/bench_cases.hpp bench/bench_layout.hpp bench/hos
 host_pack_bench_LDADD = libcuda_nc_core.la $(BENCHMARK_LIBS)
 EXTRA_DIST += bench/mpi_pack_bench.cc bench/idle_cost.cc bench/idle_cost.sh
 EXTRA_DIST += bench/results/2026-11-21-h200x2-mpi_layouts.md
+EXTRA_DIST += bench/results/2026-11-21-h200x2-direct.md
 EXTRA_DIST += bench/results/2026-11-21-h100x1-host.md
 EXTRA_DIST += bench/results/2026-11-21-h200-h100-kernels.md

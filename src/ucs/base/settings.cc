@@ -54,7 +54,7 @@ const field fields[] = {
         "Register the transport cuda_nc with UCX 1.19 to 1.22: auto does where UCX_TLS names it."),
     FIELD(carriers, "CARRIERS", "posix,tcp", nullptr, kind::text,
           "Transports of UCX that the transport cuda_nc may stand on."),
-    FIELD(direct, "DIRECT", "n", nullptr, kind::boolean,
+    FIELD(direct, "DIRECT", "y", nullptr, kind::boolean,
           "Let the transport cuda_nc move messages of one machine from GPU to GPU."),
     FIELD(direct_thresh, "DIRECT_THRESH", "64K", nullptr, kind::size,
           "Bytes of a message from which on it goes from GPU to GPU."),
