@@ -10,6 +10,7 @@ EXTRA_DIST += bench/results/2026-11-21-h200x2-mpi_layouts.md
 EXTRA_DIST += bench/results/2026-11-21-h200x2-direct.md
 EXTRA_DIST += bench/results/2026-11-21-h100x1-host.md
 EXTRA_DIST += bench/results/2026-11-21-h200-h100-kernels.md
+EXTRA_DIST += bench/results/2026-11-21-h200x2-pipes.md
 EXTRA_PROGRAMS += pipe_bench
 pipe_bench_SOURCES = bench/pipe_bench.cc
 pipe_bench_LDADD = libcuda_nc_core.la
