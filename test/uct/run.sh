@@ -95,8 +95,9 @@ ucx=$(echo "$local_dir"/venv/lib/python3*/site-packages/libucx)
 check build-matrix "${CXX:-g++}" -std=c++17 -O1 -Wall -Wextra -I"$root/include" \
     -I"$root" -isystem "$ucx/include" "$root/test/uct/matrix.cc" "$root/bench/test_memory.cc" \
     -o "$local_dir/matrix" -L"$home_libraries" -lcuda_nc -L"$ucx/lib" -lucp -lucs -ldl
-# Small messages too, so that each batch has many from GPU to GPU.
-direct=(UCX_CUDA_NC_DIRECT=y UCX_CUDA_NC_DIRECT_THRESH=2000 UCX_RNDV_THRESH=1000)
+# Small messages too, so that each batch has many from GPU to GPU, and slots that are used again.
+direct=(UCX_CUDA_NC_DIRECT=y UCX_CUDA_NC_DIRECT_THRESH=2000 UCX_RNDV_THRESH=1000
+    UCX_CUDA_NC_STAGING_SIZE=8M)
 seed=${CUDA_NC_SEED:-$((RANDOM % 100000))}
 matrix() { # NAME VARIABLE... -- ARGUMENT...
     local name=$1 variables=()
@@ -159,7 +160,8 @@ matrix little-carrier UCX_POSIX_FIFO_SIZE=4 -- --window 20 --kinds ggc
 matrix two-lanes UCX_MAX_EAGER_LANES=2 UCX_TLS=cuda_nc,sysv,self -- --kinds ggc
 matrix peer-errors UCX_POSIX_ERROR_HANDLING=y -- --peer-errors
 matrix all-transports UCX_TLS=all UCX_CUDA_NC_TRANSPORT=y --
-matrix stock-thresholds UCX_RNDV_THRESH=auto UCX_CUDA_NC_DIRECT_THRESH=64K -- --largest 8000000 \
+matrix stock-thresholds UCX_RNDV_THRESH=auto UCX_CUDA_NC_DIRECT_THRESH=64K \
+    UCX_CUDA_NC_STAGING_SIZE=256M -- --largest 8000000 \
     --window 4
 matrix a-sleeper UCX_CUDA_NC_STAGING_SIZE=512K -- --ranks 4 --window 64 --kinds g --batches 2 \
     --sleep-batch 1

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 #include <utility>
 
 #include "ucp/dt/free_list.hpp"
@@ -26,6 +27,9 @@ struct gpu_side final : pipeline, uct::direct_end {
     uint64_t packed_bytes() const noexcept override { return pipeline::packed_size(); }
     ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
                          gpu::event &done) noexcept override {
+        if constexpr (std::is_same_v<pipeline, receive_pipeline>) {
+            pipeline::launch_gathered();  // the first bytes, not before the sender has its answer
+        }
         return pipeline::mover().enqueue_packed(offset, length, packed, done);
     }
     void leave_transport() noexcept {
@@ -118,7 +122,6 @@ ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_
     }
     ucs_status_t status = to.write(offset, source, length);
     if (status == UCS_OK && to.mover().has_kernels()) {
-        to.launch_gathered();
         call->end = &to;
     }
     return status;
