@@ -40,7 +40,7 @@ const field fields[] = {
           "Highest instruction set that the host executor may use."),
     FIELD(staging_size, "STAGING_SIZE", "256M", nullptr, kind::size,
           "Upper bound of staging memory, pinned and on GPUs, in this process."),
-    FIELD(fragment_size, "FRAGMENT_SIZE", "1M", nullptr, kind::size,
+    FIELD(fragment_size, "FRAGMENT_SIZE", "2M", nullptr, kind::size,
           "Bytes that one launch packs ahead into staging."),
     FIELD(zero_copy, "ZERO_COPY", "auto", "auto|y|n", kind::text,
           "Let kernels access pinned host memory directly (y), or stage in GPU memory and copy "

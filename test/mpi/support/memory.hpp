@@ -110,7 +110,7 @@ class cuda_memory final : public memory {
         auto init = entry_point<int(unsigned)>(driver, "cuInit");
         auto count = entry_point<int(int *)>(driver, "cuDeviceGetCount");
         auto retain = entry_point<int(void **, int)>(driver, "cuDevicePrimaryCtxRetain");
-        auto set_current = entry_point<int(void *)>(driver, "cuCtxSetCurrent");
+        set_current_ = entry_point<int(void *)>(driver, "cuCtxSetCurrent");
         malloc_ = entry_point<int(uint64_t *, size_t)>(driver, "cuMemAlloc_v2");
         free_ = entry_point<int(uint64_t)>(driver, "cuMemFree_v2");
         memcpy_ = entry_point<int(uint64_t, uint64_t, size_t)>(driver, "cuMemcpy");
@@ -121,18 +121,22 @@ class cuda_memory final : public memory {
         if (devices == 0) {
             throw std::runtime_error("no CUDA device");
         }
-        void *context = nullptr;
-        must(retain(&context, local_rank % devices), "cuDevicePrimaryCtxRetain");
-        must(set_current(context), "cuCtxSetCurrent");
+        must(retain(&context_, local_rank % devices), "cuDevicePrimaryCtxRetain");
+        enter();
     }
     void *allocate(size_t length) override {
+        enter();
         uint64_t address = 0;
         must(malloc_(&address, length != 0 ? length : 1), "cuMemAlloc");
         return reinterpret_cast<void *>(address);
     }
-    void release(void *address) override { must(free_(number(address)), "cuMemFree"); }
+    void release(void *address) override {
+        enter();
+        must(free_(number(address)), "cuMemFree");
+    }
     void copy(void *destination, const void *source, size_t length) override {
         if (length != 0) {
+            enter();
             must(memcpy_(number(destination), number(source), length), "cuMemcpy");
             // cuMemcpy between two device buffers may return before it is done
             must(synchronize_(), "cuCtxSynchronize");
@@ -147,7 +151,11 @@ class cuda_memory final : public memory {
             throw std::runtime_error(std::string(what) + " failed: " + std::to_string(result));
         }
     }
+    // Each thread has a current context of its own.
+    void enter() { must(set_current_(context_), "cuCtxSetCurrent"); }
 
+    void *context_ = nullptr;
+    int (*set_current_)(void *);
     int (*malloc_)(uint64_t *, size_t);
     int (*free_)(uint64_t);
     int (*memcpy_)(uint64_t, uint64_t, size_t);
