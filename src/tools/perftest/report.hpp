@@ -1,6 +1,7 @@
 // Results as a table for people, as JSON, as CSV.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <system_error>
@@ -21,6 +22,18 @@ namespace cuda_nc::gpu::sim {
 namespace {
 
 constexpr auto stuck_for = std::chrono::seconds(5);
+
+// A copy of one aligned word arrives whole: kernels that run meanwhile may wait for it.
+void copy_bytes(char *destination, const char *source, size_t length) noexcept {
+    const uintptr_t both =
+        reinterpret_cast<uintptr_t>(destination) | reinterpret_cast<uintptr_t>(source);
+    if (length != sizeof(uint64_t) || both % sizeof(uint64_t) != 0) {
+        std::memmove(destination, source, length);
+        return;
+    }
+    uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t *>(source), __ATOMIC_ACQUIRE);
+    __atomic_store_n(reinterpret_cast<uint64_t *>(destination), word, __ATOMIC_RELEASE);
+}
 
 // A signal meant for the application must not be delivered to a simulated GPU.
 class all_signals_blocked {
@@ -261,8 +274,8 @@ ucs_status_t sim_stream::engine::execute(const operation &one) noexcept {
                 return UCS_ERR_NO_MEMORY;
             }
         case action::copy:
-            std::memmove(one.destination, one.source != nullptr ? one.source : one.snapshot.data(),
-                         one.length);
+            copy_bytes(one.destination, one.source != nullptr ? one.source : one.snapshot.data(),
+                       one.length);
             return UCS_OK;
         case action::wait:
             return one.mark->await(one.recording);
