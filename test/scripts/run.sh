@@ -40,6 +40,13 @@ test_env_survives_strict_shells() {
 }
 
 perftest() { env UCX_CUDA_NC_GPU=sim "$HOME_DIR/bin/nc_perftest" "$@"; }
+# perftest_fails_with TEXT ARGUMENT...
+perftest_fails_with() {
+    local text=$1 said
+    shift
+    said=$(perftest "$@" 2>&1) && return 1
+    grep -F "$text" <<<"$said" >/dev/null
+}
 test_perftest_measures_verified_layouts_on_host_and_simulated_gpu() {
     local memory
     for memory in host gpu pinned; do
@@ -55,11 +62,11 @@ assert len(rows) == 15 and all(r['verified'] and r['time']['min_us'] > 0 for r i
 }
 test_perftest_says_what_is_wrong_with_options() {
     local wanted
-    perftest pack 2>&1 | grep 'give --layout or --set' >/dev/null &&
-        perftest pack -l nonsense 2>&1 | grep 'neither a known layout' >/dev/null &&
-        perftest pack -l vector:1 2>&1 | grep '^nc_perftest: layout vector:1:' >/dev/null &&
-        perftest pack --set nonsense 2>&1 | grep 'standard' >/dev/null &&
-        perftest pack -l vector:1,8,8 --device 9 2>&1 | grep 'there is no GPU 9' >/dev/null || return 1
+    perftest_fails_with 'give --layout or --set' pack &&
+        perftest_fails_with 'neither a known layout' pack -l nonsense &&
+        perftest_fails_with 'nc_perftest: layout vector:1:' pack -l vector:1 &&
+        perftest_fails_with 'standard' pack --set nonsense &&
+        perftest_fails_with 'there is no GPU 9' pack -l vector:1,8,8 --device 9 || return 1
     for wanted in "" "pack" "pack -l vector:1,8,8 -n 0" "pack -l vector:1,8,8 -d sideways" "tune"; do
         perftest $wanted >/dev/null 2>&1 && return 1
     done
@@ -171,7 +178,8 @@ failed=0
 for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     log=$WORK/$name.log
     # shellcheck disable=SC2163
-    export -f "$name" sourced needed env_works_in settings_are_known
+    export -f "$name" sourced needed env_works_in settings_are_known perftest \
+        perftest_fails_with
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;
