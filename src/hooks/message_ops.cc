@@ -19,9 +19,9 @@
 namespace cuda_nc::hooks {
 namespace {
 
-// A message's state, as UCX keeps it: our engine's state, whose `user` is the original operations'
-// state; or, marked, that original state alone. The original operations are always started and
-// finished too: that is how Open MPI keeps the type alive.
+// A message's state, as UCX keeps it: that of our engine (request_state::to_ucx), whose `user` is
+// the original operations' state; or, marked, that original state alone. The original operations
+// are always started and finished too: that is how Open MPI keeps the type alive.
 constexpr uintptr_t original_mark = 1;  // the original operations serve
 constexpr uintptr_t failed_mark = 2;    // nobody can: GPU memory, which the CPU must not touch
 constexpr uintptr_t marks = original_mark | failed_mark;
@@ -94,7 +94,7 @@ void *start_on_host(void *original, layout_ref what, const choice &path, const v
         dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
         if (CUDA_NC_LIKELY(engine != nullptr)) {
             engine->user = original;
-            return engine;
+            return engine->to_ucx();
         }
         why = "no memory for the engine";
     }
@@ -110,7 +110,7 @@ void *start_on_gpu(const type_record &type, void *original, layout_ref what,
     dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
     if (CUDA_NC_LIKELY(engine != nullptr)) {
         engine->user = original;
-        return engine;
+        return engine->to_ucx();
     }
     if (info.kind == gpu::memory_kind::device) {
         return fail(type, original, packs);
@@ -174,7 +174,7 @@ void *start_unpack(void *context, void *buffer, size_t count) {
 // ---- the other operations
 
 dt::request_state *engine_of(void *state) noexcept {
-    return static_cast<dt::request_state *>(state);
+    return dt::request_state::from_ucx(state);
 }
 
 size_t packed_size(void *state) {
@@ -201,8 +201,9 @@ ucs_status_t unpack(void *state, size_t offset, const void *source, size_t lengt
 void finish(void *state) {
     void *original = unmark(state);
     if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
-        original = engine_of(state)->user;
-        engine_of(state)->finish();
+        dt::request_state *engine = engine_of(state);
+        original = engine->user;
+        engine->finish();
     }
     originals.finish(original);  // may destroy the type, and our record of it
 }

@@ -154,7 +154,7 @@ void *start_pack(void *context, const void *buffer, size_t count) {
     }
     type.hold();
     made->user = &type;
-    return made;
+    return made->to_ucx();
 }
 
 // Null, after an error was logged, stands for a state of size 0: UCP then ends the receive with
@@ -173,25 +173,25 @@ void *start_unpack(void *context, void *buffer, size_t count) {
     }
     type.hold();
     made->user = &type;
-    return made;
+    return made->to_ucx();
 }
 
 size_t packed_size(void *state) {
-    return state != nullptr ? static_cast<request_state *>(state)->packed_size() : 0;
+    return state != nullptr ? request_state::from_ucx(state)->packed_size() : 0;
 }
 
 size_t pack(void *state, size_t offset, void *destination, size_t max_length) {
-    return static_cast<request_state *>(state)->pack(offset, destination, max_length);
+    return request_state::from_ucx(state)->pack(offset, destination, max_length);
 }
 
 ucs_status_t unpack(void *state, size_t offset, const void *source, size_t length) {
-    return state != nullptr ? static_cast<request_state *>(state)->unpack(offset, source, length)
+    return state != nullptr ? request_state::from_ucx(state)->unpack(offset, source, length)
                             : UCS_ERR_UNSUPPORTED;
 }
 
 void finish(void *state) {
     if (state != nullptr) {
-        auto *ended = static_cast<request_state *>(state);
+        auto *ended = request_state::from_ucx(state);
         auto *type = static_cast<generic_type *>(ended->user);
         ended->finish();
         type->release();

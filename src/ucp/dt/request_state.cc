@@ -22,9 +22,11 @@ namespace {
 template <typename pipeline>
 struct gpu_side final : pipeline, uct::direct_end {
     gpu_side *next_free = nullptr;
+    uintptr_t handle = 0;  // receiver: what UCX knows it by
 
     int device() const noexcept override { return const_cast<gpu_side *>(this)->mover().ordinal(); }
     uint64_t packed_bytes() const noexcept override { return pipeline::packed_size(); }
+    uint64_t ucx_state() const noexcept override { return handle; }
     ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
                          gpu::event &done) noexcept override {
         if constexpr (std::is_same_v<pipeline, receive_pipeline>) {
@@ -198,7 +200,16 @@ request_state *request_state::start_unpack(layout_ref what, void *base,
         free_list<state>::give(made);
         return nullptr;
     }
+    made->gpu_receiver->handle = take_receive_handle(*made, *made->gpu_receiver);
     return made;
+}
+
+void *request_state::to_ucx() noexcept {
+    receiver *to = static_cast<state *>(this)->gpu_receiver;
+    if (CUDA_NC_LIKELY(to == nullptr || to->handle == 0)) {
+        return this;
+    }
+    return reinterpret_cast<void *>(to->handle);
 }
 
 size_t request_state::packed_size() const noexcept {
@@ -251,6 +262,10 @@ void request_state::finish() noexcept {
         mine.gpu_sender = nullptr;
     } else if (mine.gpu_receiver != nullptr) {
         mine.gpu_receiver->leave_transport();
+        if (mine.gpu_receiver->handle != 0) {
+            give_receive_handle(mine.gpu_receiver->handle);
+            mine.gpu_receiver->handle = 0;
+        }
         ucs_status_t status = mine.gpu_receiver->end();
         if (status != UCS_OK && !mine.error_reported) {
             nc_error("%llu bytes of a short message did not reach GPU memory: %s",

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ucp/dt/receive_handles.hpp"
+#include "ucs/base/compiler.hpp"
 #include "ucs/base/status.hpp"
 #include "ucs/gpu/device.hpp"
 #include "ucs/layout/layout.hpp"
@@ -29,6 +31,15 @@ class request_state {
                                      const gpu::memory_info &info) noexcept;
     static request_state *start_unpack(layout_ref what, void *base,
                                        const gpu::memory_info &info) noexcept;
+
+    // What UCX is to keep as the message's state, and back. Its two lowest bits are 0.
+    void *to_ucx() noexcept;
+    static request_state *from_ucx(void *kept) noexcept {
+        auto word = reinterpret_cast<uintptr_t>(kept);
+        return CUDA_NC_LIKELY((word & receive_handle_mark) == 0)
+                   ? static_cast<request_state *>(kept)
+                   : state_of_receive_handle(word);
+    }
 
     size_t packed_size() const noexcept;
 

@@ -13,6 +13,7 @@
 // One message is used by one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,6 +38,9 @@ class direct_end {
   public:
     virtual int device() const noexcept = 0;  // ordinal
     virtual uint64_t packed_bytes() const noexcept = 0;
+
+    // Receiver: what UCP's request keeps as the datatype's state, where receiver_finder knows it.
+    virtual uint64_t ucx_state() const noexcept { return 0; }
 
     // Enqueues pack (sender) or unpack (receiver) of packed bytes [offset, offset + length), with
     // `packed` in memory that the device reaches, and `done` after it. After a failure nothing of
@@ -74,5 +78,9 @@ struct unpack_call {
     static unpack_call *current() noexcept { return current_; }
     static thread_local unpack_call *current_;
 };
+
+// The receiver whose ucx_state() is `word`, which may be anything; null: there is none. Set by the
+// datatype.
+extern std::atomic<direct_end *(*)(uint64_t word) noexcept> receiver_finder;
 
 }  // namespace cuda_nc::uct

@@ -18,6 +18,7 @@ using namespace wire;
 
 thread_local pack_call *pack_call::current_ = nullptr;
 thread_local unpack_call *unpack_call::current_ = nullptr;
+std::atomic<direct_end *(*)(uint64_t word) noexcept> receiver_finder{nullptr};
 
 uint64_t next_message_id() noexcept {
     // At random, so that a message of an ended process is not taken for one of ours.

@@ -1,0 +1,78 @@
+#include "ucp/dt/receive_handles.hpp"
+
+#include <atomic>
+#include <mutex>
+
+namespace cuda_nc::dt {
+namespace {
+
+// Bits of a number, from the lowest: marks, place, then how often the place was used. 2^45 uses of
+// one place are more than a process lives to see.
+constexpr unsigned mark_bits = 3, place_bits = 16;
+constexpr size_t num_places = size_t(1) << place_bits;
+
+struct place {
+    std::atomic<uintptr_t> handle{0};  // 0: free
+    uintptr_t uses = 0;
+    request_state *state = nullptr;
+    uct::direct_end *end = nullptr;
+    uint32_t next_free = 0;
+};
+
+// Pages of it that are never used cost nothing.
+place places[num_places];
+
+std::mutex mutex;
+uint32_t first_free = 0;  // 0: none; place 0 is not used
+uint32_t never_used = 1;
+
+size_t place_of(uintptr_t handle) noexcept {
+    return (handle >> mark_bits) & (num_places - 1);
+}
+
+uct::direct_end *find_receiver(uint64_t word) noexcept {
+    if ((word & ((uintptr_t(1) << mark_bits) - 1)) != receive_handle_mark) {
+        return nullptr;
+    }
+    place &where = places[place_of(word)];
+    return where.handle.load(std::memory_order_acquire) == word ? where.end : nullptr;
+}
+
+}  // namespace
+
+uintptr_t take_receive_handle(request_state &state, uct::direct_end &end) noexcept {
+    uint32_t index;
+    {
+        std::lock_guard<std::mutex> guard(mutex);
+        if (first_free != 0) {
+            index = first_free;
+            first_free = places[index].next_free;
+        } else if (never_used < num_places) {
+            index = never_used++;
+            uct::receiver_finder.store(find_receiver, std::memory_order_release);
+        } else {
+            return 0;
+        }
+    }
+    place &where = places[index];
+    where.state = &state;
+    where.end = &end;
+    uintptr_t handle = (++where.uses << (mark_bits + place_bits)) |
+                       (uintptr_t(index) << mark_bits) | receive_handle_mark;
+    where.handle.store(handle, std::memory_order_release);
+    return handle;
+}
+
+void give_receive_handle(uintptr_t handle) noexcept {
+    size_t index = place_of(handle);
+    places[index].handle.store(0, std::memory_order_release);
+    std::lock_guard<std::mutex> guard(mutex);
+    places[index].next_free = first_free;
+    first_free = static_cast<uint32_t>(index);
+}
+
+request_state *state_of_receive_handle(uintptr_t handle) noexcept {
+    return places[place_of(handle)].state;
+}
+
+}  // namespace cuda_nc::dt

@@ -1,0 +1,77 @@
+#include "ucp/dt/receive_handles.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "ucp/dt/request_state.hpp"
+
+namespace cuda_nc::dt::test {
+namespace {
+
+struct end_stub final : uct::direct_end {
+    int device() const noexcept override { return 0; }
+    uint64_t packed_bytes() const noexcept override { return 0; }
+    ucs_status_t enqueue(uint64_t, uint64_t, char *, gpu::event &) noexcept override {
+        return UCS_ERR_UNSUPPORTED;
+    }
+};
+
+class state_stub : public request_state {};
+
+uct::direct_end *find(uint64_t word) {
+    auto *finder = uct::receiver_finder.load();
+    return finder != nullptr ? finder(word) : nullptr;
+}
+
+TEST(receive_handles, are_found_while_in_use_and_never_again) {
+    state_stub state;
+    end_stub end;
+    std::set<uintptr_t> seen;
+    for (int i = 0; i < 10000; ++i) {
+        uintptr_t handle = take_receive_handle(state, end);
+        ASSERT_NE(handle, 0u);
+        ASSERT_EQ(handle & 7, receive_handle_mark);
+        ASSERT_TRUE(seen.insert(handle).second) << "taken twice";
+        ASSERT_EQ(state_of_receive_handle(handle), &state);
+        ASSERT_EQ(find(handle), &end);
+        give_receive_handle(handle);
+        ASSERT_EQ(find(handle), nullptr);
+    }
+    for (uintptr_t old : seen) {
+        ASSERT_EQ(find(old), nullptr);
+    }
+}
+
+TEST(receive_handles, other_words_are_not_found) {
+    state_stub state;
+    end_stub end;
+    uintptr_t handle = take_receive_handle(state, end);
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        EXPECT_EQ(find(handle ^ (uintptr_t(1) << bit)), nullptr) << bit;
+    }
+    EXPECT_EQ(find(0), nullptr);
+    EXPECT_EQ(find(reinterpret_cast<uintptr_t>(&state)), nullptr);
+    give_receive_handle(handle);
+}
+
+TEST(receive_handles, run_out_without_harm) {
+    state_stub state;
+    end_stub end;
+    std::vector<uintptr_t> taken;
+    while (uintptr_t handle = take_receive_handle(state, end)) {
+        ASSERT_LT(taken.size(), size_t(1) << 17);
+        taken.push_back(handle);
+    }
+    EXPECT_GT(taken.size(), 60000u);
+    for (uintptr_t handle : taken) {
+        give_receive_handle(handle);
+    }
+    uintptr_t again = take_receive_handle(state, end);
+    EXPECT_NE(again, 0u);
+    give_receive_handle(again);
+}
+
+}  // namespace
+}  // namespace cuda_nc::dt::test
