@@ -73,11 +73,17 @@ is_listed() {
         [ "$(UCX_TLS=cuda_nc UCX_CUDA_NC_TRANSPORT=n ucx_info -d | grep -c cuda_nc)" = 0 ]
 }
 
+# UCP's requests tell which receive is meant: in this release too they are as we believe.
+knows_requests() {
+    UCX_LOG_LEVEL=debug "$local_dir/matrix" --seed 1 --batches 2 --kinds g 2>&1 |
+        grep "are known by UCP's requests"
+}
+
 runs() { # TEST SIZE
     ucx_perftest -l -t "$1" -s "$2" -n 200 -w 10
 }
-export -f is_listed runs same_tables
-export root releases logs
+export -f is_listed knows_requests runs same_tables
+export root releases logs local_dir
 
 if ! python3 -c 'import elftools' 2>/dev/null &&
     ! python3 -m pip install -q --disable-pip-version-check pyelftools; then
@@ -130,6 +136,8 @@ for release in 1.19.0 1.20.1 1.21.0 1.22.0; do
         both) with=(LD_PRELOAD="$shim" UCX_PLUGIN_PATH="$plugin") ;;
         esac
         check "listed-$release-$way" env "${with[@]}" bash -c is_listed
+        check "knows-requests-$release-$way" env "${with[@]}" UCX_TLS=cuda_nc,self "${direct[@]}" \
+            bash -c knows_requests
         for carrier in posix tcp; do
             name=$release-$way-$carrier
             with+=(UCX_TLS=cuda_nc,self UCX_CUDA_NC_CARRIERS="$carrier")

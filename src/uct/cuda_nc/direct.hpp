@@ -5,8 +5,11 @@
 // they say. Meanwhile the transport tells them, by a thread's pack_call or unpack_call, what it can
 // do for the message at hand:
 //
-//   first   the first bytes go as always, and carry the sender's offer to the receiver's transport
-//   busy    the GPUs are at work: what pack() writes is not sent, UCP asks again later
+//   first   the first bytes go as always, and carry the sender's offer to the receiver's transport;
+//           so the receiver learns which of its messages UCP's data is for. Where it knows without
+//           them the offer goes alone
+//   busy    the receiver is asked or the GPUs are at work: what pack() writes is not sent, UCP asks
+//           again later
 //   rest    all other bytes are there: pack() says so and writes nothing; unpack() reads nothing
 //   host    the bytes go as always (the receiver is not ours, has no room, or something failed)
 //

@@ -7,9 +7,10 @@ namespace cuda_nc::uct {
 
 struct endpoint {
     abi::uct_ep super;
-    abi::uct_ep *carrier;  // owned
-    uint64_t peer = 0;     // identity of the interface there; 0: the carrier does not say
-    bool direct = false;   // messages from GPU to GPU may be tried
+    abi::uct_ep *carrier;          // owned
+    uint64_t peer = 0;             // identity of the interface there; 0: the carrier does not say
+    bool direct = false;           // messages from GPU to GPU may be tried
+    bool known_receivers = false;  // offers to it need no first bytes
 
     static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }
 };

@@ -20,6 +20,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/offering.hpp \
 	src/uct/cuda_nc/receiving.cc \
 	src/uct/cuda_nc/receiving.hpp \
+	src/uct/cuda_nc/request_finder.hpp \
 	src/uct/cuda_nc/ring.cc \
 	src/uct/cuda_nc/ring.hpp \
 	src/uct/cuda_nc/self_check.cc \

@@ -32,12 +32,12 @@ pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) no
     if (message_ == nullptr) {
         return answer_;
     }
-    bool in_order = message_->ep() == &ep_ &&
-                    offset == (message_->now() == sending::state::made ? 0 : sending::first_bytes);
+    bool in_order = message_->ep() == &ep_ && offset == message_->first();
     switch (message_->now()) {
         case sending::state::made:
-            *length_p = sending::first_bytes;
-            answer_ = pack_answer::first;
+            offers_ = true;
+            *length_p = first_ = ep_.known_receivers ? 0 : sending::first_bytes;
+            answer_ = first_ != 0 ? pack_answer::first : pack_answer::busy;
             break;
         case sending::state::offered:
         case sending::state::moving:
@@ -51,6 +51,7 @@ pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) no
     }
     if (!in_order) {  // over another lane, or again from the start: the carrier serves any order
         answer_ = pack_answer::host;
+        offers_ = false;
         message_->leave();
         message_ = nullptr;
     }
@@ -68,9 +69,9 @@ size_t offering::compose(void *destination, void *self) noexcept {
     prefix.identity = call.owner_.iface().address.identity;
     auto kind = data_kind::nothing;
     size_t kept = 0;  // of UCP's message
-    if (call.answer_ == pack_answer::first) {
+    if (call.offers_) {
         kind = data_kind::offer;
-        kept = packed;
+        kept = sizeof(rndv_header) + call.first_;
         prefix.message = call.message_->id();
         prefix.length = call.message_->total();
     } else if (call.answer_ == pack_answer::rest) {
@@ -91,9 +92,11 @@ ssize_t offering::conclude(ssize_t sent) noexcept {
     if (sent < 0) {
         return sent;  // the carrier's; UCP comes back to the same bytes
     }
+    if (offers_) {
+        message_->offered(first_);
+    }
     switch (answer_) {
         case pack_answer::first:
-            message_->offered();
             break;
         case pack_answer::rest:
             message_->rest_sent();

@@ -32,6 +32,8 @@ class offering final : public pack_call {
     void *const arg_;
     pack_answer answer_ = pack_answer::host;
     sending *message_ = nullptr;
+    bool offers_ = false;
+    uint64_t first_ = 0;  // bytes that go with the offer
     size_t claimed_ = 0;  // what UCP believes to have packed
 };
 

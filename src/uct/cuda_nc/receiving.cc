@@ -54,15 +54,10 @@ void receiving::say(wire::control_kind kind, unsigned number) noexcept {
     message.slot = static_cast<uint16_t>(number);
     message.to = sender_;
     message.from = id_;
-    if (kind == wire::control_kind::accept) {
-        message.offset = ring_->offset;
-        message.length = slot_size_;
-        message.handle = ring_->handle;
-    }
     owner_.send_control(ep_, message);
 }
 
-bool receiving::accept() noexcept {
+bool receiving::accept(uint32_t flags) noexcept {
     for (slot &one : slots_) {
         one.done = owner_.take_event(device_);
         if (one.done == nullptr) {
@@ -71,7 +66,16 @@ bool receiving::accept() noexcept {
             return false;
         }
     }
-    say(wire::control_kind::accept, ring::num_slots);
+    wire::control message = {};
+    message.kind = wire::control_kind::accept;
+    message.slot = ring::num_slots;
+    message.flags = flags;
+    message.to = sender_;
+    message.from = id_;
+    message.offset = ring_->offset;
+    message.length = slot_size_;
+    message.handle = ring_->handle;
+    owner_.send_control(ep_, message);
     return true;
 }
 

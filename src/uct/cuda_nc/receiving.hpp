@@ -23,8 +23,9 @@ class receiving final : public direct_message {
     // sender has said that it writes no more.
     void leave() noexcept override;
 
-    // The answer to the sender's offer. False: out of resources, nothing was said.
-    bool accept() noexcept;
+    // The answer to the sender's offer: `flags` as in the message. False: out of resources, nothing
+    // was said.
+    bool accept(uint32_t flags) noexcept;
     void take_data(const wire::control &message) noexcept;
     // All bytes have been announced. UCP's header is kept for delivery.
     void take_rest(const wire::rndv_header &header, uint64_t length) noexcept;

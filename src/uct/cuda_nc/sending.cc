@@ -33,8 +33,9 @@ sending::~sending() {
     }
 }
 
-void sending::offered() noexcept {
+void sending::offered(uint64_t first) noexcept {
     state_ = state::offered;
+    first_ = next_ = first;
     deadline_ = std::chrono::steady_clock::now() + patience;
 }
 
@@ -77,6 +78,9 @@ void sending::accepted(const wire::control &answer) noexcept {
         return;
     }
     receiver_ = answer.from;
+    if (ep_ != nullptr) {
+        ep_->known_receivers = (answer.flags & wire::known_receivers) != 0;
+    }
     num_slots_ = answer.slot;
     slot_size_ = answer.length;
     gpu::memory *memory = open_peer_memory(device_, answer.handle);

@@ -15,7 +15,8 @@ class traffic;
 
 class sending final : public direct_message {
   public:
-    // Packed bytes that go with the offer; a multiple of every word that kernels use.
+    // Packed bytes that go with an offer to a receiver that does not know its messages otherwise; a
+    // multiple of every word that kernels use.
     static constexpr uint64_t first_bytes = 1024;
 
     enum class state : uint8_t {
@@ -31,7 +32,8 @@ class sending final : public direct_message {
 
     void leave() noexcept override;
 
-    void offered() noexcept;
+    // `first`: the bytes that went with the offer.
+    void offered(uint64_t first) noexcept;
     void accepted(const wire::control &answer) noexcept;
     void credited(unsigned index) noexcept;
     // Ends the GPUs' work and lets the rest go by host memory.
@@ -44,6 +46,7 @@ class sending final : public direct_message {
     uint64_t id() const noexcept { return id_; }
     uint64_t receiver() const noexcept { return receiver_; }
     uint64_t total() const noexcept { return total_; }
+    uint64_t first() const noexcept { return first_; }
     const endpoint *ep() const noexcept { return ep_; }
     bool is_packing() const noexcept { return packing_ != 0; }
     bool is_settled() const noexcept {
@@ -76,7 +79,7 @@ class sending final : public direct_message {
     uint64_t slot_size_ = 0;
     unsigned num_slots_ = 0;
     unsigned packing_ = 0;
-    uint64_t next_ = first_bytes;
+    uint64_t first_ = 0, next_ = 0;  // packed bytes
     slot slots_[ring::num_slots];
     std::chrono::steady_clock::time_point deadline_;
 };

@@ -384,36 +384,60 @@ void traffic::take_data(char *data, size_t length) noexcept {
 }
 
 void traffic::take_offer(const data_prefix &prefix, char *message, size_t length) noexcept {
-    unpack_call call;
-    deliver(message, length, call);  // whatever comes of the offer
+    rndv_header header;
+    if (length < sizeof(header)) {
+        return;
+    }
+    std::memcpy(&header, message, sizeof(header));
+    uint64_t first = length - sizeof(header);
+    direct_end *end;
+    if (first == 0) {
+        end = requests_.find(header.request);
+    } else {
+        uint64_t word = requests_.read(header.request);
+        unpack_call call;
+        deliver(message, length, call);  // whatever comes of the offer
+        end = call.end;
+        if (end != nullptr && requests_.learn(word, end->ucx_state())) {
+            nc_debug("messages for GPU memory are %s by UCP's requests",
+                     requests_.known() ? "known" : "not known");
+        }
+    }
     auto peer = iface_.peers.find(prefix.identity);
     if (peer == iface_.peers.end()) {
         return;  // no way to answer; the sender's patience ends
     }
-    uint64_t first = length - sizeof(rndv_header);
-    if (call.end != nullptr && call.end->message == nullptr && first < prefix.length &&
-        prefix.length <= call.end->packed_bytes()) {
-        if (ring *slots = take_ring(call.end->device())) {
-            try {
-                auto made = std::make_unique<receiving>(*this, *peer->second, *call.end, *slots,
-                                                        next_message_id(), prefix.message,
-                                                        prefix.length, first);
-                uint64_t id = made->id();
-                receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
-                if (taken.accept()) {
-                    start_progress();
-                    return;
-                }
-                receives_.erase(id);
-            } catch (const std::bad_alloc &) {
-                // the ring is lost; so is the process, soon
-            }
-        }
+    if (end != nullptr && end->message == nullptr && first < prefix.length &&
+        prefix.length <= end->packed_bytes() && accept(*peer->second, *end, prefix, first)) {
+        return;
     }
     control answer = {};
     answer.kind = control_kind::decline;
     answer.to = prefix.message;
     send_control(peer->second, answer);
+}
+
+// False: out of resources.
+bool traffic::accept(endpoint &ep, direct_end &end, const data_prefix &prefix,
+                     uint64_t first) noexcept {
+    ring *slots = take_ring(end.device());
+    if (slots == nullptr) {
+        return false;
+    }
+    try {
+        auto made = std::make_unique<receiving>(*this, ep, end, *slots, next_message_id(),
+                                                prefix.message, prefix.length, first);
+        uint64_t id = made->id();
+        receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
+        if (taken.accept(requests_.known() ? known_receivers : 0)) {
+            start_progress();
+            return true;
+        }
+        receives_.erase(id);
+    } catch (const std::bad_alloc &) {
+        // the ring is lost; so is the process, soon
+    }
+    return false;
 }
 
 void traffic::take_rest(const data_prefix &prefix, const char *message, size_t length) noexcept {

@@ -12,6 +12,7 @@
 
 #include "uct/cuda_nc/abi_parameters.hpp"
 #include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/request_finder.hpp"
 #include "uct/cuda_nc/wire.hpp"
 
 namespace cuda_nc::uct {
@@ -84,9 +85,12 @@ class traffic {
     void start_progress() noexcept;
     void stop_progress() noexcept;
     void take_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
+    bool accept(endpoint &ep, direct_end &end, const wire::data_prefix &prefix,
+                uint64_t first) noexcept;
     void take_rest(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
 
     interface &iface_;
+    request_finder requests_;
     std::unordered_map<uint64_t, std::unique_ptr<sending>> sends_;
     std::unordered_map<uint64_t, std::unique_ptr<receiving>> receives_;
     std::vector<held_request> held_;

@@ -35,7 +35,7 @@ inline bool is_marked(const void *data, size_t length) noexcept {
 
 enum class data_kind : uint64_t {
     nothing,  // sent where UCP may not be refused any more
-    offer,    // then UCP's own message with the first bytes
+    offer,    // then UCP's own message with the first bytes, or with none
     rest      // then UCP's header alone
 };
 
@@ -59,14 +59,17 @@ enum class control_kind : uint8_t {
 struct control {
     uint8_t version;
     control_kind kind;
-    uint16_t slot;  // accept: how many
-    uint32_t reserved;
+    uint16_t slot;           // accept: how many
+    uint32_t flags;          // accept: known_receivers
     uint64_t to;             // the addressee's message
     uint64_t from;           // the author's message
     uint64_t offset;         // data: of the packed bytes; accept: of the slots in the allocation
     uint64_t length;         // data: bytes; accept: bytes of a slot
     gpu::ipc_handle handle;  // accept only: others end before it
 };
+
+// The receiver finds its messages by UCP's requests: offers need no first bytes.
+constexpr uint32_t known_receivers = 1;
 
 constexpr size_t short_control = offsetof(control, handle);
 

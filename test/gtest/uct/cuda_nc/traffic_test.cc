@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -29,6 +30,8 @@ class fake_end final : public direct_end {
         unpacked.push_back({offset, length, packed});
         return UCS_OK;  // a mark that was never recorded is complete
     }
+    uint64_t ucx_state() const noexcept override { return state; }
+    uint64_t state = 0;
     struct range {
         uint64_t offset, length;
         char *packed;
@@ -37,6 +40,12 @@ class fake_end final : public direct_end {
 };
 
 // One test at a time.
+fake_end *known_end;
+
+direct_end *find_known_end(uint64_t word) noexcept {
+    return word != 0 && word == known_end->state ? known_end : nullptr;
+}
+
 struct seen_by_ucp {
     std::vector<uint64_t> lengths;
     std::vector<ucs_status_t> rest_statuses;
@@ -84,24 +93,32 @@ class traffic_test : public testing::Test {
         iface_.peers[identity] = &ep_;
         ucp.takes_offers = &end_;
         traffic_ = std::make_unique<traffic>(iface_);
+        known_end = &end_;
+        finder_ = receiver_finder.exchange(find_known_end);
     }
+    void TearDown() override { receiver_finder = finder_; }
 
-    void offer(uint64_t length = total) {
+    void offer(uint64_t length = total, uint64_t bytes = first) {
         struct {
             data_prefix prefix;
             rndv_header header;
             char bytes[first];
         } message = {};
         message.prefix = {0, mark | static_cast<uint64_t>(data_kind::offer), 5, identity, length};
-        traffic_->take_data(reinterpret_cast<char *>(&message), sizeof(message));
+        message.header.request = reinterpret_cast<uint64_t>(request_);
+        traffic_->take_data(reinterpret_cast<char *>(&message),
+                            sizeof(data_prefix) + sizeof(rndv_header) + bytes);
     }
-    void rest(uint64_t to, uint64_t length = total - first) {
+    void offer_alone() { offer(total, 0); }
+    // UCP's request says so.
+    void request_has(uint64_t state) { std::memcpy(request_ + 136, &state, sizeof(state)); }
+    void rest(uint64_t to, uint64_t length = total - first, uint64_t offset = first) {
         struct {
             data_prefix prefix;
             rndv_header header;
         } message = {};
         message.prefix = {0, mark | static_cast<uint64_t>(data_kind::rest), to, identity, length};
-        message.header.offset = first;
+        message.header.offset = offset;
         traffic_->take_data(reinterpret_cast<char *>(&message), sizeof(message));
     }
     void say(control_kind kind, uint64_t to, unsigned slot = 0, uint64_t offset = 0,
@@ -130,6 +147,8 @@ class traffic_test : public testing::Test {
     abi::uct_ep carrier_ep_ = {};
     endpoint ep_ = {};
     fake_end end_;
+    alignas(8) char request_[256] = {};
+    direct_end *(*finder_)(uint64_t) noexcept = nullptr;
     std::unique_ptr<traffic> traffic_;
 };
 
@@ -164,6 +183,64 @@ TEST_F(traffic_test, a_receiver_that_is_not_ours_declines) {
 TEST_F(traffic_test, an_offer_of_more_bytes_than_there_is_room_for_is_declined) {
     offer(total + 1);
     ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+}
+
+TEST_F(traffic_test, an_offer_without_bytes_is_accepted_once_requests_are_known) {
+    constexpr uint64_t state = 0x7777;
+    end_.state = state;
+    request_has(state);
+    offer_alone();
+    EXPECT_EQ(sent.back().kind, control_kind::decline) << "not confirmed yet";
+    sent.clear();
+    uint64_t message = accepted();
+    EXPECT_EQ(sent.back().flags, known_receivers);
+    say(control_kind::cancel, message);
+    ASSERT_EQ(end_.message, nullptr);
+    ucp.lengths.clear();
+    sent.clear();
+    offer_alone();
+    EXPECT_TRUE(ucp.lengths.empty()) << "there is nothing for UCP yet";
+    ASSERT_EQ(sent.size(), 1u);
+    ASSERT_EQ(sent.back().kind, control_kind::accept);
+    message = sent.back().from;
+    end_.unpacked.clear();
+    uint64_t slot_size = sent.back().length;
+    for (uint64_t offset = 0; offset < total; offset += slot_size) {
+        say(control_kind::data, message, static_cast<unsigned>(offset / slot_size) % 4, offset,
+            std::min(slot_size, total - offset));
+        ASSERT_FALSE(end_.unpacked.empty());
+        EXPECT_EQ(end_.unpacked.back().offset, offset);
+    }
+    rest(message, total, 0);
+    EXPECT_EQ(ucp.lengths, std::vector<uint64_t>{sizeof(rndv_header) + total});
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+}
+
+TEST_F(traffic_test, an_offer_without_bytes_for_another_request_is_declined) {
+    end_.state = 0x7777;
+    request_has(end_.state);
+    say(control_kind::cancel, accepted());
+    request_has(0x7778);  // contiguous memory, or another library's datatype
+    offer_alone();
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    request_has(0);
+    offer_alone();
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+}
+
+TEST_F(traffic_test, requests_that_once_disagreed_are_never_believed_again) {
+    end_.state = 0x7777;
+    bool disagreed = false;
+    for (uint64_t word : {0x7777, 0x7776, 0x7777}) {
+        request_has(word);
+        sent.clear();
+        uint64_t message = accepted();
+        EXPECT_EQ(sent.back().flags, word == 0x7777 && !disagreed ? known_receivers : 0);
+        disagreed |= word != 0x7777;
+        say(control_kind::cancel, message);
+    }
+    offer_alone();
     EXPECT_EQ(sent.back().kind, control_kind::decline);
 }
 
