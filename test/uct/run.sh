@@ -75,8 +75,9 @@ is_listed() {
 
 # UCP's requests tell which receive is meant: in this release too they are as we believe.
 knows_requests() {
-    UCX_LOG_LEVEL=debug "$local_dir/matrix" --seed 1 --batches 2 --kinds g 2>&1 |
-        grep "are known by UCP's requests"
+    rm -f "$logs"/requests.*
+    UCX_LOG_LEVEL=debug UCX_LOG_FILE=$logs/requests.%p "$local_dir/matrix" --seed 1 --batches 6 \
+        --kinds g && grep -h "are known by UCP's requests" "$logs"/requests.*
 }
 
 runs() { # TEST SIZE
