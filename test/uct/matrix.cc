@@ -3,11 +3,13 @@
 // unexpected, in batches in all directions. Each process derives the same plan from the seed.
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
-//               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--sleep-batch N] [--memory
-//               sim|cuda]
+//               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--sleep-batch N] [--hosts]
+//               [--memory sim|cuda]
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
 //   sleep-batch: rank 1 sleeps for 3 s once it has begun its sends of that batch; meanwhile all
 //                messages of the others among themselves must end
+//   hosts: each process has a network and a host name of its own; exit status 77 where that is not
+//          allowed
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, and they go on without it
 #include <cuda_nc/cuda_nc.h>
@@ -31,6 +33,7 @@
 #include <vector>
 
 #include "bench/test_memory.hpp"
+#include "test/uct/hosts.hpp"
 
 namespace {
 
@@ -49,6 +52,7 @@ struct options {
     std::string memory = "sim";  // of kind g
     int kill_batch = -1;
     int sleep_batch = -1;
+    bool hosts = false;
 } chosen;
 
 struct shared_state {
@@ -57,6 +61,7 @@ struct shared_state {
         size_t length;
     } addresses[max_ranks];
     std::atomic<int> arrived[3];  // barriers, each used once
+    hosts::state hosts;
 } * common;
 
 int rank_;
@@ -468,6 +473,8 @@ void parse(int argc, char **argv) {
             chosen.peer_errors = true;
         } else if (name == "--sleep-batch") {
             chosen.sleep_batch = std::atoi(value());
+        } else if (name == "--hosts") {
+            chosen.hosts = true;
         } else if (name == "--wakeup") {
             chosen.wakeup = true;
         } else if (name == "--peer-errors") {
@@ -488,16 +495,26 @@ int main(int argc, char **argv) {
     void *memory = mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     common = new (memory) shared_state();
+    if (chosen.hosts && !hosts::prepare()) {
+        std::puts("networks of its own are not allowed here");
+        return 77;
+    }
     std::vector<pid_t> children;
     for (int rank = 0; rank < chosen.ranks; ++rank) {
         pid_t child = fork();
         if (child == 0) {
             rank_ = rank;
+            if (chosen.hosts && !hosts::enter(common->hosts, rank)) {
+                fail("no network");
+            }
             run();
             std::fflush(stdout);
             std::exit(0);
         }
         children.push_back(child);
+        if (chosen.hosts && !hosts::link(common->hosts, rank, child)) {
+            fail("no link");
+        }
     }
     bool right = true;
     for (size_t i = 0; i < children.size(); ++i) {
