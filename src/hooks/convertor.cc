@@ -3,13 +3,16 @@
 #include <cstdlib>
 #include <memory>
 
+#include "hooks/convertor_host.hpp"
 #include "hooks/convertor_move.hpp"
+#include "hooks/convertor_parts.hpp"
 #include "hooks/convertor_tracker.hpp"
 #include "hooks/gpu_presence.hpp"
 #include "ucs/base/loaded_objects.hpp"
 #include "hooks/open_mpi.hpp"
 #include "hooks/policy.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
@@ -101,24 +104,39 @@ void note(void *convertor, const void *datatype, size_t count, const void *buffe
     }
 }
 
+// Whether derived types in host memory are to be kept from Open MPI's own convertor.
+bool keeps_from_open_mpi() noexcept {
+    static const bool keeps =
+        opal().api != nullptr && opal().api->packs_wrongly() && config().host_engine != "never";
+    return keeps;
+}
+
 int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_t *num_parts_p,
              size_t *length_p) noexcept {
-    if (CUDA_NC_LIKELY(!has_gpu()) || opal().api == nullptr) {
+    bool asks_for_address = *num_parts_p == 0 || parts[0].iov_base == nullptr;
+    const open_mpi *api = opal().api;
+    if (api == nullptr || asks_for_address) {
         return original(convertor, parts, num_parts_p, length_p);
+    }
+    int32_t status;
+    auto move_host_memory = [&] {
+        return keeps_from_open_mpi() &&
+               move_on_host(packs, *api, convertor, parts, num_parts_p, length_p, &status);
+    };
+    if (CUDA_NC_LIKELY(!has_gpu())) {
+        return move_host_memory() ? status : original(convertor, parts, num_parts_p, length_p);
     }
     convertor_tracker &tracker = convertor_tracker::instance();
     tracked_convertor *entry = tracker.empty() ? nullptr : tracker.find(convertor);
-    bool asks_for_address = *num_parts_p != 0 && parts[0].iov_base == nullptr;
-    if (asks_for_address) {
-        return original(convertor, parts, num_parts_p, length_p);
-    }
-    if (entry != nullptr &&
-        !opal().api->is_prepared_for(convertor, entry->datatype, entry->buffer)) {
+    if (entry != nullptr && !api->is_prepared_for(convertor, entry->datatype, entry->buffer)) {
         tracker.forget(convertor);
         entry = nullptr;
     }
     if (entry != nullptr) {
-        return move_tracked(packs, *opal().api, convertor, *entry, parts, num_parts_p, length_p);
+        return move_tracked(packs, *api, convertor, *entry, parts, num_parts_p, length_p);
+    }
+    if (move_host_memory()) {
+        return status;
     }
     for (uint32_t part = 0; part < *num_parts_p; ++part) {
         if (is_device_memory(parts[part].iov_base)) {
@@ -172,6 +190,12 @@ int32_t copy_same(const void *datatype, int32_t count, char *destination, char *
                      find_memory(*api, datatype, 1, destination, &to) &&
                      (from.kind == gpu::memory_kind::device || to.kind == gpu::memory_kind::device);
     if (!on_device) {
+        int32_t status;
+        if (count > 0 && keeps_from_open_mpi() &&
+            copy_on_host(*api, datatype, static_cast<size_t>(count), destination, source,
+                         &status)) {
+            return status;
+        }
         return opal().copy_same(datatype, count, destination, source);
     }
     check_gpu_detection();

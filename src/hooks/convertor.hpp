@@ -1,8 +1,8 @@
 // The replacements of Open MPI's convertor calls, for the operations that do not go through UCX's
 // datatypes: MPI_Pack, MPI_Bsend, the local part of collectives.
 //
-// Where the process has no GPU, or a convertor's buffer lies in host memory, the original alone
-// runs. Else the convertor is remembered when it is prepared, and moved by our engine.
+// A convertor whose buffer lies in GPU memory is remembered when it is prepared, and moved by our
+// engine. In host memory the original runs, except under an Open MPI that packs wrongly.
 #pragma once
 
 #include <sys/uio.h>

@@ -8,8 +8,8 @@ namespace {
 
 constexpr size_t readable_convertor_bytes = 192;  // every release's convertor is larger
 
-// Finds the one word of a convertor that had the expected value at every look.
-class unique_word {
+// Finds the words of a convertor that had the expected value at every look.
+class sought_word {
   public:
     void keep_equal(const void *convertor, size_t value) noexcept {
         for (size_t i = 0; i < num_words; ++i) {
@@ -22,14 +22,23 @@ class unique_word {
 
     // 0 where there is none, or more than one. Word 0 is the object's class.
     size_t offset() const noexcept {
-        size_t found = 0, candidates = 0;
-        for (size_t i = 1; i < num_words; ++i) {
+        size_t found = first();
+        for (size_t i = found / sizeof(size_t) + 1; i < num_words; ++i) {
             if (!excluded_[i]) {
-                found = i * sizeof(size_t);
-                ++candidates;
+                return 0;
             }
         }
-        return candidates == 1 ? found : 0;
+        return found;
+    }
+
+    // The first of several; 0 where there is none.
+    size_t first() const noexcept {
+        for (size_t i = 1; i < num_words; ++i) {
+            if (!excluded_[i]) {
+                return i * sizeof(size_t);
+            }
+        }
+        return 0;
     }
 
   private:
@@ -39,16 +48,26 @@ class unique_word {
 
 }  // namespace
 
-convertor_map explore_convertor(void *scratch, const void *byte_type,
+convertor_map explore_convertor(void *scratch, const known_types &types,
                                 int32_t (*prepare_for_send)(void *, const void *, size_t,
                                                             const void *),
                                 int32_t (*pack)(void *, iovec *, uint32_t *, size_t *)) {
     std::vector<char> source(8192), target(8192);
-    if (prepare_for_send(scratch, byte_type, source.size(), source.data()) != 0) {
+    sought_word datatype, buffer, position, count, total;
+    if (types.of_8_bytes != nullptr) {
+        const size_t elements = source.size() / 8 - 24;
+        if (prepare_for_send(scratch, types.of_8_bytes, elements, source.data()) != 0) {
+            return {};
+        }
+        count.keep_equal(scratch, elements);
+        total.keep_equal(scratch, elements * 8);
+    }
+    if (prepare_for_send(scratch, types.of_1_byte, source.size(), source.data()) != 0) {
         return {};
     }
-    unique_word datatype, buffer, position;
-    datatype.keep_equal(scratch, reinterpret_cast<uintptr_t>(byte_type));
+    count.keep_equal(scratch, source.size());
+    total.keep_equal(scratch, source.size());
+    datatype.keep_equal(scratch, reinterpret_cast<uintptr_t>(types.of_1_byte));
     buffer.keep_equal(scratch, reinterpret_cast<uintptr_t>(source.data()));
     size_t passed = 0;
     for (size_t step : {size_t(1031), size_t(1517)}) {
@@ -59,7 +78,13 @@ convertor_map explore_convertor(void *scratch, const void *byte_type,
         passed += step;
         position.keep_equal(scratch, passed);
     }
-    return {position.offset(), datatype.offset(), buffer.offset()};
+    convertor_map map{position.offset(), datatype.offset(), buffer.offset()};
+    if (types.of_8_bytes != nullptr) {
+        // Copies of both follow where the convertor keeps its stack and the receiver's size.
+        map.count = count.first();
+        map.total = total.first();
+    }
+    return map;
 }
 
 }  // namespace cuda_nc::hooks

@@ -3,49 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "hooks/convertor_parts.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
-
-constexpr size_t bounce_bytes = 1 << 20;
-
-layout_ref contiguous(size_t length) {
-    layout_builder builder;
-    builder.append(0, length);
-    return builder.finish();
-}
-
-// The engine packs to host memory only; packed bytes on a GPU pass through `bounce`.
-ucs_status_t move_part(bool packs, dt::request_state &state, size_t offset, const iovec &part) {
-    if (!is_device_memory(part.iov_base)) {
-        if (!packs) {
-            return state.unpack(offset, part.iov_base, part.iov_len);
-        }
-        return state.pack(offset, part.iov_base, part.iov_len) == part.iov_len ? UCS_OK
-                                                                               : UCS_ERR_IO_ERROR;
-    }
-    std::vector<char> bounce(std::min(part.iov_len, bounce_bytes));
-    for (size_t done = 0; done < part.iov_len;) {
-        size_t length = std::min(part.iov_len - done, bounce.size());
-        char *packed = static_cast<char *>(part.iov_base) + done;
-        ucs_status_t status = UCS_OK;
-        if (packs) {
-            if (state.pack(offset + done, bounce.data(), length) != length) {
-                return UCS_ERR_IO_ERROR;
-            }
-            status = dt::copy(contiguous(length), bounce.data(), packed);
-        } else {
-            status = dt::copy(contiguous(length), packed, bounce.data());
-            status = status == UCS_OK ? state.unpack(offset + done, bounce.data(), length) : status;
-        }
-        if (status != UCS_OK) {
-            return status;
-        }
-        done += length;
-    }
-    return UCS_OK;
-}
 
 bool begin(bool packs, const open_mpi &api, tracked_convertor &entry) {
     if (entry.what == nullptr) {
@@ -71,6 +33,12 @@ bool is_device_memory(const void *address) noexcept {
            gpu::platform::instance().query(address).kind == gpu::memory_kind::device;
 }
 
+layout_ref contiguous_bytes(size_t length) {
+    layout_builder builder;
+    builder.append(0, length);
+    return builder.finish();
+}
+
 layout_ref make_layout(const open_mpi &api, const void *datatype, size_t count) noexcept try {
     int64_t extent;
     layout_ref element = api.element(datatype);
@@ -88,31 +56,25 @@ int32_t move_tracked(bool packs, const open_mpi &api, void *convertor, tracked_c
         return -1;
     }
     size_t *shared = api.position(convertor);  // a caller may have set it
-    size_t position = shared != nullptr ? *shared : entry.position;
+    entry.position = shared != nullptr ? *shared : entry.position;
     const size_t size = entry.what->packed_size();
-    size_t total = 0;
-    uint32_t part = 0;
-    for (; part < *num_parts_p && position < size; ++part) {
-        parts[part].iov_len = std::min<size_t>(parts[part].iov_len, size - position);
-        ucs_status_t status = move_part(packs, *entry.running, position, parts[part]);
-        if (status != UCS_OK) {
-            nc_error("%s %zu bytes of GPU memory failed: %s", packs ? "packing" : "unpacking",
-                     size_t(parts[part].iov_len), status_text(status));
-            return -1;
-        }
-        position += parts[part].iov_len;
-        total += parts[part].iov_len;
+    dt::request_state &state = *entry.running;
+    ucs_status_t status = move_parts(
+        packs, size, &entry.position, parts, num_parts_p, length_p,
+        [packs, &state](size_t offset, void *packed, size_t length) {
+            if (!packs) {
+                return state.unpack(offset, packed, length);
+            }
+            return state.pack(offset, packed, length) == length ? UCS_OK : UCS_ERR_IO_ERROR;
+        });
+    if (status != UCS_OK) {
+        nc_error("%s GPU memory failed: %s", packs ? "packing" : "unpacking", status_text(status));
+        return -1;
     }
-    if (total == 0) {
-        parts[0].iov_len = 0;
-    }
-    *num_parts_p = part;
-    *length_p = total;
-    entry.position = position;
     if (shared != nullptr) {
-        *shared = position;
+        *shared = entry.position;
     }
-    if (position < size) {
+    if (entry.position < size) {
         return 0;
     }
     entry.stop();
@@ -139,7 +101,7 @@ int32_t move_by_host(bool packs, move_f original, void *convertor, iovec *parts,
             size_t length = on_device ? std::min(wanted - done, bounce.size()) : wanted - done;
             iovec piece = {on_device ? bounce.data() : packed + done, length};
             if (on_device && !packs &&
-                dt::copy(contiguous(length), packed + done, bounce.data()) != UCS_OK) {
+                dt::copy(contiguous_bytes(length), packed + done, bounce.data()) != UCS_OK) {
                 return -1;
             }
             uint32_t one = 1;
@@ -149,7 +111,7 @@ int32_t move_by_host(bool packs, move_f original, void *convertor, iovec *parts,
                 return status;
             }
             if (on_device && packs && moved != 0 &&
-                dt::copy(contiguous(moved), bounce.data(), packed + done) != UCS_OK) {
+                dt::copy(contiguous_bytes(moved), bounce.data(), packed + done) != UCS_OK) {
                 return -1;
             }
             done += moved;

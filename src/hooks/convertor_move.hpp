@@ -20,6 +20,4 @@ int32_t move_tracked(bool packs, const open_mpi &api, void *convertor, tracked_c
 int32_t move_by_host(bool packs, move_f original, void *convertor, iovec *parts,
                      uint32_t *num_parts_p, size_t *length_p) noexcept;
 
-bool is_device_memory(const void *address) noexcept;
-
 }  // namespace cuda_nc::hooks

@@ -1,10 +1,13 @@
 libcuda_nc_core_la_SOURCES += \
 	src/hooks/convertor.cc \
 	src/hooks/convertor.hpp \
+	src/hooks/convertor_host.cc \
+	src/hooks/convertor_host.hpp \
 	src/hooks/convertor_map.cc \
 	src/hooks/convertor_map.hpp \
 	src/hooks/convertor_move.cc \
 	src/hooks/convertor_move.hpp \
+	src/hooks/convertor_parts.hpp \
 	src/hooks/convertor_tracker.cc \
 	src/hooks/convertor_tracker.hpp \
 	src/hooks/datatype_ops.cc \
@@ -27,7 +30,9 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/ucp_api.cc \
 	src/hooks/ucp_api.hpp \
 	src/hooks/ucx_settings.cc \
-	src/hooks/ucx_settings.hpp
+	src/hooks/ucx_settings.hpp \
+	src/hooks/watched_types.cc \
+	src/hooks/watched_types.hpp
 
 libcuda_nc_preload_la_SOURCES += \
 	src/hooks/preload/preload.c \

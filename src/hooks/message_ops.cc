@@ -141,7 +141,7 @@ template <bool packs>
 __attribute__((noinline)) void *start_new_count(const type_record &type, void *original,
                                                 size_t count, const void *buffer) noexcept {
     counted_layout made;
-    if (!type.make(count, original, &made)) {
+    if (!type.make(count, originals.packed_size(original), &made)) {
         return start_original<packs>(original, nullptr, "layout not understood");
     }
     return start_counted<packs>(type, original, made, false, buffer);

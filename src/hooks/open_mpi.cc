@@ -102,26 +102,39 @@ bool open_mpi::load(void *handle) noexcept try {
         number += std::strlen("Open MPI v");
         version_.assign(number, std::strcspn(number, ", \n"));
     }
-    byte_type_ = dlsym(handle, "ompi_mpi_byte");
+    known_types_ = {dlsym(handle, "ompi_mpi_byte"), dlsym(handle, "ompi_mpi_double")};
+    if (!look_up(handle, "PMPI_Initialized", &initialized_) ||
+        !look_up(handle, "PMPI_Finalized", &finalized_) ||
+        !look_up(handle, "PMPI_Type_create_keyval", &create_key_) ||
+        !look_up(handle, "PMPI_Type_free_keyval", &free_key_) ||
+        !look_up(handle, "PMPI_Type_set_attr", &set_attribute_) ||
+        !look_up(handle, "ompi_datatype_get_args", &get_arguments_)) {
+        get_arguments_ = nullptr;  // the last: stands for all
+    }
     nc_debug("found Open MPI %s", version_.c_str());
     return true;
 } catch (...) {
     return false;
 }
 
-const convertor_map &open_mpi::map() const noexcept {
-    std::call_once(explored_, [this] {
-        try {
-            pooled_convertor scratch(create_, *local_arch_);
-            if (scratch.get() != nullptr && byte_type_ != nullptr) {
-                map_ = explore_convertor(scratch.get(), byte_type_, prepare_for_send, pack);
-            }
-        } catch (...) {
-            // nothing is known of it
+const convertor_map &open_mpi::explore() const noexcept {
+    std::lock_guard<std::mutex> guard(exploring_);
+    if (explored_.load(std::memory_order_relaxed)) {
+        return map_;
+    }
+    try {
+        pooled_convertor scratch(create_, *local_arch_);
+        if (scratch.get() != nullptr && known_types_.of_1_byte != nullptr) {
+            map_ = explore_convertor(scratch.get(), known_types_, prepare_for_send, pack);
         }
-        nc_debug("words of a convertor: position at %zu, datatype at %zu, buffer at %zu",
-                 map_.position, map_.datatype, map_.buffer);
-    });
+    } catch (...) {
+        // nothing is known of it
+    }
+    nc_debug(
+        "words of a convertor: position at %zu, datatype at %zu, buffer at %zu, count at %zu, "
+        "bytes at %zu",
+        map_.position, map_.datatype, map_.buffer, map_.count, map_.total);
+    explored_.store(true, std::memory_order_release);
     return map_;
 }
 
@@ -258,6 +271,53 @@ bool open_mpi::is_prepared_for(const void *convertor, const void *datatype,
         return word == expected;
     };
     return holds(map().datatype, datatype) && holds(map().buffer, buffer);
+}
+
+bool open_mpi::look_into(void *convertor, convertor_content *content_p) const noexcept {
+    const convertor_map &at = map();
+    if (at.position == 0 || at.datatype == 0 || at.buffer == 0 || at.count == 0 || at.total == 0) {
+        return false;
+    }
+    auto read = [convertor](size_t offset, auto *word_p) {
+        std::memcpy(word_p, static_cast<const char *>(convertor) + offset, sizeof(*word_p));
+    };
+    read(at.datatype, &content_p->datatype);
+    read(at.buffer, &content_p->buffer);
+    read(at.count, &content_p->count);
+    read(at.total, &content_p->total);
+    content_p->position_p =
+        reinterpret_cast<size_t *>(static_cast<char *>(convertor) + at.position);
+    return true;
+}
+
+bool open_mpi::is_predefined(const void *datatype) const noexcept {
+    constexpr int32_t named = 0;  // MPI_COMBINER_NAMED
+    int32_t integers = 0, addresses = 0, datatypes = 0, combiner = -1;
+    return get_arguments_ != nullptr &&
+           get_arguments_(datatype, 0, &integers, nullptr, &addresses, nullptr, &datatypes, nullptr,
+                          &combiner) == 0 &&
+           combiner == named;
+}
+
+bool open_mpi::watch(const void *datatype, forget_f forget, void *known) const noexcept {
+    int initialized = 0, finalized = 1, key = 0;
+    if (get_arguments_ == nullptr || initialized_(&initialized) != 0 || !initialized ||
+        finalized_(&finalized) != 0 || finalized) {
+        return false;
+    }
+    // A key of its own for each type, gone with it: MPI may end and begin again (sessions).
+    using copy_f = int (*)(void *, int, void *, void *, void *, int *is_copied_p);
+    copy_f copy = [](void *, int, void *, void *, void *, int *is_copied_p) {
+        *is_copied_p = 0;
+        return 0;
+    };
+    if (create_key_(reinterpret_cast<void *>(copy), reinterpret_cast<void *>(forget), &key,
+                    nullptr) != 0) {
+        return false;
+    }
+    bool is_set = set_attribute_(datatype, key, known) == 0;
+    free_key_(&key);
+    return is_set;
 }
 
 }  // namespace cuda_nc::hooks

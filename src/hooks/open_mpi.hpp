@@ -6,15 +6,26 @@
 
 #include <sys/uio.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <string>
 
 #include "hooks/convertor_map.hpp"
+#include "ucs/base/compiler.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::hooks {
+
+// What a convertor was prepared with.
+struct convertor_content {
+    const void *datatype;
+    char *buffer;
+    size_t count;  // elements
+    size_t total;  // packed bytes
+    size_t *position_p;
+};
 
 class open_mpi {
   public:
@@ -57,6 +68,15 @@ class open_mpi {
     bool is_prepared_for(const void *convertor, const void *datatype,
                          const void *buffer) const noexcept;
 
+    // False where some of it cannot be found.
+    bool look_into(void *convertor, convertor_content *content_p) const noexcept;
+
+    // The end of a datatype: `forget` is called with `known` when it dies. False where that is not
+    // to be had: outside of MPI_Init and MPI_Finalize, for instance. Predefined types never die.
+    using forget_f = int (*)(void *datatype, int key, void *known, void *unused);
+    bool watch(const void *datatype, forget_f forget, void *known) const noexcept;
+    bool is_predefined(const void *datatype) const noexcept;
+
     // The originals of the interposed symbols.
     int32_t (*prepare_for_send)(void *, const void *, size_t, const void *) = nullptr;
     int32_t (*prepare_for_recv)(void *, const void *, size_t, const void *) = nullptr;
@@ -66,17 +86,29 @@ class open_mpi {
 
   private:
     bool load(void *handle) noexcept;
-    const convertor_map &map() const noexcept;
+    const convertor_map &explore() const noexcept;
+    const convertor_map &map() const noexcept {
+        return CUDA_NC_LIKELY(explored_.load(std::memory_order_acquire)) ? map_ : explore();
+    }
 
     void *(*create_)(int32_t, int32_t) = nullptr;
     int32_t (*raw_)(void *, iovec *, uint32_t *, size_t *) = nullptr;
     int (*get_extent_)(const void *, ptrdiff_t *, ptrdiff_t *) = nullptr;
     int (*get_name_)(const void *, char *, int *) = nullptr;
     const uint32_t *local_arch_ = nullptr;
-    const void *byte_type_ = nullptr;
+    known_types known_types_ = {};
+    // Null where this Open MPI does not have them.
+    int (*initialized_)(int *) = nullptr;
+    int (*finalized_)(int *) = nullptr;
+    int (*create_key_)(void *copy, void *forget, int *key_p, void *) = nullptr;
+    int (*free_key_)(int *key_p) = nullptr;
+    int (*set_attribute_)(const void *, int key, void *) = nullptr;
+    int32_t (*get_arguments_)(const void *, int32_t, int32_t *, int32_t *, int32_t *, ptrdiff_t *,
+                              int32_t *, void **, int32_t *) = nullptr;
     unsigned major_ = 0;
     std::string version_;
-    mutable std::once_flag explored_;
+    mutable std::mutex exploring_;
+    mutable std::atomic<bool> explored_{false};
     mutable convertor_map map_;
 };
 

@@ -33,20 +33,21 @@ type_record::~type_record() {
     }
 }
 
-bool type_record::make(uint64_t count, void *original_state,
+bool type_record::make(uint64_t count, uint64_t expected_size,
                        counted_layout *made_p) const noexcept {
     if (refused_.load(std::memory_order_relaxed)) {
         return false;
     }
     try {
         std::lock_guard<std::mutex> guard(mutex_);
-        return make_locked(count, original_state, made_p);
+        return make_locked(count, expected_size, made_p);
     } catch (...) {
         return false;
     }
 }
 
-bool type_record::make_locked(uint64_t count, void *original_state, counted_layout *made_p) const {
+bool type_record::make_locked(uint64_t count, uint64_t expected_size,
+                              counted_layout *made_p) const {
     if (!is_read_) {
         read_element();
     }
@@ -58,12 +59,11 @@ bool type_record::make_locked(uint64_t count, void *original_state, counted_layo
         refuse("its layout cannot be repeated");
         return false;
     }
-    uint64_t expected = operations.packed_size(original_state);
-    if (what->packed_size() != expected) {
+    if (expected_size != unknown_size && what->packed_size() != expected_size) {
         char why[128];
         std::snprintf(why, sizeof(why),
                       "%" PRIu64 " elements have %" PRIu64 " bytes, the MPI library says %" PRIu64,
-                      count, what->packed_size(), expected);
+                      count, what->packed_size(), expected_size);
         refuse(why);
         return false;
     }

@@ -1,4 +1,5 @@
-// What the hooks keep for each UCP datatype that an MPI library registers.
+// What the hooks keep for each datatype: those that an MPI library registers with UCP, and those
+// that it moves by its convertor.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,8 @@
 
 namespace cuda_nc::hooks {
 
+constexpr uint64_t unknown_size = UINT64_MAX;
+
 // What is known of a message of `count` elements.
 struct counted_layout {
     uint64_t count = 0;
@@ -21,9 +24,10 @@ struct counted_layout {
     const counted_layout *next = nullptr;
 };
 
-// Lives from ucp_dt_create_generic to ucp_dt_destroy. UCX's own record has the same life, so no
-// request can use it later; that MPI destroys a type from within the type's last finish() is
-// allowed for by never touching the record after that call.
+// Lives from ucp_dt_create_generic to ucp_dt_destroy, or as long as the datatype
+// (watched_types.hpp). UCX's own record has the same life, so no request can use it later; that MPI
+// destroys a type from within the type's last finish() is allowed for by never touching the record
+// after that call.
 class type_record {
   public:
     type_record(const ucp_generic_dt_ops_t &its_operations, void *its_context,
@@ -33,7 +37,7 @@ class type_record {
     type_record(const type_record &) = delete;
     type_record &operator=(const type_record &) = delete;
 
-    const ucp_generic_dt_ops_t operations;  // the MPI library's own
+    const ucp_generic_dt_ops_t operations;  // the MPI library's own, or none
     void *const context;                    // its datatype
     const open_mpi &api;
 
@@ -47,13 +51,12 @@ class type_record {
     }
 
     // Makes what find() has not found, and keeps it where not too many are kept. False where the
-    // original operations must run. `original_state` is a request of that count, which the original
-    // operations have started: its packed size must agree with ours. The first call reads the
-    // datatype.
-    bool make(uint64_t count, void *original_state, counted_layout *made_p) const noexcept;
+    // original operations must run. `expected_size` is what the MPI library says of that count: its
+    // packed bytes must agree with ours, unless unknown. The first call reads the datatype.
+    bool make(uint64_t count, uint64_t expected_size, counted_layout *made_p) const noexcept;
 
   private:
-    bool make_locked(uint64_t count, void *original_state, counted_layout *made_p) const;
+    bool make_locked(uint64_t count, uint64_t expected_size, counted_layout *made_p) const;
     void read_element() const;
     void refuse(const std::string &why) const;
 

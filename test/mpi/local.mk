@@ -17,7 +17,9 @@ EXTRA_DIST += \
 	test/mpi/operations/varying_collectives.cc test/mpi/programs.mk \
 	test/mpi/random_types/arena.hpp test/mpi/random_types/batch.cc \
 	test/mpi/random_types/batch.hpp test/mpi/random_types/exchange.cc \
-	test/mpi/random_types/exchange.hpp test/mpi/random_types/main.cc \
+	test/mpi/random_types/call_arguments.hpp test/mpi/random_types/exchange.hpp \
+	test/mpi/random_types/local.cc test/mpi/random_types/local.hpp \
+	test/mpi/random_types/main.cc \
 	test/mpi/random_types/message.cc test/mpi/random_types/message.hpp test/mpi/run.sh \
 	test/mpi/stock_wrong_bytes.cc test/mpi/support/array_types.cc \
 	test/mpi/support/basic_types.cc test/mpi/support/made_type.cc \

@@ -5,7 +5,8 @@
 //     mpirun -np 2 ./wrong                           says RIGHT, with the plugin
 //
 // Rank 0 sends some elements of a datatype to rank 1, which receives bytes; and bytes to rank 1,
-// which receives elements. Exit status 1 where a byte was wrong. Needs MPI alone.
+// which receives elements. Both pack and unpack them, and copy them to themselves by a collective.
+// Exit status 1 where a byte was wrong. Needs MPI alone.
 #define OMPI_SKIP_MPICXX 1  // the C bindings alone
 #include <mpi.h>
 
@@ -57,27 +58,53 @@ void move(const example &e, bool packs, char *buffer, char *packed) {
     }
 }
 
-bool delivers(example &e, int rank) {
-    MPI_Type_commit(&e.type);
-    std::vector<char> sent(buffer_bytes), received(buffer_bytes), expected(buffer_bytes);
-    for (size_t i = 0; i < buffer_bytes; ++i) {
-        sent[i] = static_cast<char>(i * 7 + i / 251);
+// What an example's buffers hold before and after.
+struct content {
+    std::vector<char> sent, received, expected, packed, got;
+
+    explicit content(const example &e)
+        : sent(buffer_bytes),
+          received(buffer_bytes),
+          expected(buffer_bytes),
+          packed(static_cast<size_t>(e.count) * e.displacements.size() * e.length),
+          got(packed.size()) {
+        for (size_t i = 0; i < buffer_bytes; ++i) {
+            sent[i] = static_cast<char>(i * 7 + i / 251);
+        }
+        move(e, true, sent.data(), packed.data());
+        move(e, false, expected.data(), packed.data());
     }
-    size_t size = static_cast<size_t>(e.count) * e.displacements.size() * e.length;
-    std::vector<char> packed(size), got(size);
-    move(e, true, sent.data(), packed.data());
-    move(e, false, expected.data(), packed.data());
-    auto bytes = static_cast<int>(size);
+    int size() const { return static_cast<int>(packed.size()); }
+};
+
+bool delivers(const example &e, int rank) {
+    content c(e);
     if (rank == 0) {
-        MPI_Send(sent.data() + origin, e.count, e.type, 1, 1, MPI_COMM_WORLD);
-        MPI_Send(packed.data(), bytes, MPI_BYTE, 1, 2, MPI_COMM_WORLD);
-    } else {
-        MPI_Recv(got.data(), bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        MPI_Recv(received.data() + origin, e.count, e.type, 0, 2, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+        MPI_Send(c.sent.data() + origin, e.count, e.type, 1, 1, MPI_COMM_WORLD);
+        MPI_Send(c.packed.data(), c.size(), MPI_BYTE, 1, 2, MPI_COMM_WORLD);
+        return true;
     }
-    MPI_Type_free(&e.type);
-    return rank == 0 || (got == packed && received == expected);
+    MPI_Recv(c.got.data(), c.size(), MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(c.received.data() + origin, e.count, e.type, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return c.got == c.packed && c.received == c.expected;
+}
+
+bool packs(const example &e) {
+    content c(e);
+    int position = 0;
+    MPI_Pack(c.sent.data() + origin, e.count, e.type, c.got.data(), c.size(), &position,
+             MPI_COMM_SELF);
+    position = 0;
+    MPI_Unpack(c.packed.data(), c.size(), &position, c.received.data() + origin, e.count, e.type,
+               MPI_COMM_SELF);
+    return c.got == c.packed && c.received == c.expected;
+}
+
+bool copies(const example &e) {
+    content c(e);
+    MPI_Allgather(c.sent.data() + origin, e.count, e.type, c.received.data() + origin, e.count,
+                  e.type, MPI_COMM_SELF);
+    return c.received == c.expected;
 }
 
 }  // namespace
@@ -88,11 +115,18 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int wrong = 0;
     for (example &e : examples()) {
-        bool right = delivers(e, rank);
-        wrong += right ? 0 : 1;
-        if (rank == 1) {
-            std::printf("%s %s\n", right ? "RIGHT" : "WRONG", e.text);
+        MPI_Type_commit(&e.type);
+        const struct {
+            const char *text;
+            bool right;
+        } done[] = {{"sent", delivers(e, rank)}, {"packed", packs(e)}, {"copied", copies(e)}};
+        for (const auto &one : done) {
+            wrong += one.right ? 0 : 1;
+            if (rank == 1) {
+                std::printf("%s %s: %s\n", one.right ? "RIGHT" : "WRONG", one.text, e.text);
+            }
         }
+        MPI_Type_free(&e.type);
     }
     MPI_Finalize();
     return wrong != 0;

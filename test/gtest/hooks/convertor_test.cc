@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "convertor_calls.hpp"
 #include "fakes.hpp"
 #include "hooks/convertor_tracker.hpp"
 #include "hooks/open_mpi.hpp"
@@ -14,46 +15,14 @@ namespace {
 using test::buffer;
 using test::calls;
 using test::datatype;
+using test::make_convertor;
+using test::move_all;
 using test::pattern;
 
 constexpr size_t size = 50 * 96;
 const datatype &vector_type() {
     static const datatype only("vector", {{8, 8}, {24, 8}, {48, 8}, {72, 8}}, 96);
     return only;
-}
-
-fake_convertor_t make_convertor() {
-    fake_convertor_t made = {};
-    made.remote_arch = 0xffc00203;
-    return made;
-}
-
-// Moves everything in parts of at most `step` bytes, two parts a call; `packed` is where the packed
-// bytes lie. Returns how many were moved.
-size_t move_all(bool packs, fake_convertor_t *convertor, char *packed, size_t length, size_t step) {
-    size_t done = 0;
-    int32_t status = 0;
-    while (status == 0) {
-        size_t first = std::min(step, length - done);
-        size_t second = std::min(step, length - done - first);
-        iovec parts[2] = {{packed + done, first}, {packed + done + first, second}};
-        uint32_t num_parts = second != 0 ? 2 : 1;
-        size_t moved = SIZE_MAX;
-        status = packs ? convertor_pack(convertor, parts, &num_parts, &moved)
-                       : convertor_unpack(convertor, parts, &num_parts, &moved);
-        EXPECT_GE(status, 0);
-        size_t in_parts = 0;
-        for (uint32_t part = 0; part < num_parts; ++part) {
-            in_parts += parts[part].iov_len;
-        }
-        EXPECT_EQ(in_parts, moved);
-        done += moved;
-        if (moved == 0) {
-            break;
-        }
-    }
-    EXPECT_EQ(status, 1);
-    return done;
 }
 
 class convertor : public testing::Test {

@@ -4,6 +4,8 @@ unit_test_programs += hooks_tests
 check_PROGRAMS += hooks_probe
 endif
 hooks_tests_SOURCES = \
+	test/gtest/hooks/convertor_calls.hpp \
+	test/gtest/hooks/convertor_host_test.cc \
 	test/gtest/hooks/convertor_test.cc \
 	test/gtest/hooks/datatype_ops_test.cc \
 	test/gtest/hooks/elf_walker_test.cc \

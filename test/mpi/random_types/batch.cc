@@ -5,6 +5,7 @@
 
 #include "random_types/arena.hpp"
 #include "random_types/exchange.hpp"
+#include "random_types/local.hpp"
 #include "random_types/message.hpp"
 
 namespace mpi_test {
@@ -49,10 +50,20 @@ int run_batch(int rank, memory &device, const options &o, int first) {
     }
     arena mine(device, used);
     mine.fill(content[rank]);
-    exchange(rank, mine, messages, (first / o.batch) % 2 != 0);
+    if (o.local) {
+        for (const message *m : move_locally(rank, mine, messages, content[rank])) {
+            report(rank, o.seed, first + static_cast<int>(m - messages.data()), *m, 0,
+                   "PACKED BYTES");
+            ++wrong;
+        }
+    } else {
+        exchange(rank, mine, messages, (first / o.batch) % 2 != 0);
+    }
     mine.fetch();
     for (const message &m : messages) {
-        if (m.sender != rank) {
+        if (o.local) {
+            expect_local(rank, mine, m, content);
+        } else if (m.sender != rank) {
             mine.expect(m.to, m.from.bytes().pack(content[m.sender].data() + m.from.base));
             mine.forgive_padding(m.to);
         }

@@ -14,6 +14,7 @@ struct options {
     std::string memory = "host";
     int batch = 24;
     int64_t largest = 1 << 20;
+    bool local = false;  // packed, buffered and copied, not sent as they are
     bool verbose = false;
 };
 

@@ -1,10 +1,11 @@
 // Random nested datatypes of every MPI constructor travel between two ranks in batches; every byte
 // of every buffer, the gaps included, is compared with type maps that this test computes itself.
 //
-// random_types [--types N] [--seed S] [--memory KINDS] [--batch B] [--bytes LARGEST] [--verbose]
+// random_types [--types N] [--seed S] [--memory KINDS] [--batch B] [--bytes LARGEST] [--local]
+//              [--verbose]
 //
 // KINDS: host, sim, cuda, or a list that the ranks take turns over. Without a seed the clock gives
-// one, which is printed.
+// one, which is printed. --local: MPI_Pack, buffered sends and local copies instead of messages.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -32,6 +33,9 @@ options parse(int argc, char **argv) {
             o.batch = std::stoi(value);
         } else if (name == "--bytes") {
             o.largest = std::stoll(value);
+        } else if (name == "--local") {
+            o.local = true;
+            continue;
         } else if (name == "--verbose") {
             o.verbose = true;
             continue;

@@ -9,6 +9,9 @@ uint32_t opal_local_arch = 0xffc00203;
 int mca_pml_ucx_component, ompi_mpi_local_convertor;
 static const fake_block_t one_byte = {0, 1};
 const fake_datatype_t ompi_mpi_byte = {"MPI_BYTE", 1, 0, 1, &one_byte};
+static const fake_block_t eight_bytes = {0, 8};
+const fake_datatype_t ompi_mpi_double = {"MPI_DOUBLE", 8, 0, 1, &eight_bytes};
+int fake_finalized;
 
 int8_t ucp_dt_create_generic(const void *ops, void *context, uint64_t *datatype_p);
 void ucp_dt_destroy(uint64_t datatype);
@@ -34,6 +37,73 @@ int PMPI_Get_library_version(char *text, int *length) {
     strcat(text, ", package: fake");
     *length = (int)strlen(text);
     return 0;
+}
+
+int PMPI_Initialized(int *flag) {
+    *flag = 1;
+    return 0;
+}
+
+int PMPI_Finalized(int *flag) {
+    *flag = fake_finalized;
+    return 0;
+}
+
+int32_t ompi_datatype_get_args(const void *datatype, int32_t which, int32_t *integers, int32_t *i,
+                               int32_t *addresses, ptrdiff_t *a, int32_t *datatypes, void **d,
+                               int32_t *combiner) {
+    (void)which, (void)i, (void)a, (void)d;
+    *integers = *addresses = *datatypes = 0;
+    *combiner = datatype != &ompi_mpi_byte && datatype != &ompi_mpi_double;
+    return 0;
+}
+
+/* One attribute at a time of each type, and one key at a time. */
+typedef int (*delete_f)(const void *datatype, int key, void *value, void *extra);
+enum { max_attributes = 64 };
+static delete_f new_key;
+static struct {
+    const void *datatype;
+    delete_f forget;
+    void *value;
+} attributes[max_attributes];
+
+int PMPI_Type_create_keyval(void *copy, delete_f forget, int *key, void *extra) {
+    (void)copy, (void)extra;
+    new_key = forget;
+    *key = 7;
+    return 0;
+}
+
+int PMPI_Type_free_keyval(int *key) {
+    *key = -1;
+    new_key = NULL;
+    return 0;
+}
+
+int PMPI_Type_set_attr(const void *datatype, int key, void *value) {
+    int i;
+    for (i = 0; i < max_attributes; ++i) {
+        if (attributes[i].datatype == NULL && new_key != NULL && key == 7) {
+            attributes[i].datatype = datatype;
+            attributes[i].forget = new_key;
+            attributes[i].value = value;
+            return 0;
+        }
+    }
+    return 1;
+}
+
+int fake_type_dies(const fake_datatype_t *datatype) {
+    int i, count = 0;
+    for (i = 0; i < max_attributes; ++i) {
+        if (attributes[i].datatype == datatype) {
+            attributes[i].forget(datatype, 7, attributes[i].value, NULL);
+            attributes[i].datatype = NULL;
+            ++count;
+        }
+    }
+    return count;
 }
 
 /* ---- the convertor */

@@ -55,6 +55,9 @@ void fake_unregister(uint64_t datatype);
 /* Registered types that are unregistered from within their next finish(). */
 extern uint64_t fake_unregister_in_finish;
 const void *fake_operations(void);
+/* Ends a type: whoever set an attribute on it is told. Returns how many those were. */
+int fake_type_dies(const fake_datatype_t *datatype);
+extern int fake_finalized;
 
 int32_t opal_convertor_prepare_for_send(void *convertor, const void *datatype, size_t count,
                                         const void *buffer);
