@@ -136,8 +136,8 @@ class process {
         do {
             w.turn = ++turn_;
             need(stream_->launch(w), "a launch");
-            await(&report->left, turn_);
-        } while (__atomic_load_n(&report->complete, __ATOMIC_ACQUIRE) != w.sequence);
+            await(&report->left, pipe_left(turn_, false));
+        } while (__atomic_load_n(&report->left, __ATOMIC_ACQUIRE) != pipe_left(turn_, true));
         return finish(begin);
     }
 

@@ -58,6 +58,11 @@ const field fields[] = {
           "Let the transport cuda_nc move messages of one machine from GPU to GPU."),
     FIELD(direct_thresh, "DIRECT_THRESH", "64K", nullptr, kind::size,
           "Bytes of a message from which on it goes from GPU to GPU."),
+    FIELD(pipe, "PIPE", "y", nullptr, kind::boolean,
+          "Move such messages by one kernel on each GPU, clocked by each other; n: by kernels for "
+          "pieces of the message, clocked by the CPUs."),
+    FIELD(pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
+          "Microseconds that such a kernel waits for the other before it leaves for a while."),
     FIELD(sim_devices, "SIM_DEVICES", "2", nullptr, kind::number, "Simulated GPUs."),
     FIELD(sim_memory, "SIM_MEMORY", "1G", nullptr, kind::size, "Memory of each simulated GPU."),
     FIELD(sim_device, "SIM_DEVICE", "0", nullptr, kind::number,
@@ -147,8 +152,14 @@ bool is_transport_named() {
            ("," + std::string(list) + ",").find(",cuda_nc,") != std::string::npos;
 }
 
+bool is_launch_blocking() {
+    const char *text = std::getenv("CUDA_LAUNCH_BLOCKING");
+    return text != nullptr && *text != '\0' && *text != '0';
+}
+
 void load(settings &target) {
     target.transport_is_named = is_transport_named();
+    target.launches_block = is_launch_blocking();
     for (const field &f : fields) {
         assign(f, f.default_value, target);
         std::string text = value_of(f);

@@ -24,7 +24,10 @@ struct settings {
     std::string carriers;             // transports of UCX, separated by commas
     bool direct = false;              // the transport moves messages from GPU to GPU
     size_t direct_thresh = 0;         // bytes of a message from which on it does
+    bool pipe = false;                // ... by kernels that clock each other
+    unsigned pipe_patience = 0;       // microseconds that such a kernel waits for the other
     bool transport_is_named = false;  // not a setting of ours: UCX_TLS names cuda_nc
+    bool launches_block = false;      // nor this: CUDA_LAUNCH_BLOCKING is set
     unsigned sim_devices = 0;
     size_t sim_memory = 0;    // bytes a simulated device
     unsigned sim_device = 0;  // ordinal

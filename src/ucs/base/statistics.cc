@@ -103,8 +103,10 @@ std::string format_statistics() {
         sources = all.sources;
     }
     for (statistics_source source : sources) {
-        text += source();
-        text += '\n';
+        std::string line = source();
+        if (!line.empty()) {
+            text += line + '\n';
+        }
     }
     return text;
 }

@@ -116,6 +116,9 @@ class device {
                                          std::unique_ptr<memory> *memory_p) noexcept = 0;
     virtual ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept = 0;
     virtual ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept = 0;
+    // Before the first pipe: loads what pipes launch, which may synchronise the device; again it
+    // costs nothing.
+    virtual ucs_status_t prepare_pipes() noexcept = 0;
 
     // Between processes. `address` must lie in memory that allocate() gave; the peer sees the whole
     // allocation, and *offset_p says where in it the address lies.

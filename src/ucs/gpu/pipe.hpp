@@ -59,9 +59,13 @@ struct pipe_state {
 
 // What a side tells its CPU, in pinned memory, zero before the first use.
 struct pipe_report {
-    uint64_t complete;  // sequence of the last message moved in full
-    uint64_t left;      // turn of the last launch that has left: it touches no memory any more
+    uint64_t left;  // pipe_left() of the last launch that has left: it touches no memory any more
 };
+
+// One word, so that one store says both.
+CUDA_NC_HD uint64_t pipe_left(uint64_t turn, bool message_complete) {
+    return turn * 2 + (message_complete ? 1 : 0);
+}
 
 // One launch of one side.
 struct pipe_work {

@@ -63,13 +63,15 @@ cudaError_t launch_transfer(const gpu::transfer &work, const kernel_limits &limi
     return cudaSuccess;
 }
 
-cudaError_t load_kernels() noexcept {
+void load_kernel(const void *kernel, cudaError_t *error_p) noexcept {
     cudaFuncAttributes attributes;
+    cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
+    *error_p = *error_p == cudaSuccess ? status : *error_p;
+}
+
+cudaError_t load_kernels() noexcept {
     cudaError_t error = cudaSuccess;
-    auto load = [&](const void *kernel) {
-        cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
-        error = error == cudaSuccess ? status : error;
-    };
+    auto load = [&](const void *kernel) { load_kernel(kernel, &error); };
     for (unsigned log2 : {0u, 3u}) {
         load(units_kernel(true, log2));
         load(units_kernel(false, log2));

@@ -16,8 +16,12 @@ cudaError_t launch_transfer(const gpu::transfer &work, const kernel_limits &limi
 // Enqueues one side of a pipe. cudaErrorNotSupported: a layout that no pipe takes.
 cudaError_t launch_pipe(const gpu::pipe_work &work, cudaStream_t stream) noexcept;
 
-// Load every kernel on the current device (lazy loading could synchronise later).
+// Load the kernels of launch_transfer(), or of launch_pipe(), on the current device (lazy loading
+// could synchronise later). The first error is returned, after all have been tried.
 cudaError_t load_kernels() noexcept;
 cudaError_t load_pipe_kernels() noexcept;
+
+// Loads one kernel; *error_p keeps the first error.
+void load_kernel(const void *kernel, cudaError_t *error_p) noexcept;
 
 }  // namespace cuda_nc::exec

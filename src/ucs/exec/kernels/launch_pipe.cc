@@ -26,17 +26,12 @@ cudaError_t launch_pipe(const gpu::pipe_work &work, cudaStream_t stream) noexcep
 }
 
 cudaError_t load_pipe_kernels() noexcept {
-    cudaFuncAttributes attributes;
     cudaError_t error = cudaSuccess;
-    auto load = [&](const void *kernel) {
-        cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
-        error = error == cudaSuccess ? status : error;
-    };
     for (unsigned k = 0; k < num_locators; ++k) {
         auto kind = static_cast<locator_kind>(k);
-        load(pipe_windows_kernel(kind));
+        load_kernel(pipe_windows_kernel(kind), &error);
         for (unsigned log2 = 0; log2 <= 4; ++log2) {
-            load(pipe_words_kernel(kind, log2));
+            load_kernel(pipe_words_kernel(kind, log2), &error);
         }
     }
     return error;

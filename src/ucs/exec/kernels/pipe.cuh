@@ -11,6 +11,8 @@ const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pipe_windows_kernel(locator_kind kind) noexcept;
 
 constexpr uint32_t pipe_threads = 256;
+// That a multiprocessor must have room for at the same time: who launches pipes counts on it.
+constexpr uint32_t pipe_blocks_of_sm = 4;
 
 #ifdef __CUDACC__
 __device__ __forceinline__ uint64_t load_acquire(const uint64_t *word) {
@@ -60,8 +62,8 @@ __device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lan
 // Tells the peer, in one thread, that the lane's k-th chunk is in the ring, or out of it.
 __device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t lane, uint32_t k,
                                          uint32_t chunks) {
+    // The barrier before has made the block's stores this thread's: a release covers them.
     if (a.dir == gpu::direction::pack) {
-        __threadfence_system();
         store_release(gpu::pipe_word(a.flags, lane), a.sequence + k + 1);
     } else if (k + a.geometry.depth < chunks) {
         store_release(gpu::pipe_word(a.credits, lane), a.sequence + k + 1);
@@ -72,7 +74,7 @@ __device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t lane,
 __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, uint32_t k,
                                       uint32_t chunks) {
     a.state->position[lane] = a.sequence + k;
-    __threadfence_system();
+    __threadfence_system();  // with the block's stores, as in announce()
     unsigned long long mine = k == chunks ? (1ull << 32) + 1 : 1;
     auto *arrivals = reinterpret_cast<unsigned long long *>(&a.state->arrivals);
     unsigned long long all = atomicAdd(arrivals, mine) + mine;
@@ -80,16 +82,14 @@ __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, ui
         return;
     }
     *arrivals = 0;
-    __threadfence_system();
-    if (all >> 32 == a.geometry.lanes) {
-        store_release(&a.report->complete, a.sequence);
-    }
-    store_release(&a.report->left, a.turn);
+    __threadfence_system();  // what other lanes moved is this one's too
+    *static_cast<volatile uint64_t *>(&a.report->left) =
+        gpu::pipe_left(a.turn, all >> 32 == a.geometry.lanes);
 }
 
 // Mover::run(part, thread, threads) moves a part by one block of threads.
 template <class Mover>
-__global__ void __launch_bounds__(pipe_threads)
+__global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     pipe_kernel(const __grid_constant__ pipe_arguments a) {
     __shared__ __align__(alignof(part)) unsigned char piece_bytes[sizeof(part)];
     part &piece = *reinterpret_cast<part *>(piece_bytes);  // no constructor runs in shared memory

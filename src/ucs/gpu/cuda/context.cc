@@ -64,12 +64,23 @@ ucs_status_t primary_context::make() noexcept {
         return scope.status();
     }
     cudaError_t loaded = exec::load_kernels();
-    loaded = loaded == cudaSuccess ? exec::load_pipe_kernels() : loaded;
     status = to_status(loaded, "loading the kernels");
     if (status == UCS_ERR_UNSUPPORTED) {
         nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(loaded));
     }
     return status;
+}
+
+ucs_status_t primary_context::load_pipes() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (!pipes_loaded_) {
+        ucs_status_t status = to_status(exec::load_pipe_kernels(), "loading the pipes' kernels");
+        if (status != UCS_OK) {
+            return status;
+        }
+        pipes_loaded_ = true;
+    }
+    return UCS_OK;
 }
 
 }  // namespace cuda_nc::gpu::cuda

@@ -19,6 +19,9 @@ class primary_context {
     // then costs a load. What failed once is not tried again, a lack of memory excepted.
     ucs_status_t ready() noexcept;
 
+    // Loads the kernels of pipes, once; the context is current.
+    ucs_status_t load_pipes() noexcept;
+
     // UCS_OK while not yet made.
     ucs_status_t failure() const noexcept { return failure_.load(std::memory_order_relaxed); }
 
@@ -38,6 +41,7 @@ class primary_context {
     std::atomic<bool> ready_{false};
     std::atomic<ucs_status_t> failure_{UCS_OK};
     CUcontext context_ = nullptr;
+    bool pipes_loaded_ = false;
 };
 
 // Makes a context current, and what was current before, or nothing, afterwards. Not by

@@ -74,6 +74,10 @@ ucs_status_t cuda_device::create_event(std::unique_ptr<event> *event_p) noexcept
     return run(context_, [&] { return make_event(context_, event_p); });
 }
 
+ucs_status_t cuda_device::prepare_pipes() noexcept {
+    return run(context_, [&] { return context_.load_pipes(); });
+}
+
 ucs_status_t cuda_device::ipc_export(const void *address, ipc_handle *handle_p,
                                      size_t *offset_p) noexcept {
     return run(context_, [&] { return export_handle(context_, address, handle_p, offset_p); });

@@ -100,10 +100,7 @@ class pipe_side {
         for (uint32_t lane = 0; lane < work_.geometry.lanes; ++lane) {
             state_->position[lane] = work_.sequence + done_[lane];
         }
-        if (complete()) {
-            store(&report_->complete, work_.sequence);
-        }
-        store(&report_->left, work_.turn);
+        store(&report_->left, pipe_left(work_.turn, complete()));
     }
 
   private:

@@ -139,6 +139,8 @@ class sim_device final : public device {
                     [&] { return std::pair(UCS_OK, std::make_unique<sim_event>()); });
     }
 
+    ucs_status_t prepare_pipes() noexcept override { return UCS_OK; }
+
     ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                             size_t *offset_p) noexcept override {
         region one;

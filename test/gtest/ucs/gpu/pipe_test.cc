@@ -19,12 +19,11 @@ class gpu_pipe : public random_layout_test {
         std::unique_ptr<memory> state, words, report_memory;
         uint64_t turn = 0;
 
-        pipe_report seen() const {
+        bool has_left() const { return left() == pipe_left(turn, false) || is_through(); }
+        bool is_through() const { return left() == pipe_left(turn, true); }
+        uint64_t left() const {
             auto *report = reinterpret_cast<pipe_report *>(report_memory->address());
-            pipe_report copy;
-            copy.left = __atomic_load_n(&report->left, __ATOMIC_ACQUIRE);
-            copy.complete = __atomic_load_n(&report->complete, __ATOMIC_ACQUIRE);
-            return copy;
+            return __atomic_load_n(&report->left, __ATOMIC_ACQUIRE);
         }
     };
 
@@ -73,7 +72,7 @@ class gpu_pipe : public random_layout_test {
 
     static void await_left(const side &one) {
         auto limit = steady_clock::now() + std::chrono::seconds(20);
-        while (one.seen().left != one.turn) {
+        while (!one.has_left()) {
             ASSERT_LT(steady_clock::now(), limit) << "a kernel does not leave";
             std::this_thread::yield();
         }
@@ -84,7 +83,7 @@ class gpu_pipe : public random_layout_test {
         for (int launches = 1; launches < 5000; ++launches) {
             start(one, w);
             await_left(one);
-            if (HasFatalFailure() || one.seen().complete == w.sequence) {
+            if (HasFatalFailure() || one.is_through()) {
                 return launches;
             }
         }
@@ -191,12 +190,12 @@ TEST_P(gpu_pipe_plain, a_kernel_without_a_peer_leaves_and_goes_on_later) {
     for (int i = 0; i < 2; ++i) {
         start(sender_, send_);
         await_left(sender_);
-        EXPECT_NE(sender_.seen().complete, send_.sequence);
+        EXPECT_FALSE(sender_.is_through());
     }
     // The receiver empties the ring and leaves.
     start(receiver_, receive_);
     await_left(receiver_);
-    EXPECT_NE(receiver_.seen().complete, receive_.sequence);
+    EXPECT_FALSE(receiver_.is_through());
     std::thread other([&] { drive(sender_, send_); });
     drive(receiver_, receive_);
     other.join();
@@ -212,7 +211,7 @@ TEST_P(gpu_pipe_plain, an_aborted_message_is_left_at_once_and_the_next_one_arriv
     auto begin = steady_clock::now();
     await_left(sender_);
     EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(5));
-    EXPECT_NE(sender_.seen().complete, send_.sequence);
+    EXPECT_FALSE(sender_.is_through());
     next_message();
     send_.sequence = receive_.sequence = sequence_;
     send_.patience_us = 2000;
