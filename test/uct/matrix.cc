@@ -4,7 +4,8 @@
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
 //               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--sleep-batch N] [--hosts]
-//               [--memory sim|cuda]
+//               [--gpus N] [--memory sim|cuda]
+//   gpus: simulated ones that the processes use in turn (2)
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
 //   sleep-batch: rank 1 sleeps for 3 s once it has begun its sends of that batch; meanwhile all
 //                messages of the others among themselves must end
@@ -50,6 +51,7 @@ struct options {
     bool peer_errors = false;
     std::string kinds = "ghci";
     std::string memory = "sim";  // of kind g
+    int gpus = 2;
     int kill_batch = -1;
     int sleep_batch = -1;
     bool hosts = false;
@@ -458,6 +460,8 @@ void parse(int argc, char **argv) {
             chosen.ranks = std::atoi(value());
         } else if (name == "--batches") {
             chosen.batches = std::atoi(value());
+        } else if (name == "--gpus") {
+            chosen.gpus = std::atoi(value());
         } else if (name == "--window") {
             chosen.window = std::atoi(value());
         } else if (name == "--largest") {
@@ -507,6 +511,8 @@ int main(int argc, char **argv) {
             if (chosen.hosts && !hosts::enter(common->hosts, rank)) {
                 fail("no network");
             }
+            // Of the simulated GPUs each process takes another, as on a machine with many.
+            setenv("UCX_CUDA_NC_SIM_DEVICE", std::to_string(rank % chosen.gpus).c_str(), 0);
             run();
             std::fflush(stdout);
             std::exit(0);

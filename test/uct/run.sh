@@ -85,7 +85,16 @@ knows_requests() {
 runs() { # TEST SIZE
     ucx_perftest -l -t "$1" -s "$2" -n 200 -w 10
 }
-export -f is_listed knows_requests runs same_tables
+# Every message from GPU to GPU is counted as moved this way.
+goes_by() { # pipe|slots
+    local other=slots text
+    [ "$1" = pipe ] || other=pipe
+    text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 4 --kinds g 2>&1)
+    echo "$text"
+    grep "sent .*[1-9][0-9]* by $1" <<<"$text" && grep RIGHT <<<"$text" &&
+        ! grep "sent .*[1-9][0-9]* by $other" <<<"$text"
+}
+export -f goes_by is_listed knows_requests runs same_tables
 export root releases logs local_dir
 
 if ! python3 -c 'import elftools' 2>/dev/null &&
@@ -150,7 +159,9 @@ for release in 1.19.0 1.20.1 1.21.0 1.22.0; do
                 check "${test/ /-}-$name" env "${with[@]}" UCX_TLS=cuda_nc bash -c "runs $test"
             done
             matrix "$name" --
-            check "random_types-$name" mpirun -np 2 env "${with[@]}" "$program" \
+            check "random_types-$name" mpirun -np 1 env "${with[@]}" "$program" \
+                --types "$types" --memory sim,host : \
+                -np 1 env "${with[@]}" UCX_CUDA_NC_SIM_DEVICE=1 "$program" \
                 --types "$types" --memory sim,host
         done
     done
@@ -160,9 +171,20 @@ done
 with=(UCX_PLUGIN_PATH="$plugin" UCX_TLS=cuda_nc,self)
 matrix four-ranks -- --ranks 4 --window 24 --kinds gggc
 matrix wakeup -- --wakeup --kinds ggh
+matrix one-gpu -- --gpus 1 --kinds ggc
+matrix slots UCX_CUDA_NC_PIPE=n -- --kinds ggc
+matrix launches-block CUDA_LAUNCH_BLOCKING=1 -- --kinds ggc
+matrix no-patience UCX_CUDA_NC_PIPE_PATIENCE=0 -- --kinds g
+matrix little-patience UCX_CUDA_NC_PIPE_PATIENCE=50 -- --window 24 --kinds g
+matrix one-lane UCX_CUDA_NC_MAX_SMS=1 -- --kinds g
+check pipes-are-used env "${with[@]}" "${direct[@]}" bash -c "goes_by pipe"
+check slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_PIPE=n bash -c "goes_by slots"
 matrix little-staging UCX_CUDA_NC_STAGING_SIZE=2M -- --window 16 --kinds g
 matrix no-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- --kinds g
 matrix third-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:3 -- --kinds g
+matrix second-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:2 -- --kinds g
+matrix streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
+matrix fifth-pinned UCX_CUDA_NC_SIM_FAULTS=pinned:5 -- --kinds g
 matrix events-run-out UCX_CUDA_NC_SIM_FAULTS=event:9+ -- --kinds ggc
 matrix slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
 matrix old-protocols UCX_PROTO_ENABLE=n -- --kinds ggch

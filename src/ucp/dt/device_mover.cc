@@ -135,6 +135,20 @@ ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char
     return status;
 }
 
+ucs_status_t device_mover::launch_pipe(gpu::pipe_work &work, gpu::stream &on) noexcept {
+    if (list_ == nullptr) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    ucs_status_t status = list_->prepare(on, work.packed_offset + work.length);
+    if (status != UCS_OK) {
+        return status;
+    }
+    work.dir = dir_;
+    work.layout = list_->view();
+    work.base = base_;
+    return on.launch(work);
+}
+
 ucs_status_t device_mover::wait(staging_buffer &buffer) noexcept {
     ucs_status_t status = buffer.done->query();
     if (status == UCS_INPROGRESS) {

@@ -49,7 +49,7 @@ uintptr_t take_receive_handle(request_state &state, uct::direct_end &end) noexce
             first_free = places[index].next_free;
         } else if (never_used < num_places) {
             index = never_used++;
-            uct::receiver_finder.store(find_receiver, std::memory_order_release);
+            uct::end_finder.store(find_receiver, std::memory_order_release);
         } else {
             return 0;
         }

@@ -179,6 +179,15 @@ void receive_pipeline::launch_gathered() noexcept {
     }
 }
 
+void receive_pipeline::drop_gathered() noexcept {
+    for (slot &one : slots_) {
+        if (one.state == slot_state::filling) {
+            one.state = slot_state::idle;
+        }
+    }
+    current_ = nullptr;
+}
+
 ucs_status_t receive_pipeline::arrived(uint64_t length, ucs_status_t status) noexcept {
     direct_ = true;
     received_ += length;

@@ -23,6 +23,8 @@ class receive_pipeline {
     // for nothing; then `length` more bytes are in the user's memory (or are lost by `status`). The
     // last call waits as write() does.
     void launch_gathered() noexcept;
+    // What has been gathered and not launched came by the transport too.
+    void drop_gathered() noexcept;
     ucs_status_t arrived(uint64_t length, ucs_status_t status) noexcept;
     device_mover &mover() noexcept { return mover_; }
 

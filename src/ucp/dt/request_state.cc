@@ -11,6 +11,7 @@
 #include "ucp/dt/shape_text.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "uct/cuda_nc/direct.hpp"
@@ -22,10 +23,11 @@ namespace {
 template <typename pipeline>
 struct gpu_side final : pipeline, uct::direct_end {
     gpu_side *next_free = nullptr;
-    uintptr_t handle = 0;  // receiver: what UCX knows it by
+    uintptr_t handle = 0;  // what UCX knows it by
 
     int device() const noexcept override { return const_cast<gpu_side *>(this)->mover().ordinal(); }
     uint64_t packed_bytes() const noexcept override { return pipeline::packed_size(); }
+    bool sends() const noexcept override { return std::is_same_v<pipeline, send_pipeline>; }
     uint64_t ucx_state() const noexcept override { return handle; }
     ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
                          gpu::event &done) noexcept override {
@@ -33,6 +35,9 @@ struct gpu_side final : pipeline, uct::direct_end {
             pipeline::launch_gathered();  // the first bytes, not before the sender has its answer
         }
         return pipeline::mover().enqueue_packed(offset, length, packed, done);
+    }
+    ucs_status_t launch(gpu::pipe_work &work, gpu::stream &on) noexcept override {
+        return pipeline::mover().launch_pipe(work, on);
     }
     void leave_transport() noexcept {
         if (message != nullptr) {
@@ -120,13 +125,27 @@ ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_
         return to.write(offset, source, length);
     }
     if (call->rest) {
-        return call->end == &to ? to.arrived(length, call->status) : UCS_ERR_IO_ERROR;
+        if (call->end != &to) {
+            return UCS_ERR_IO_ERROR;
+        }
+        if (call->whole && call->status == UCS_OK) {
+            to.drop_gathered();
+        }
+        return to.arrived(length, call->status);
     }
     ucs_status_t status = to.write(offset, source, length);
     if (status == UCS_OK && to.mover().has_kernels()) {
         call->end = &to;
     }
     return status;
+}
+
+template <typename side>
+void give_handle(side &of) noexcept {
+    if (of.handle != 0) {
+        give_receive_handle(of.handle);
+        of.handle = 0;
+    }
 }
 
 [[noreturn]] void die(const state &failed, size_t offset, ucs_status_t status) noexcept {
@@ -179,6 +198,9 @@ request_state *request_state::start_pack(layout_ref what, const void *base,
         free_list<state>::give(made);
         return nullptr;
     }
+    if (made->gpu_sender->mover().has_kernels() && made->size >= config().direct_thresh) {
+        made->gpu_sender->handle = take_receive_handle(*made, *made->gpu_sender);
+    }
     return made;
 }
 
@@ -205,11 +227,11 @@ request_state *request_state::start_unpack(layout_ref what, void *base,
 }
 
 void *request_state::to_ucx() noexcept {
-    receiver *to = static_cast<state *>(this)->gpu_receiver;
-    if (CUDA_NC_LIKELY(to == nullptr || to->handle == 0)) {
-        return this;
-    }
-    return reinterpret_cast<void *>(to->handle);
+    auto &mine = *static_cast<state *>(this);
+    uintptr_t handle = mine.gpu_receiver != nullptr ? mine.gpu_receiver->handle
+                       : mine.gpu_sender != nullptr ? mine.gpu_sender->handle
+                                                    : 0;
+    return CUDA_NC_LIKELY(handle == 0) ? this : reinterpret_cast<void *>(handle);
 }
 
 size_t request_state::packed_size() const noexcept {
@@ -257,15 +279,13 @@ void request_state::finish() noexcept {
     }
     if (mine.gpu_sender != nullptr) {
         mine.gpu_sender->leave_transport();
+        give_handle(*mine.gpu_sender);
         mine.gpu_sender->end();
         free_list<sender>::give(mine.gpu_sender);
         mine.gpu_sender = nullptr;
     } else if (mine.gpu_receiver != nullptr) {
         mine.gpu_receiver->leave_transport();
-        if (mine.gpu_receiver->handle != 0) {
-            give_receive_handle(mine.gpu_receiver->handle);
-            mine.gpu_receiver->handle = 0;
-        }
+        give_handle(*mine.gpu_receiver);
         ucs_status_t status = mine.gpu_receiver->end();
         if (status != UCS_OK && !mine.error_reported) {
             nc_error("%llu bytes of a short message did not reach GPU memory: %s",

@@ -42,7 +42,9 @@ class direct_end {
     virtual int device() const noexcept = 0;  // ordinal
     virtual uint64_t packed_bytes() const noexcept = 0;
 
-    // Receiver: what UCP's request keeps as the datatype's state, where receiver_finder knows it.
+    virtual bool sends() const noexcept { return false; }
+
+    // What UCP's request keeps as the datatype's state, where end_finder knows it; 0: nothing such.
     virtual uint64_t ucx_state() const noexcept { return 0; }
 
     // Enqueues pack (sender) or unpack (receiver) of packed bytes [offset, offset + length), with
@@ -50,6 +52,12 @@ class direct_end {
     // it runs any more.
     virtual ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
                                  gpu::event &done) noexcept = 0;
+
+    // Launches one side of a pipe on a stream: fills in its direction, layout and base. After a
+    // failure no kernel has been launched.
+    virtual ucs_status_t launch(gpu::pipe_work &, gpu::stream &) noexcept {
+        return UCS_ERR_UNSUPPORTED;
+    }
 
     direct_message *message = nullptr;
 
@@ -75,6 +83,7 @@ class pack_call {
 // There while the calling thread's unpack() is called for bytes of another process of ours.
 struct unpack_call {
     bool rest = false;             // all but the first bytes have arrived, in the memory of `end`
+    bool whole = false;            // rest: the first bytes too, once more
     direct_end *end = nullptr;     // not rest: set by unpack() to take up the offer
     ucs_status_t status = UCS_OK;  // rest: what became of them
 
@@ -82,8 +91,12 @@ struct unpack_call {
     static thread_local unpack_call *current_;
 };
 
-// The receiver whose ucx_state() is `word`, which may be anything; null: there is none. Set by the
+// Whether receivers take what this process offers, as far as the last offers tell: what a sender
+// packs ahead is for nothing then.
+extern std::atomic<bool> offers_are_taken;
+
+// The end whose ucx_state() is `word`, which may be anything; null: there is none. Set by the
 // datatype.
-extern std::atomic<direct_end *(*)(uint64_t word) noexcept> receiver_finder;
+extern std::atomic<direct_end *(*)(uint64_t word) noexcept> end_finder;
 
 }  // namespace cuda_nc::uct

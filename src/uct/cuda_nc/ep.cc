@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "ucs/base/compiler.hpp"
 #include "uct/cuda_nc/address.hpp"
 #include "uct/cuda_nc/forward.hpp"
 #include "uct/cuda_nc/iface.hpp"
@@ -67,6 +68,15 @@ void destroy(uct_ep *ep) noexcept {
     delete ours;
 }
 
+ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *payload,
+                      unsigned length) {
+    endpoint &ours = endpoint::of(ep);
+    if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.direct)) {
+        interface::of(ep->iface).direct->before_short(ours, id, header, payload, length);
+    }
+    return ours.carrier->iface->ops.ep_am_short(ours.carrier, id, header, payload, length);
+}
+
 ssize_t am_bcopy(uct_ep *ep, uint8_t id, uct_pack_callback pack, void *arg, unsigned flags) {
     endpoint &ours = endpoint::of(ep);
     if (id == wire::rndv_data_id && ours.direct) {
@@ -102,7 +112,6 @@ void set_endpoint_ops(uct_iface_ops &ops) noexcept {
     FORWARDED(ep_get_short);
     FORWARDED(ep_get_bcopy);
     FORWARDED(ep_get_zcopy);
-    FORWARDED(ep_am_short);
     FORWARDED(ep_am_short_iov);
     FORWARDED(ep_am_zcopy);
     FORWARDED(ep_atomic_cswap64);
@@ -117,6 +126,7 @@ void set_endpoint_ops(uct_iface_ops &ops) noexcept {
     FORWARDED(ep_get_address);
     FORWARDED(ep_connect_to_ep);
 #undef FORWARDED
+    ops.ep_am_short = am_short;
     ops.ep_am_bcopy = am_bcopy;
     ops.ep_pending_add = pending_add;
     ops.ep_pending_purge = pending_purge;

@@ -200,8 +200,8 @@ uint32_t host_hash() noexcept {
 // An offer and an answer are one message of the carrier each.
 bool has_room_for_messages(const interface &iface) noexcept {
     uct_iface_attr attr = {};
-    constexpr size_t offer =
-        sizeof(wire::data_prefix) + sizeof(wire::rndv_header) + sending::first_bytes;
+    constexpr size_t offer = sizeof(wire::data_prefix) + sizeof(wire::pipe_offer) +
+                             sizeof(wire::rndv_header) + sending::first_bytes;
     return config().direct && iface.carrier->ops.iface_query(iface.carrier, &attr) == UCS_OK &&
            (attr.cap.flags & cap_flag::am_bcopy) != 0 &&
            attr.cap.am.max_bcopy >= std::max(offer, sizeof(wire::control));

@@ -2,10 +2,14 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/abi.hpp \
 	src/uct/cuda_nc/abi_parameters.hpp \
 	src/uct/cuda_nc/address.hpp \
+	src/uct/cuda_nc/admission.cc \
+	src/uct/cuda_nc/admission.hpp \
 	src/uct/cuda_nc/carrier.cc \
 	src/uct/cuda_nc/carrier.hpp \
 	src/uct/cuda_nc/component.cc \
 	src/uct/cuda_nc/component.hpp \
+	src/uct/cuda_nc/counters.cc \
+	src/uct/cuda_nc/counters.hpp \
 	src/uct/cuda_nc/direct.hpp \
 	src/uct/cuda_nc/ep.cc \
 	src/uct/cuda_nc/ep.hpp \
@@ -14,10 +18,24 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/iface.hpp \
 	src/uct/cuda_nc/internal_ops.cc \
 	src/uct/cuda_nc/internal_ops.hpp \
+	src/uct/cuda_nc/lent_memory.cc \
+	src/uct/cuda_nc/lent_memory.hpp \
 	src/uct/cuda_nc/md.cc \
 	src/uct/cuda_nc/md.hpp \
 	src/uct/cuda_nc/offering.cc \
 	src/uct/cuda_nc/offering.hpp \
+	src/uct/cuda_nc/peer_memory.cc \
+	src/uct/cuda_nc/peer_memory.hpp \
+	src/uct/cuda_nc/pipe_drive.cc \
+	src/uct/cuda_nc/pipe_drive.hpp \
+	src/uct/cuda_nc/pipe_shape.cc \
+	src/uct/cuda_nc/pipe_shape.hpp \
+	src/uct/cuda_nc/pipe_side.cc \
+	src/uct/cuda_nc/pipe_side.hpp \
+	src/uct/cuda_nc/process_id.cc \
+	src/uct/cuda_nc/process_id.hpp \
+	src/uct/cuda_nc/quarantine.cc \
+	src/uct/cuda_nc/quarantine.hpp \
 	src/uct/cuda_nc/receiving.cc \
 	src/uct/cuda_nc/receiving.hpp \
 	src/uct/cuda_nc/request_finder.hpp \

@@ -40,6 +40,9 @@ pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) no
             answer_ = first_ != 0 ? pack_answer::first : pack_answer::busy;
             break;
         case sending::state::offered:
+            offers_ = message_->take_unanswered();
+            answer_ = pack_answer::busy;
+            break;
         case sending::state::moving:
             answer_ = pack_answer::busy;
             break;
@@ -69,11 +72,13 @@ size_t offering::compose(void *destination, void *self) noexcept {
     prefix.identity = call.owner_.iface().address.identity;
     auto kind = data_kind::nothing;
     size_t kept = 0;  // of UCP's message
+    const pipe_offer *terms = nullptr;
     if (call.offers_) {
         kind = data_kind::offer;
         kept = sizeof(rndv_header) + call.first_;
         prefix.message = call.message_->id();
         prefix.length = call.message_->total();
+        terms = &call.message_->offer();
     } else if (call.answer_ == pack_answer::rest) {
         kind = data_kind::rest;
         kept = sizeof(rndv_header);
@@ -82,9 +87,13 @@ size_t offering::compose(void *destination, void *self) noexcept {
     }
     prefix.mark_and_kind = mark | static_cast<uint64_t>(kind);
     auto *start = static_cast<char *>(destination);
-    std::memmove(start + sizeof(prefix), start, kept);
+    size_t ahead = sizeof(prefix) + (terms != nullptr ? sizeof(*terms) : 0);
+    std::memmove(start + ahead, start, kept);
     std::memcpy(start, &prefix, sizeof(prefix));
-    return sizeof(prefix) + kept;
+    if (terms != nullptr) {
+        std::memcpy(start + sizeof(prefix), terms, sizeof(*terms));
+    }
+    return ahead + kept;
 }
 
 ssize_t offering::conclude(ssize_t sent) noexcept {

@@ -1,40 +1,41 @@
 #include "uct/cuda_nc/receiving.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ucs/base/log.hpp"
+#include "uct/cuda_nc/admission.hpp"
+#include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/peer_memory.hpp"
+#include "uct/cuda_nc/pipe_shape.hpp"
+#include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
 namespace cuda_nc::uct {
 namespace {
 
-// A quarter of the message, so that packing and unpacking overlap; not below what a launch is
-// worth.
-uint64_t choose_slot_size(uint64_t bytes, uint64_t largest) noexcept {
-    constexpr uint64_t least = 128 << 10, step = 4 << 10;
-    uint64_t quarter = (bytes / ring::num_slots + step - 1) / step * step;
-    return std::min(std::max(quarter, least), largest);
-}
+// Where memory is short a long message goes round in less of it, down to this many bytes.
+constexpr uint64_t least_ring = 64 << 10;
 
 }  // namespace
 
-receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, ring &slots, uint64_t id,
-                     uint64_t sender, uint64_t total, uint64_t first) noexcept
+receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id, uint64_t sender,
+                     uint64_t total, uint64_t first) noexcept
     : owner_(owner),
       ep_(&ep),
       end_(&end),
-      ring_(&slots),
       id_(id),
       sender_(sender),
       total_(total),
       first_(first),
       device_(end.device()),
-      slot_size_(choose_slot_size(total_ - first, slots.slot_size)) {
+      drive_(owner, id) {
     end.message = this;
 }
 
 receiving::~receiving() {
     end_work();
+    release(false);
     for (slot &one : slots_) {
         if (one.done != nullptr) {
             owner_.give_event(device_, std::move(one.done));
@@ -43,40 +44,143 @@ receiving::~receiving() {
     if (end_ != nullptr) {
         end_->message = nullptr;
     }
-    if (ring_ != nullptr) {
-        lose_ring(ring_);
-    }
 }
 
-void receiving::say(wire::control_kind kind, unsigned number) noexcept {
+// What the sender may still write to waits for its end.
+void receiving::release(bool sender_is_through) noexcept {
+    if (side_ != nullptr && drive_.is_broken()) {
+        retire_side(side_);
+    } else if (side_ != nullptr && sender_is_through) {
+        give_side(side_);
+    } else if (side_ != nullptr) {
+        quarantine(side_, sending_process_);
+    }
+    side_ = nullptr;
+    if (memory_ && sender_is_through) {
+        give_region(memory_);
+    } else if (memory_) {
+        quarantine(memory_, sending_process_);
+    }
+    memory_ = {};
+}
+
+void receiving::say(wire::control_kind kind, uint64_t number) noexcept {
     wire::control message = {};
     message.kind = kind;
-    message.slot = static_cast<uint16_t>(number);
     message.to = sender_;
     message.from = id_;
+    if (kind == wire::control_kind::awake) {
+        message.offset = number;
+    } else {
+        message.slot = static_cast<uint16_t>(number);
+    }
     owner_.send_control(ep_, message);
 }
 
-bool receiving::accept(uint32_t flags) noexcept {
+bool receiving::accept_slots(uint32_t flags) noexcept {
+    ring slots = take_ring(device_, rest());
+    if (!slots) {
+        return false;
+    }
+    memory_ = slots.memory;
+    slot_size_ = slots.slot_size;
     for (slot &one : slots_) {
         one.done = owner_.take_event(device_);
         if (one.done == nullptr) {
-            give_ring(ring_);
-            ring_ = nullptr;
+            release(true);
             return false;
         }
     }
-    wire::control message = {};
-    message.kind = wire::control_kind::accept;
-    message.slot = ring::num_slots;
-    message.flags = flags;
-    message.to = sender_;
-    message.from = id_;
-    message.offset = ring_->offset;
-    message.length = slot_size_;
-    message.handle = ring_->handle;
-    owner_.send_control(ep_, message);
+    wire::control answer = {};
+    answer.kind = wire::control_kind::accept;
+    answer.slot = ring::num_slots;
+    answer.flags = flags;
+    answer.to = sender_;
+    answer.from = id_;
+    answer.offset = memory_.offset;
+    answer.length = slot_size_;
+    answer.handle = memory_.handle();
+    owner_.send_control(ep_, answer);
     return true;
+}
+
+bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexcept {
+    sending_process_ = offer.process;
+    gpu::device *gpu = gpu::platform::instance().get_device(device_);
+    unsigned lanes = std::min(offer.lanes, message_lanes(device_));
+    if (gpu == nullptr || !owner_.uses_pipes() || lanes == 0 || offer.sequence == 0 ||
+        offer.sequence >= last_sequence || offer.sequence % gpu::pipe_sequence_step != 0) {
+        return false;
+    }
+    char own_place[sizeof(offer.gpu)] = {};
+    const std::string &place = gpu->properties().bus_id;
+    std::memcpy(own_place, place.data(), std::min(place.size(), sizeof(own_place)));
+    if (std::memcmp(own_place, offer.gpu, sizeof(own_place)) == 0) {
+        return false;  // one GPU has both kernels: no pair of them need fit on it
+    }
+    gpu::pipe_work work;
+    constexpr size_t alignment = 16;
+    work.credits = reach_peer_memory(device_, offer.memory, offer.credits,
+                                     uint64_t{lanes} * gpu::pipe_word_stride, alignment);
+    if (work.credits == nullptr) {
+        return false;
+    }
+    side_ = take_side(device_);
+    if (side_ == nullptr) {
+        return false;
+    }
+    // Each message leaves half of the lanes that it finds to those that come while it is moved.
+    const unsigned limit = lane_limit(device_),
+                   taken = lanes_taken(device_, gpu::direction::unpack);
+    constexpr unsigned least_lanes = 16;
+    lanes = std::min(lanes, std::max(limit > taken ? (limit - taken) / 2 : 0, least_lanes));
+    uint64_t segment = std::min<uint64_t>(total_, owner_.longest_segment());
+    for (uint64_t room = UINT64_MAX; !memory_; room = work.geometry.ring_size() / 2) {
+        work.geometry = choose_geometry(segment, lanes, room);
+        if (work.geometry.lanes == 0 || (room != UINT64_MAX && room < least_ring)) {
+            release(true);
+            return false;
+        }
+        memory_ = take_region(device_, work.geometry.ring_size());
+    }
+    work.sequence = std::max(side_->sequence, offer.sequence);
+    work.ring = memory_.address;
+    work.flags = side_->words;
+
+    wire::control answer = {};
+    answer.kind = wire::control_kind::pipe;
+    answer.flags = flags;
+    answer.to = sender_;
+    answer.from = id_;
+    answer.offset = memory_.offset;
+    answer.handle = memory_.handle();
+    wire::pipe_terms &terms = answer.terms;
+    terms.lanes = work.geometry.lanes;
+    terms.chunk_size = work.geometry.chunk_size;
+    terms.depth = work.geometry.depth;
+    terms.process = owner_.process();
+    terms.sequence = work.sequence;
+    terms.segment = segment;
+    terms.flags = side_->words_offset;
+    terms.flags_memory = *side_->handle;
+    owner_.send_control(ep_, answer);
+
+    by_pipe_ = true;
+    drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment);
+    // While there is much room a kernel may wait for its peer on the GPU.
+    if (taken + work.geometry.lanes > limit / 2) {
+        drive_.await_call();
+    } else {
+        drive_.try_launch();
+    }
+    return true;
+}
+
+void receiving::called(uint64_t segment) noexcept {
+    if (by_pipe_ && !stopped_ && end_ != nullptr) {
+        drive_.call(segment);
+        progress();
+    }
 }
 
 void receiving::take_data(const wire::control &message) noexcept {
@@ -84,7 +188,7 @@ void receiving::take_data(const wire::control &message) noexcept {
                 message.length >= 1 && message.length <= slot_size_ && message.offset >= first_ &&
                 message.offset <= total_ && message.length <= total_ - message.offset &&
                 message.length <= rest() - announced_ && !has_rest_;
-    if (end_ == nullptr) {
+    if (end_ == nullptr || by_pipe_) {
         return;
     }
     if (!fits) {
@@ -98,10 +202,9 @@ void receiving::take_data(const wire::control &message) noexcept {
     announced_ += message.length;
     one.length = message.length;
     ucs_status_t status =
-        failed_ != UCS_OK
-            ? failed_
-            : end_->enqueue(message.offset, message.length,
-                            ring_->memory->address() + message.slot * slot_size_, *one.done);
+        failed_ != UCS_OK ? failed_
+                          : end_->enqueue(message.offset, message.length,
+                                          memory_.address + message.slot * slot_size_, *one.done);
     if (status != UCS_OK) {
         finish_slot(message.slot, status);
         return;
@@ -133,6 +236,7 @@ void receiving::end_work() noexcept {
         }
     }
     unpacking_ = 0;
+    drive_.stop();
 }
 
 void receiving::leave() noexcept {
@@ -141,15 +245,18 @@ void receiving::leave() noexcept {
     end_ = nullptr;
     if (ep_ == nullptr) {
         owner_.erase(*this);
-    } else {
+    } else if (!stopped_) {
+        stopped_ = true;
         say(wire::control_kind::stop, 0);
     }
 }
 
 void receiving::cancelled() noexcept {
     end_work();
-    give_ring(ring_);
-    ring_ = nullptr;
+    release(true);
+    if (by_pipe_) {
+        say(wire::control_kind::ended, 0);
+    }
     owner_.erase(*this);
 }
 
@@ -162,31 +269,39 @@ void receiving::endpoint_lost() noexcept {
 
 void receiving::take_rest(const wire::rndv_header &header, uint64_t length) noexcept {
     if (end_ == nullptr) {
-        cancelled();
+        end_work();
+        release(true);
+        owner_.erase(*this);
         return;
     }
     if (has_rest_ || length != rest() || header.offset != first_) {
         nc_error("a sender ends a message otherwise than it began");
         return;
     }
-    if (announced_ != rest()) {
+    if (!by_pipe_ && announced_ != rest()) {
         failed_ = UCS_ERR_IO_ERROR;
         end_work();
         announced_ = unpacked_ = rest();
     }
     header_ = header;
     has_rest_ = true;
+    if (by_pipe_) {
+        drive_.call(drive_.segment());  // all is there
+    }
     progress();
 }
 
 void receiving::deliver() noexcept {
     // The sender's GPU wrote its last byte before it said so.
-    give_ring(ring_);
-    ring_ = nullptr;
+    release(true);
     unpack_call call;
     call.rest = true;
+    call.whole = by_pipe_;
     call.end = end_;
     call.status = failed_;
+    if (failed_ == UCS_OK) {
+        count(by_pipe_ ? counters::all().received_by_pipe : counters::all().received_by_slots);
+    }
     end_->message = nullptr;
     end_ = nullptr;
     wire::rndv_header header = header_;
@@ -196,7 +311,7 @@ void receiving::deliver() noexcept {
     owner.deliver(&header, length, call);
 }
 
-unsigned receiving::progress() noexcept {
+unsigned receiving::progress_slots() noexcept {
     unsigned happened = 0;
     for (unsigned i = 0; i < ring::num_slots && unpacking_ != 0; ++i) {
         if (slots_[i].unpacking) {
@@ -212,6 +327,35 @@ unsigned receiving::progress() noexcept {
         ++happened;
     }
     return happened;
+}
+
+unsigned receiving::progress_pipe() noexcept {
+    unsigned happened = drive_.progress();
+    if (drive_.take_news()) {
+        say(wire::control_kind::awake, drive_.segment());
+    }
+    bool failed = drive_.now() == pipe_drive::state::failed;
+    if (has_rest_ && (failed || drive_.now() == pipe_drive::state::complete)) {
+        failed_ = failed ? UCS_ERR_IO_ERROR : UCS_OK;
+        deliver();
+        return happened + 1;
+    }
+    if (failed && !stopped_) {
+        // The sender still has all bytes, and brings them by host memory.
+        nc_debug("a pipe's unpack kernel failed");
+        count(counters::all().abandoned);
+        stopped_ = true;
+        say(wire::control_kind::stop, 0);
+        ++happened;
+    }
+    return happened;
+}
+
+unsigned receiving::progress() noexcept {
+    if (end_ == nullptr) {
+        return 0;
+    }
+    return by_pipe_ ? progress_pipe() : progress_slots();
 }
 
 }  // namespace cuda_nc::uct

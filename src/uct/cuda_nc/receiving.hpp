@@ -1,9 +1,10 @@
-// A message that comes to one of our GPUs: unpacked slot by slot from a ring of ours.
+// A message that comes to one of our GPUs: by a pipe, or unpacked slot by slot from a ring of ours.
 #pragma once
 
 #include <memory>
 
 #include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/pipe_drive.hpp"
 #include "uct/cuda_nc/ring.hpp"
 #include "uct/cuda_nc/wire.hpp"
 
@@ -14,19 +15,21 @@ class traffic;
 
 class receiving final : public direct_message {
   public:
-    // Takes `slots`. The message has `total` bytes, of which `first` have arrived with the offer.
-    receiving(traffic &owner, endpoint &ep, direct_end &end, ring &slots, uint64_t id,
-              uint64_t sender, uint64_t total, uint64_t first) noexcept;
+    // The message has `total` bytes, of which `first` have arrived with the offer.
+    receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id, uint64_t sender,
+              uint64_t total, uint64_t first) noexcept;
     ~receiving();
 
     // Also where the user's side ends before the message does: then the ring is kept until the
     // sender has said that it writes no more.
     void leave() noexcept override;
 
-    // The answer to the sender's offer: `flags` as in the message. False: out of resources, nothing
+    // The answer to the sender's offer: `flags` as in the message. False: not this way, and nothing
     // was said.
-    bool accept(uint32_t flags) noexcept;
+    bool accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexcept;
+    bool accept_slots(uint32_t flags) noexcept;
     void take_data(const wire::control &message) noexcept;
+    void called(uint64_t segment) noexcept;
     // All bytes have been announced. UCP's header is kept for delivery.
     void take_rest(const wire::rndv_header &header, uint64_t length) noexcept;
     void cancelled() noexcept;
@@ -34,8 +37,11 @@ class receiving final : public direct_message {
     unsigned progress() noexcept;  // how much has happened; may erase this message
 
     uint64_t id() const noexcept { return id_; }
+    uint64_t sender() const noexcept { return sender_; }
     const endpoint *ep() const noexcept { return ep_; }
-    bool is_unpacking() const noexcept { return unpacking_ != 0; }
+    bool is_busy() const noexcept {
+        return unpacking_ != 0 || (by_pipe_ && end_ != nullptr && !stopped_);
+    }
 
   private:
     struct slot {
@@ -48,22 +54,32 @@ class receiving final : public direct_message {
     void end_work() noexcept;
     void finish_slot(unsigned index, ucs_status_t status) noexcept;
     void deliver() noexcept;
-    void say(wire::control_kind kind, unsigned number) noexcept;
+    void say(wire::control_kind kind, uint64_t number) noexcept;
+    unsigned progress_slots() noexcept;
+    unsigned progress_pipe() noexcept;
+    void release(bool sender_is_through) noexcept;
 
     traffic &owner_;
     endpoint *ep_;
     direct_end *end_;  // null: the user's side has left
-    ring *ring_;
     const uint64_t id_;
     const uint64_t sender_;  // its message
     const uint64_t total_, first_;
     const int device_;
-    uint64_t slot_size_;
-    uint64_t announced_ = 0, unpacked_ = 0;  // bytes
-    unsigned unpacking_ = 0;
+    bool by_pipe_ = false;
+    bool stopped_ = false;  // the sender has been told to stop
     ucs_status_t failed_ = UCS_OK;
     bool has_rest_ = false;
     wire::rndv_header header_ = {};
+    process_id sending_process_ = {};
+
+    region memory_;
+    pipe_side *side_ = nullptr;
+    pipe_drive drive_;
+
+    uint64_t slot_size_ = 0;
+    uint64_t announced_ = 0, unpacked_ = 0;  // bytes
+    unsigned unpacking_ = 0;
     slot slots_[ring::num_slots];
 };
 

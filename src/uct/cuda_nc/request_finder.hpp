@@ -39,13 +39,24 @@ class request_finder {
 
     bool known() const noexcept { return belief_ == belief::confirmed; }
 
-    // Null: not ours, or not known.
+    // The receive; null: not ours, or not known.
     direct_end *find(uint64_t request) const noexcept {
-        auto *finder = receiver_finder.load(std::memory_order_acquire);
-        return known() && finder != nullptr ? finder(read(request)) : nullptr;
+        direct_end *end = known() ? find_any(request) : nullptr;
+        return end != nullptr && !end->sends() ? end : nullptr;
+    }
+
+    // The same of a send.
+    direct_end *find_send(uint64_t request) const noexcept {
+        direct_end *end = find_any(request);
+        return end != nullptr && end->sends() ? end : nullptr;
     }
 
   private:
+    static direct_end *find_any(uint64_t request) noexcept {
+        auto *finder = end_finder.load(std::memory_order_acquire);
+        return finder != nullptr ? finder(read(request)) : nullptr;
+    }
+
     enum class belief : uint8_t { none, confirmed, refuted };
     belief belief_ = belief::none;
 };

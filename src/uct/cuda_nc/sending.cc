@@ -1,10 +1,16 @@
 #include "uct/cuda_nc/sending.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
 #include "uct/cuda_nc/address.hpp"
+#include "uct/cuda_nc/admission.hpp"
+#include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/ep.hpp"
+#include "uct/cuda_nc/peer_memory.hpp"
+#include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
 namespace cuda_nc::uct {
@@ -19,10 +25,14 @@ sending::sending(traffic &owner, endpoint &ep, direct_end &end, uint64_t id) noe
       end_(&end),
       id_(id),
       total_(end.packed_bytes()),
-      device_(end.device()) {}
+      device_(end.device()),
+      drive_(owner, id) {
+    make_offer();
+}
 
 sending::~sending() {
     end_work();
+    settle();
     for (slot &one : slots_) {
         if (one.done != nullptr) {
             owner_.give_event(device_, std::move(one.done));
@@ -33,10 +43,65 @@ sending::~sending() {
     }
 }
 
+// Without a side the offer is of slots alone.
+void sending::make_offer() noexcept {
+    gpu::device *gpu = gpu::platform::instance().get_device(device_);
+    offer_.process = owner_.process();
+    if (gpu == nullptr || !owner_.uses_pipes() || lane_limit(device_) == 0) {
+        return;
+    }
+    const std::string &place = gpu->properties().bus_id;
+    side_ = place.empty() || place.size() > sizeof(offer_.gpu) ? nullptr : take_side(device_);
+    if (side_ == nullptr) {
+        return;
+    }
+    std::memcpy(offer_.gpu, place.data(), place.size());
+    offer_.lanes = message_lanes(device_);
+    offer_.sequence = side_->sequence;
+    offer_.credits = side_->words_offset;
+    offer_.memory = *side_->handle;
+}
+
 void sending::offered(uint64_t first) noexcept {
     state_ = state::offered;
     first_ = next_ = first;
     deadline_ = std::chrono::steady_clock::now() + patience;
+}
+
+void sending::offer_early(uint64_t request) noexcept {
+    state_ = state::offered;
+    deadline_ = std::chrono::steady_clock::time_point::max();  // the receive may come late
+    early_request_ = request;
+    wire::control message = {};
+    message.kind = wire::control_kind::early;
+    message.from = id_;
+    message.offset = request;
+    message.length = total_;
+    message.offer = offer_;
+    owner_.send_control(ep_, message);
+}
+
+bool sending::take_unanswered() noexcept {
+    bool unanswered = early_request_ != 0;
+    early_request_ = 0;
+    return unanswered;
+}
+
+// The side goes back; where the receiver's kernel may still return credit, not before it has said
+// that it does not, or is gone.
+void sending::settle() noexcept {
+    pipe_side *side = side_;
+    side_ = nullptr;
+    if (side == nullptr) {
+        return;
+    }
+    if (drive_.is_broken()) {
+        retire_side(side);
+    } else if (!by_pipe_ || drive_.now() == pipe_drive::state::complete) {
+        give_side(side);
+    } else {
+        owner_.await_end(side, id_, ep_, receiving_process_);
+    }
 }
 
 void sending::end_work() noexcept {
@@ -47,40 +112,67 @@ void sending::end_work() noexcept {
         }
     }
     packing_ = 0;
+    drive_.stop();
 }
 
 void sending::say_cancel() noexcept {
     if (receiver_ != 0) {
-        wire::control message = {};
-        message.kind = wire::control_kind::cancel;
-        message.to = receiver_;
-        owner_.send_control(ep_, message);
+        owner_.say_cancel(ep_, receiver_, id_);
         receiver_ = 0;
     }
 }
 
 void sending::give_up() noexcept {
+    if (rest_sent_) {
+        return;
+    }
+    count(state_ == state::moving ? counters::all().abandoned : counters::all().declined);
+    offers_are_taken.store(false, std::memory_order_relaxed);
+    early_request_ = 0;
     end_work();
+    settle();
     say_cancel();
     state_ = state::declined;
 }
 
 void sending::leave() noexcept {
     end_work();
+    settle();
     if (!rest_sent_) {
         say_cancel();
+    }
+    if (early_request_ != 0) {
+        wire::control message = {};
+        message.kind = wire::control_kind::withdraw;
+        message.from = id_;
+        message.offset = early_request_;
+        owner_.send_control(ep_, message);
     }
     owner_.erase(*this);
 }
 
-void sending::accepted(const wire::control &answer) noexcept {
-    if (state_ != state::offered) {
-        return;
-    }
+void sending::rest_sent() noexcept {
+    rest_sent_ = true;
+    count(by_pipe_ ? counters::all().sent_by_pipe : counters::all().sent_by_slots);
+}
+
+void sending::take_answer(const wire::control &answer) noexcept {
     receiver_ = answer.from;
+    if (take_unanswered()) {
+        count(counters::all().early);
+    }
+    offers_are_taken.store(true, std::memory_order_relaxed);
     if (ep_ != nullptr) {
         ep_->known_receivers = (answer.flags & wire::known_receivers) != 0;
     }
+}
+
+bool sending::accepted(const wire::control &answer) noexcept {
+    if (state_ != state::offered) {
+        return false;
+    }
+    settle();
+    take_answer(answer);
     num_slots_ = answer.slot;
     slot_size_ = answer.length;
     gpu::memory *memory = open_peer_memory(device_, answer.handle);
@@ -96,11 +188,55 @@ void sending::accepted(const wire::control &answer) noexcept {
             ep_->direct = false;
         }
         give_up();
-        return;
+        return true;
     }
     ring_ = memory->address() + answer.offset;
     state_ = state::moving;
     progress();
+    return true;
+}
+
+bool sending::accepted_pipe(const wire::control &answer) noexcept {
+    if (state_ != state::offered) {
+        return false;
+    }
+    take_answer(answer);
+    const wire::pipe_terms &terms = answer.terms;
+    gpu::pipe_work work;
+    work.geometry = {terms.lanes, terms.chunk_size, terms.depth};
+    work.sequence = terms.sequence;
+    bool fits = side_ != nullptr && work.geometry.valid() && terms.lanes <= offer_.lanes &&
+                terms.sequence >= side_->sequence && terms.sequence < last_sequence &&
+                terms.sequence % gpu::pipe_sequence_step == 0 &&
+                terms.segment >= std::min(total_, least_segment) &&
+                terms.segment <= gpu::max_pipe_length;
+    if (fits) {
+        constexpr size_t alignment = 16;
+        work.ring = reach_peer_memory(device_, answer.handle, answer.offset,
+                                      work.geometry.ring_size(), alignment);
+        work.flags = reach_peer_memory(device_, terms.flags_memory, terms.flags,
+                                       work.geometry.words_size(), alignment);
+        work.credits = side_->words;
+        fits = work.ring != nullptr && work.flags != nullptr;
+    }
+    if (!fits) {
+        nc_debug("a receiver's pipe cannot be used");
+        give_up();
+        return true;
+    }
+    by_pipe_ = true;
+    receiving_process_ = terms.process;
+    state_ = state::moving;
+    drive_.begin(*side_, *end_, gpu::direction::pack, work, total_, terms.segment);
+    progress();
+    return true;
+}
+
+void sending::called(uint64_t segment) noexcept {
+    if (by_pipe_) {
+        drive_.call(segment);
+        progress();
+    }
 }
 
 void sending::credited(unsigned index) noexcept {
@@ -139,15 +275,41 @@ void sending::tell_data(unsigned index) noexcept {
     owner_.send_control(ep_, message);
 }
 
+unsigned sending::progress_pipe() noexcept {
+    unsigned happened = drive_.progress();
+    if (drive_.take_news()) {
+        wire::control message = {};
+        message.kind = wire::control_kind::awake;
+        message.to = receiver_;
+        message.from = id_;
+        message.offset = drive_.segment();
+        owner_.send_control(ep_, message);
+    }
+    if (drive_.now() == pipe_drive::state::failed) {
+        nc_debug("a pipe's pack kernel failed; the message goes by host memory");
+        give_up();
+        return happened + 1;
+    }
+    if (drive_.now() == pipe_drive::state::complete && !owner_.has_unsent(ep_)) {
+        state_ = state::complete;
+        ++happened;
+    }
+    return happened;
+}
+
 unsigned sending::progress() noexcept {
     if (state_ == state::offered && std::chrono::steady_clock::now() > deadline_) {
         nc_debug("the receiver does not answer an offer; the message goes by host memory");
-        state_ = state::declined;
+        give_up();
         return 1;
     }
     if (state_ != state::moving) {
         return 0;
     }
+    return by_pipe_ ? progress_pipe() : progress_slots();
+}
+
+unsigned sending::progress_slots() noexcept {
     unsigned happened = 0;
     bool failed = false;
     for (unsigned i = 0; i < num_slots_ && !failed; ++i) {

@@ -1,10 +1,12 @@
-// A message that leaves one of our GPUs: packed slot by slot into the receiver's ring.
+// A message that leaves one of our GPUs: by a pipe, or packed slot by slot into the receiver's
+// ring.
 #pragma once
 
 #include <chrono>
 #include <memory>
 
 #include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/pipe_drive.hpp"
 #include "uct/cuda_nc/ring.hpp"
 #include "uct/cuda_nc/wire.hpp"
 
@@ -32,14 +34,22 @@ class sending final : public direct_message {
 
     void leave() noexcept override;
 
+    const wire::pipe_offer &offer() const noexcept { return offer_; }
     // `first`: the bytes that went with the offer.
     void offered(uint64_t first) noexcept;
-    void accepted(const wire::control &answer) noexcept;
+    // The offer goes before UCP's RTS, in which UCP calls the send `request`.
+    void offer_early(uint64_t request) noexcept;
+    // True once: UCP wants the bytes, and the early offer has not been answered.
+    bool take_unanswered() noexcept;
+    // False: the answer is too late.
+    bool accepted(const wire::control &answer) noexcept;
+    bool accepted_pipe(const wire::control &answer) noexcept;
     void credited(unsigned index) noexcept;
+    void called(uint64_t segment) noexcept;
     // Ends the GPUs' work and lets the rest go by host memory.
     void give_up() noexcept;
     void endpoint_lost() noexcept { ep_ = nullptr; }
-    void rest_sent() noexcept { rest_sent_ = true; }
+    void rest_sent() noexcept;
     unsigned progress() noexcept;  // how much has happened
 
     state now() const noexcept { return state_; }
@@ -48,7 +58,7 @@ class sending final : public direct_message {
     uint64_t total() const noexcept { return total_; }
     uint64_t first() const noexcept { return first_; }
     const endpoint *ep() const noexcept { return ep_; }
-    bool is_packing() const noexcept { return packing_ != 0; }
+    bool is_busy() const noexcept { return packing_ != 0 || (state_ == state::moving && by_pipe_); }
     bool is_settled() const noexcept {
         return state_ == state::complete || state_ == state::declined;
     }
@@ -61,10 +71,15 @@ class sending final : public direct_message {
         std::unique_ptr<gpu::event> done;
     };
 
+    void make_offer() noexcept;
     bool fill_slots() noexcept;
+    unsigned progress_slots() noexcept;
+    unsigned progress_pipe() noexcept;
     void tell_data(unsigned index) noexcept;
     void end_work() noexcept;
     void say_cancel() noexcept;
+    void take_answer(const wire::control &answer) noexcept;
+    void settle() noexcept;
 
     traffic &owner_;
     endpoint *ep_;
@@ -74,14 +89,22 @@ class sending final : public direct_message {
     const int device_;
     state state_ = state::made;
     bool rest_sent_ = false;
-    uint64_t receiver_ = 0;  // its message
+    bool by_pipe_ = false;
+    uint64_t early_request_ = 0;  // not 0: offered early, not answered
+    uint64_t receiver_ = 0;       // its message
+    std::chrono::steady_clock::time_point deadline_;
+
+    wire::pipe_offer offer_ = {};
+    pipe_side *side_ = nullptr;
+    process_id receiving_process_ = {};
+    pipe_drive drive_;
+
     char *ring_ = nullptr;
     uint64_t slot_size_ = 0;
     unsigned num_slots_ = 0;
     unsigned packing_ = 0;
     uint64_t first_ = 0, next_ = 0;  // packed bytes
     slot slots_[ring::num_slots];
-    std::chrono::steady_clock::time_point deadline_;
 };
 
 }  // namespace cuda_nc::uct

@@ -6,8 +6,13 @@
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+#include "ucs/base/statistics.hpp"
+#include "uct/cuda_nc/admission.hpp"
+#include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/offering.hpp"
+#include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/receiving.hpp"
 #include "uct/cuda_nc/sending.hpp"
 
@@ -18,7 +23,8 @@ using namespace wire;
 
 thread_local pack_call *pack_call::current_ = nullptr;
 thread_local unpack_call *unpack_call::current_ = nullptr;
-std::atomic<direct_end *(*)(uint64_t word) noexcept> receiver_finder{nullptr};
+std::atomic<bool> offers_are_taken{false};
+std::atomic<direct_end *(*)(uint64_t word) noexcept> end_finder{nullptr};
 
 uint64_t next_message_id() noexcept {
     // At random, so that a message of an ended process is not taken for one of ours.
@@ -35,14 +41,14 @@ uint64_t next_message_id() noexcept {
 
 namespace {
 
-template <typename map>
-std::vector<uint64_t> keys_of(const map &from) {
-    std::vector<uint64_t> keys;
-    keys.reserve(from.size());
-    for (const auto &[key, value] : from) {
-        keys.push_back(key);
+// Calls `what` for each message that is there when its turn comes.
+template <typename map, typename function>
+void for_each(map &all, function what) {
+    for (auto at = all.begin(); at != all.end();) {
+        uint64_t key = at->first;
+        what(*at->second);
+        at = all.upper_bound(key);
     }
-    return keys;
 }
 
 template <typename map>
@@ -53,13 +59,20 @@ auto *find(const map &in, uint64_t key) noexcept {
 
 }  // namespace
 
-traffic::traffic(interface &iface) noexcept : iface_(iface) {}
+traffic::traffic(interface &iface) noexcept : iface_(iface), process_(own_process_id()) {
+    if (statistics_enabled()) {
+        counters::report_at_exit();
+    }
+}
 
 traffic::~traffic() {
     stop_progress();
     // Their ends may outlive us; the messages' destructors wait for the GPUs and tell them.
     sends_.clear();
     receives_.clear();
+    for (auto &[id, one] : ending_) {
+        quarantine(one.side, one.receiver);
+    }
 }
 
 // ---- progress
@@ -93,20 +106,8 @@ unsigned traffic::progress() noexcept {
     }
     idle_rounds_ = 0;
     unsigned happened = send_unsent();
-    try {
-        for (uint64_t id : keys_of(sends_)) {
-            if (sending *one = find(sends_, id)) {
-                happened += one->progress();
-            }
-        }
-        for (uint64_t id : keys_of(receives_)) {
-            if (receiving *one = find(receives_, id)) {
-                happened += one->progress();
-            }
-        }
-    } catch (const std::bad_alloc &) {
-        return happened;  // again next time
-    }
+    for_each(sends_, [&](sending &one) { happened += one.progress(); });
+    for_each(receives_, [&](receiving &one) { happened += one.progress(); });
     return happened + release_held();
 }
 
@@ -115,12 +116,12 @@ bool traffic::is_busy() const noexcept {
         return true;
     }
     for (const auto &[id, one] : sends_) {
-        if (one->is_packing()) {
+        if (one->is_busy()) {
             return true;
         }
     }
     for (const auto &[id, one] : receives_) {
-        if (one->is_unpacking()) {
+        if (one->is_busy()) {
             return true;
         }
     }
@@ -248,7 +249,7 @@ bool traffic::try_control(endpoint &ep, const control &message) noexcept {
     struct bytes {
         const control *message;
         size_t length;
-    } what = {&message, message.kind == control_kind::accept ? sizeof(control) : short_control};
+    } what = {&message, length_of(message.kind)};
     auto pack = [](void *destination, void *arg) -> size_t {
         auto *from = static_cast<bytes *>(arg);
         std::memcpy(destination, from->message, from->length);
@@ -268,6 +269,7 @@ void traffic::send_control(endpoint *ep, const control &message) noexcept try {
     }
     control versioned = message;
     versioned.version = protocol_version;
+    versioned.identity = iface_.address.identity;
     if (has_unsent(ep) || !try_control(*ep, versioned)) {
         unsent_.push_back({ep, versioned});
         start_progress();
@@ -301,22 +303,44 @@ unsigned traffic::send_unsent() noexcept {
     return happened;
 }
 
+void traffic::say_cancel(endpoint *ep, uint64_t to, uint64_t from) noexcept {
+    control message = {};
+    message.kind = control_kind::cancel;
+    message.to = to;
+    message.from = from;
+    send_control(ep, message);
+}
+
+// The message has gone another way.
+void traffic::answer_late(const control &answer) noexcept {
+    auto peer = iface_.peers.find(answer.identity);
+    if (peer != iface_.peers.end()) {
+        say_cancel(peer->second, answer.from, answer.to);
+    }
+}
+
 void traffic::take_control(const void *data, size_t length) noexcept {
     control message = {};
-    if (length < short_control || length > sizeof(message)) {
+    if (length < length_of(control_kind::data) || length > sizeof(message)) {
         return;
     }
     std::memcpy(&message, data, length);
     if (message.version != protocol_version ||
-        (message.kind == control_kind::accept) != (length == sizeof(message))) {
+        static_cast<uint8_t>(message.kind) >= num_control_kinds ||
+        length != length_of(message.kind)) {
         return;
     }
     sending *send = find(sends_, message.to);
     receiving *receive = find(receives_, message.to);
     switch (message.kind) {
         case control_kind::accept:
-            if (send != nullptr) {
-                send->accepted(message);
+            if (send == nullptr || !send->accepted(message)) {
+                answer_late(message);
+            }
+            break;
+        case control_kind::pipe:
+            if (send == nullptr || !send->accepted_pipe(message)) {
+                answer_late(message);
             }
             break;
         case control_kind::decline:
@@ -330,6 +354,13 @@ void traffic::take_control(const void *data, size_t length) noexcept {
                 send->credited(message.slot);
             }
             break;
+        case control_kind::awake:
+            if (send != nullptr) {
+                send->called(message.offset);
+            } else if (receive != nullptr) {
+                receive->called(message.offset);
+            }
+            break;
         case control_kind::data:
             if (receive != nullptr) {
                 receive->take_data(message);
@@ -339,6 +370,15 @@ void traffic::take_control(const void *data, size_t length) noexcept {
             if (receive != nullptr) {
                 receive->cancelled();
             }
+            break;
+        case control_kind::early:
+            take_early(message);
+            break;
+        case control_kind::withdraw:
+            withdraw(message);
+            break;
+        case control_kind::ended:
+            ended(message.to);
             break;
     }
 }
@@ -384,10 +424,14 @@ void traffic::take_data(char *data, size_t length) noexcept {
 }
 
 void traffic::take_offer(const data_prefix &prefix, char *message, size_t length) noexcept {
+    pipe_offer terms;
     rndv_header header;
-    if (length < sizeof(header)) {
+    if (length < sizeof(terms) + sizeof(header)) {
         return;
     }
+    std::memcpy(&terms, message, sizeof(terms));
+    message += sizeof(terms);
+    length -= sizeof(terms);
     std::memcpy(&header, message, sizeof(header));
     uint64_t first = length - sizeof(header);
     direct_end *end;
@@ -407,37 +451,101 @@ void traffic::take_offer(const data_prefix &prefix, char *message, size_t length
     if (peer == iface_.peers.end()) {
         return;  // no way to answer; the sender's patience ends
     }
-    if (end != nullptr && end->message == nullptr && first < prefix.length &&
-        prefix.length <= end->packed_bytes() && accept(*peer->second, *end, prefix, first)) {
-        return;
+    if (!is_accepted(*peer->second, prefix.message)) {
+        accept_or_decline(*peer->second, end, prefix.message, prefix.length, terms, first);
     }
-    control answer = {};
-    answer.kind = control_kind::decline;
-    answer.to = prefix.message;
-    send_control(peer->second, answer);
 }
 
-// False: out of resources.
-bool traffic::accept(endpoint &ep, direct_end &end, const data_prefix &prefix,
-                     uint64_t first) noexcept {
-    ring *slots = take_ring(end.device());
-    if (slots == nullptr) {
+// An early offer that was answered when UCP already asked for its bytes.
+bool traffic::is_accepted(const endpoint &ep, uint64_t message) const noexcept {
+    return std::any_of(receives_.begin(), receives_.end(), [&](const auto &one) {
+        return one.second->ep() == &ep && one.second->sender() == message;
+    });
+}
+
+void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
+                                const pipe_offer &terms, uint64_t first) noexcept {
+    if (!accept(ep, end, message, total, terms, first)) {
+        control answer = {};
+        answer.kind = control_kind::decline;
+        answer.to = message;
+        send_control(&ep, answer);
+    }
+}
+
+// False: not ours, or out of resources.
+bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
+                     const pipe_offer &terms, uint64_t first) noexcept try {
+    if (end == nullptr || end->message != nullptr || first >= total ||
+        total > end->packed_bytes()) {
         return false;
     }
-    try {
-        auto made = std::make_unique<receiving>(*this, ep, end, *slots, next_message_id(),
-                                                prefix.message, prefix.length, first);
-        uint64_t id = made->id();
-        receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
-        if (taken.accept(requests_.known() ? known_receivers : 0)) {
-            start_progress();
-            return true;
-        }
-        receives_.erase(id);
-    } catch (const std::bad_alloc &) {
-        // the ring is lost; so is the process, soon
+    release_quarantined();
+    auto made =
+        std::make_unique<receiving>(*this, ep, *end, next_message_id(), message, total, first);
+    uint64_t id = made->id();
+    receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
+    uint32_t flags = requests_.known() ? known_receivers : 0;
+    if (taken.accept_pipe(terms, flags) || taken.accept_slots(flags)) {
+        start_progress();
+        return true;
     }
+    receives_.erase(id);
     return false;
+} catch (const std::bad_alloc &) {
+    return false;
+}
+
+// ---- offers ahead of UCP's own messages
+
+void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
+                           size_t length) noexcept try {
+    uint64_t words[2];
+    if (id == rts_id) {
+        if (length < sizeof(words) || !ep.known_receivers) {
+            return;
+        }
+        std::memcpy(words, payload, sizeof(words));
+        direct_end *end = requests_.find_send(words[1]);
+        constexpr uint64_t one_fragment = 16 << 10;  // UCP would send it at once
+        if (end == nullptr || end->message != nullptr ||
+            end->packed_bytes() < std::max<uint64_t>(config().direct_thresh, one_fragment)) {
+            return;
+        }
+        auto made = std::make_unique<sending>(*this, ep, *end, next_message_id());
+        uint64_t number = made->id();
+        sending &begun = *sends_.emplace(number, std::move(made)).first->second;
+        end->message = &begun;
+        begun.offer_early(words[1]);
+        start_progress();
+    } else if (!early_.empty() && length >= sizeof(words[0])) {
+        auto found = early_.find({ep.peer, header});
+        if (found != early_.end()) {
+            early_offer offer = found->second;
+            early_.erase(found);
+            std::memcpy(words, payload, sizeof(words[0]));
+            accept_or_decline(ep, requests_.find(words[0]), offer.message, offer.total, offer.terms,
+                              0);
+        }
+    }
+} catch (const std::bad_alloc &) {
+    // it is offered when UCP asks for its bytes
+}
+
+void traffic::take_early(const control &message) noexcept try {
+    constexpr size_t most = 4096;  // beyond, an offer is made again with UCP's data
+    if (early_.size() < most && iface_.peers.count(message.identity) != 0) {
+        early_[{message.identity, message.offset}] = {message.from, message.length, message.offer};
+    }
+} catch (const std::bad_alloc &) {
+    // likewise
+}
+
+void traffic::withdraw(const control &message) noexcept {
+    auto found = early_.find({message.identity, message.offset});
+    if (found != early_.end() && found->second.message == message.from) {
+        early_.erase(found);
+    }
 }
 
 void traffic::take_rest(const data_prefix &prefix, const char *message, size_t length) noexcept {
@@ -469,15 +577,74 @@ void traffic::forget(endpoint &ep) noexcept {
     unsent_.erase(std::remove_if(unsent_.begin(), unsent_.end(),
                                  [&ep](const unsent_control &one) { return one.ep == &ep; }),
                   unsent_.end());
-    try {
-        for (uint64_t id : keys_of(receives_)) {
-            receiving *one = find(receives_, id);
-            if (one != nullptr && one->ep() == &ep) {
-                one->endpoint_lost();
-            }
+    for_each(receives_, [&ep](receiving &one) {
+        if (one.ep() == &ep) {
+            one.endpoint_lost();
         }
-    } catch (const std::bad_alloc &) {
-        nc_error("no memory to forget an endpoint");
+    });
+    for (auto at = early_.lower_bound({ep.peer, 0});
+         at != early_.end() && at->first.first == ep.peer;) {
+        at = early_.erase(at);
+    }
+    for (auto at = ending_.begin(); at != ending_.end();) {
+        if (at->second.ep == &ep) {
+            quarantine(at->second.side, at->second.receiver);
+            at = ending_.erase(at);
+        } else {
+            ++at;
+        }
+    }
+}
+
+// ---- lanes and sides of pipes
+
+bool traffic::uses_pipes() const noexcept {
+    return config().pipe && !config().launches_block;
+}
+
+bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept {
+    uint64_t &first = first_waiting_[dir == gpu::direction::pack ? 0 : 1];
+    if (first != 0 && first < message) {
+        return false;
+    }
+    if (!take_lanes(device, dir, lanes)) {
+        first = message;
+        return false;
+    }
+    if (first == message) {
+        first = 0;
+    }
+    return true;
+}
+
+void traffic::end_admission(int device, gpu::direction dir, unsigned lanes) noexcept {
+    give_lanes(device, dir, lanes);
+}
+
+void traffic::stop_waiting(uint64_t message) noexcept {
+    for (uint64_t &first : first_waiting_) {
+        if (first == message) {
+            first = 0;
+        }
+    }
+}
+
+void traffic::await_end(pipe_side *side, uint64_t message, const endpoint *ep,
+                        const process_id &receiver) noexcept try {
+    if (ep == nullptr) {
+        quarantine(side, receiver);
+    } else {
+        ending_.emplace(message, ending_side{side, ep, receiver});
+    }
+} catch (const std::bad_alloc &) {
+    quarantine(side, receiver);
+}
+
+void traffic::ended(uint64_t message) noexcept {
+    auto found = ending_.find(message);
+    if (found != ending_.end()) {
+        give_side(found->second.side);
+        ending_.erase(found);
     }
 }
 
@@ -509,10 +676,12 @@ void traffic::give_event(int device, std::unique_ptr<gpu::event> back) noexcept 
 }
 
 void traffic::erase(sending &ended) noexcept {
+    stop_waiting(ended.id());
     sends_.erase(ended.id());
 }
 
 void traffic::erase(receiving &ended) noexcept {
+    stop_waiting(ended.id());
     receives_.erase(ended.id());
 }
 

@@ -6,12 +6,13 @@
 
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "uct/cuda_nc/abi_parameters.hpp"
 #include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/pipe_side.hpp"
 #include "uct/cuda_nc/request_finder.hpp"
 #include "uct/cuda_nc/wire.hpp"
 
@@ -31,6 +32,9 @@ class traffic {
     // the next add_pending() for the endpoint holds the request.
     ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
                            unsigned flags) noexcept;
+    // Before UCP sends this short message: offers go ahead of its RTS, answers ahead of its RTR.
+    void before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
+                      size_t length) noexcept;
     // In place of the carrier's operations: a request waits here for a GPU, or there for room.
     ucs_status_t add_pending(endpoint &ep, void *request, unsigned flags) noexcept;
     void purge_pending(endpoint &ep, abi::function callback, void *arg) noexcept;
@@ -48,16 +52,31 @@ class traffic {
     // ---- for messages
 
     void send_control(endpoint *ep, const wire::control &message) noexcept;
+    void say_cancel(endpoint *ep, uint64_t to, uint64_t from) noexcept;
     bool has_unsent(const endpoint *ep) const noexcept;
     interface &iface() const noexcept {
         return iface_;
     }
+    // This process, as its peers know it.
+    const process_id &process() const noexcept { return process_; }
+    bool uses_pipes() const noexcept;
+    uint64_t longest_segment() const noexcept { return longest_segment_; }
+    // Lanes for a kernel of one message, in the order of messages; then end_admission().
+    bool admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept;
+    void stop_waiting(uint64_t message) noexcept;
+    void end_admission(int device, gpu::direction dir, unsigned lanes) noexcept;
+    // Gives `side` back when the receiver has said that it writes there no more, or is gone.
+    void await_end(pipe_side *side, uint64_t message, const endpoint *ep,
+                   const process_id &receiver) noexcept;
     std::unique_ptr<gpu::event> take_event(int device) noexcept;  // null: out of resources
     void give_event(int device, std::unique_ptr<gpu::event> back) noexcept;
     void erase(sending &ended) noexcept;
     void erase(receiving &ended) noexcept;
     // UCP's handler of rendezvous data; what it calls may erase any message.
     void deliver(void *data, size_t length, unpack_call &call) noexcept;
+
+    // For tests: bytes of a segment at most, in messages to come.
+    void set_longest_segment(uint64_t bytes) noexcept { longest_segment_ = bytes; }
 
   private:
     friend class offering;
@@ -69,6 +88,15 @@ class traffic {
         uint64_t message;
     };
     struct carried_request;
+    struct early_offer {
+        uint64_t message, total;
+        wire::pipe_offer terms;
+    };
+    struct ending_side {
+        pipe_side *side;
+        const endpoint *ep;
+        process_id receiver;
+    };
     struct unsent_control {
         endpoint *ep;
         wire::control message;
@@ -85,14 +113,29 @@ class traffic {
     void start_progress() noexcept;
     void stop_progress() noexcept;
     void take_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
-    bool accept(endpoint &ep, direct_end &end, const wire::data_prefix &prefix,
-                uint64_t first) noexcept;
+    bool accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
+                const wire::pipe_offer &terms, uint64_t first) noexcept;
+    void accept_or_decline(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
+                           const wire::pipe_offer &terms, uint64_t first) noexcept;
+    void take_early(const wire::control &message) noexcept;
+    void withdraw(const wire::control &message) noexcept;
+    bool is_accepted(const endpoint &ep, uint64_t message) const noexcept;
     void take_rest(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
 
+    void ended(uint64_t message) noexcept;
+    void answer_late(const wire::control &answer) noexcept;
+
     interface &iface_;
+    const process_id process_;
     request_finder requests_;
-    std::unordered_map<uint64_t, std::unique_ptr<sending>> sends_;
-    std::unordered_map<uint64_t, std::unique_ptr<receiving>> receives_;
+    uint64_t longest_segment_ = gpu::max_pipe_length;
+    // By number: in the order in which they began.
+    std::map<uint64_t, std::unique_ptr<sending>> sends_;
+    std::map<uint64_t, std::unique_ptr<receiving>> receives_;
+    std::map<uint64_t, ending_side> ending_;
+    // By the sender's interface and UCP's number of the send there.
+    std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;
+    uint64_t first_waiting_[2] = {};  // message that waits for lanes, of each direction; 0: none
     std::vector<held_request> held_;
     std::deque<unsent_control> unsent_;
     std::vector<std::pair<int, std::unique_ptr<gpu::event>>> events_;

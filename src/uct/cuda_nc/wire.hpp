@@ -9,10 +9,12 @@
 #include <cstring>
 
 #include "ucs/gpu/device.hpp"
+#include "uct/cuda_nc/process_id.hpp"
 
 namespace cuda_nc::uct::wire {
 
 constexpr uint8_t rndv_data_id = 12;  // UCP's, in every release that is served
+constexpr uint8_t rts_id = 9, rtr_id = 11;
 constexpr uint8_t control_id = 31;
 
 // UCP's header of rendezvous data. An offset never has the highest bit: it marks our messages.
@@ -35,7 +37,7 @@ inline bool is_marked(const void *data, size_t length) noexcept {
 
 enum class data_kind : uint64_t {
     nothing,  // sent where UCP may not be refused any more
-    offer,    // then UCP's own message with the first bytes, or with none
+    offer,    // then a pipe_offer and UCP's own message with the first bytes, or with none
     rest      // then UCP's header alone
 };
 
@@ -47,30 +49,69 @@ struct data_prefix {
     uint64_t length;    // offer: of the whole message; rest: of all but the first bytes
 };
 
+// What a sender brings to a pipe.
+struct pipe_offer {
+    uint32_t lanes;  // at most; 0: no pipe
+    uint32_t reserved;
+    char gpu[16];            // where it is plugged in, as text
+    process_id process;      // the sender
+    uint64_t sequence;       // the least that will do
+    uint64_t credits;        // bytes from the start of the allocation
+    gpu::ipc_handle memory;  // of the credits
+};
+
+// And what the receiver decides.
+struct pipe_terms {
+    uint32_t lanes, chunk_size, depth;
+    uint32_t reserved;
+    process_id process;  // the receiver
+    uint64_t sequence;   // of the first segment
+    uint64_t segment;    // bytes, at most
+    uint64_t flags;      // bytes from the start of their allocation
+    gpu::ipc_handle flags_memory;
+};
+
 enum class control_kind : uint8_t {
     accept,   // to the sender: here are slots
     decline,  // to the sender: by host memory, please
     data,     // to the receiver: a slot is full
     credit,   // to the sender: a slot is empty
     cancel,   // to the receiver: no GPU of the sender writes any more
-    stop      // to the sender: write no more and say cancel
+    stop,     // to the sender: write no more and say cancel
+    pipe,     // to the sender, in place of accept: here is a pipe
+    awake,    // a kernel of the author's waits in the pipe; offset: its segment
+    ended,    // to the sender, after cancel: no GPU of the receiver writes any more
+    early,    // to the receiver, before UCP's RTS: an offer, answered before UCP's RTR
+    withdraw  // to the receiver: the early offer is void
 };
+constexpr uint8_t num_control_kinds = 11;
 
 struct control {
     uint8_t version;
     control_kind kind;
-    uint16_t slot;           // accept: how many
-    uint32_t flags;          // accept: known_receivers
-    uint64_t to;             // the addressee's message
-    uint64_t from;           // the author's message
-    uint64_t offset;         // data: of the packed bytes; accept: of the slots in the allocation
-    uint64_t length;         // data: bytes; accept: bytes of a slot
-    gpu::ipc_handle handle;  // accept only: others end before it
+    uint16_t slot;      // accept: how many
+    uint32_t flags;     // accept, pipe: known_receivers
+    uint64_t to;        // the addressee's message
+    uint64_t from;      // the author's message
+    uint64_t identity;  // the author's interface
+    uint64_t offset;    // data: of the packed bytes; accept, pipe: of the memory in its allocation;
+                        // early, withdraw: UCP's number of the send
+    uint64_t length;    // data: bytes; accept: bytes of a slot; early: of the whole message
+    // What follows is there for accept and pipe, for pipe, for early.
+    gpu::ipc_handle handle;
+    union {
+        pipe_terms terms;
+        pipe_offer offer;
+    };
 };
 
 // The receiver finds its messages by UCP's requests: offers need no first bytes.
 constexpr uint32_t known_receivers = 1;
 
-constexpr size_t short_control = offsetof(control, handle);
+constexpr size_t length_of(control_kind kind) noexcept {
+    return kind == control_kind::pipe || kind == control_kind::early ? sizeof(control)
+           : kind == control_kind::accept                            ? offsetof(control, terms)
+                                                                     : offsetof(control, handle);
+}
 
 }  // namespace cuda_nc::uct::wire

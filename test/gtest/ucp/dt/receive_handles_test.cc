@@ -21,7 +21,7 @@ struct end_stub final : uct::direct_end {
 class state_stub : public request_state {};
 
 uct::direct_end *find(uint64_t word) {
-    auto *finder = uct::receiver_finder.load();
+    auto *finder = uct::end_finder.load();
     return finder != nullptr ? finder(word) : nullptr;
 }
 

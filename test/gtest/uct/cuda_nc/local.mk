@@ -1,3 +1,5 @@
 unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/carrier_test.cc \
+	test/gtest/uct/cuda_nc/pipe_drive_test.cc \
+	test/gtest/uct/cuda_nc/pipe_parts_test.cc \
 	test/gtest/uct/cuda_nc/traffic_test.cc

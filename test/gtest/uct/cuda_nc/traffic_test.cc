@@ -3,14 +3,19 @@
 #include "uct/cuda_nc/traffic.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/receiving.hpp"
 #include "uct/cuda_nc/ring.hpp"
+#include "uct/cuda_nc/sending.hpp"
 #include "ucs/base/settings.hpp"
 
 namespace cuda_nc::uct {
@@ -30,6 +35,12 @@ class fake_end final : public direct_end {
         unpacked.push_back({offset, length, packed});
         return UCS_OK;  // a mark that was never recorded is complete
     }
+    ucs_status_t launch(gpu::pipe_work &work, gpu::stream &) noexcept override {
+        launched.push_back(work);
+        return launch_status;
+    }
+    bool sends() const noexcept override { return sending_side; }
+    bool sending_side = false;
     uint64_t ucx_state() const noexcept override { return state; }
     uint64_t state = 0;
     struct range {
@@ -37,6 +48,8 @@ class fake_end final : public direct_end {
         char *packed;
     };
     std::vector<range> unpacked;
+    std::vector<gpu::pipe_work> launched;
+    ucs_status_t launch_status = UCS_OK;
 };
 
 // One test at a time.
@@ -91,23 +104,26 @@ class traffic_test : public testing::Test {
         carrier_ep_.iface = &carrier_;
         ep_.carrier = &carrier_ep_;
         iface_.peers[identity] = &ep_;
+        ep_.peer = identity;
         ucp.takes_offers = &end_;
         traffic_ = std::make_unique<traffic>(iface_);
         known_end = &end_;
-        finder_ = receiver_finder.exchange(find_known_end);
+        finder_ = end_finder.exchange(find_known_end);
     }
-    void TearDown() override { receiver_finder = finder_; }
+    void TearDown() override { end_finder = finder_; }
 
     void offer(uint64_t length = total, uint64_t bytes = first) {
         struct {
             data_prefix prefix;
+            pipe_offer terms;
             rndv_header header;
             char bytes[first];
         } message = {};
+        message.terms = terms_;
         message.prefix = {0, mark | static_cast<uint64_t>(data_kind::offer), 5, identity, length};
         message.header.request = reinterpret_cast<uint64_t>(request_);
         traffic_->take_data(reinterpret_cast<char *>(&message),
-                            sizeof(data_prefix) + sizeof(rndv_header) + bytes);
+                            sizeof(data_prefix) + sizeof(pipe_offer) + sizeof(rndv_header) + bytes);
     }
     void offer_alone() { offer(total, 0); }
     // UCP's request says so.
@@ -130,7 +146,33 @@ class traffic_test : public testing::Test {
         message.to = to;
         message.offset = offset;
         message.length = length;
-        traffic_->take_control(&message, short_control);
+        traffic_->take_control(&message, length_of(kind));
+    }
+    // UCP's messages, as they pass: `request` is what its sender calls the send.
+    void rtr(uint64_t request) {
+        auto *own = request_;
+        traffic_->before_short(ep_, rtr_id, request, &own, sizeof(own));
+    }
+    void rts() {
+        uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_)};
+        traffic_->before_short(ep_, rts_id, 0, words, sizeof(words));
+    }
+    void offer_early(uint64_t request, control_kind kind = control_kind::early) {
+        control message = {};
+        message.version = protocol_version;
+        message.kind = kind;
+        message.identity = identity;
+        message.from = 5;
+        message.offset = request;
+        message.length = total;
+        traffic_->take_control(&message, length_of(kind));
+    }
+    // From an offer with first bytes traffic learns where UCP's requests keep states.
+    void learn_requests() {
+        end_.state = 0x7777;
+        request_has(end_.state);
+        say(control_kind::cancel, accepted());
+        sent.clear();
     }
     // An accepted offer: the receiver's number of the message.
     uint64_t accepted() {
@@ -147,6 +189,7 @@ class traffic_test : public testing::Test {
     abi::uct_ep carrier_ep_ = {};
     endpoint ep_ = {};
     fake_end end_;
+    pipe_offer terms_ = {};  // none: slots will do
     alignas(8) char request_[256] = {};
     direct_end *(*finder_)(uint64_t) noexcept = nullptr;
     std::unique_ptr<traffic> traffic_;
@@ -244,6 +287,72 @@ TEST_F(traffic_test, requests_that_once_disagreed_are_never_believed_again) {
     EXPECT_EQ(sent.back().kind, control_kind::decline);
 }
 
+TEST_F(traffic_test, an_early_offer_is_answered_before_the_request_for_data) {
+    learn_requests();
+    offer_early(99);
+    rtr(98);
+    EXPECT_TRUE(sent.empty()) << "another send";
+    rtr(99);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().to, 5u);
+    uint64_t message = sent.back().from;
+    rtr(99);
+    EXPECT_EQ(sent.size(), 1u) << "answered once";
+    offer_alone();
+    EXPECT_EQ(sent.size(), 1u) << "accepted before";
+    say(control_kind::cancel, message);
+}
+
+TEST_F(traffic_test, an_early_offer_to_memory_of_others_is_declined) {
+    learn_requests();
+    request_has(0x7778);
+    offer_early(99);
+    rtr(99);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(sent.back().to, 5u);
+}
+
+TEST_F(traffic_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
+    learn_requests();
+    offer_early(99);
+    offer_early(99, control_kind::withdraw);
+    rtr(99);
+    offer_early(100);
+    traffic_->forget(ep_);
+    rtr(100);
+    EXPECT_TRUE(sent.empty());
+    for (uint64_t request = 1; request < 10000; ++request) {
+        offer_early(request);  // bounded
+    }
+}
+
+TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {
+    end_.sending_side = true;
+    end_.state = 0x7777;
+    request_has(end_.state);
+    rts();
+    EXPECT_TRUE(sent.empty()) << "not known to know";
+    ep_.known_receivers = true;
+    request_has(0x7778);
+    rts();
+    EXPECT_TRUE(sent.empty()) << "contiguous memory";
+    request_has(end_.state);
+    rts();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::early);
+    EXPECT_EQ(sent.back().offset, reinterpret_cast<uint64_t>(request_));
+    EXPECT_EQ(sent.back().length, total);
+    rts();
+    EXPECT_EQ(sent.size(), 1u) << "the carrier had no room; UCP comes again";
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    ASSERT_EQ(sent.size(), 2u);
+    EXPECT_EQ(sent.back().kind, control_kind::withdraw);
+    EXPECT_EQ(end_.message, nullptr);
+}
+
 TEST_F(traffic_test, a_message_that_ends_without_its_bytes_fails) {
     rest(accepted());
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_IO_ERROR});
@@ -259,6 +368,7 @@ TEST_F(traffic_test, an_end_that_does_not_fit_the_beginning_is_not_delivered) {
 }
 
 TEST_F(traffic_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
+    size_t lent = regions_lent();
     uint64_t message = accepted();
     sent.clear();
     ASSERT_NE(end_.message, nullptr);
@@ -266,30 +376,45 @@ TEST_F(traffic_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
     EXPECT_EQ(end_.message, nullptr);
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::stop);
-    size_t lost = rings_lost();
     say(control_kind::data, message, 0, first, 4096);
     EXPECT_TRUE(end_.unpacked.empty()) << "the user's memory is no longer touched";
+    EXPECT_EQ(regions_lent(), lent + 1);
     say(control_kind::cancel, message);
-    EXPECT_EQ(rings_lost(), lost);
+    EXPECT_EQ(regions_lent(), lent);
+    EXPECT_EQ(quarantined(), 0u);
 }
 
-TEST_F(traffic_test, a_ring_whose_sender_is_gone_is_never_used_again) {
+TEST_F(traffic_test, a_ring_whose_sender_is_lost_is_used_again_when_its_process_is_gone) {
+    pid_t sender = fork();
+    if (sender == 0) {
+        pause();
+        _exit(0);
+    }
+    ASSERT_GT(sender, 0);
+    terms_.process = process_id_of(static_cast<uint32_t>(sender));
+    size_t lent = regions_lent();
     accepted();
-    size_t lost = rings_lost();
     traffic_->forget(ep_);
     ASSERT_NE(end_.message, nullptr);
     end_.message->leave();
-    EXPECT_EQ(rings_lost(), lost + 1);
+    release_quarantined(true);
+    EXPECT_EQ(quarantined(), 1u) << "its GPU may still write";
+    EXPECT_EQ(regions_lent(), lent + 1);
+    kill(sender, SIGKILL);
+    waitpid(sender, nullptr, 0);
+    release_quarantined(true);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
 }
 
 TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    ring *probe = take_ring(0);
-    ASSERT_NE(probe, nullptr);
-    char *begin = probe->memory->address(), *end = begin + probe->memory->size();
-    give_ring(probe);  // the next message's
+    ring probe = take_ring(0, total);
+    ASSERT_TRUE(probe);
+    char *begin = probe.memory.address, *end = begin + probe.memory.size;
+    give_region(probe.memory);  // the next message's
     for (int round = 0; round < 200; ++round) {
         sent.clear();
         uint64_t message = accepted();
@@ -297,7 +422,8 @@ TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
             auto any = [&](uint64_t likely) {
                 return random() % 3 == 0 ? random() : random() % (likely + 2);
             };
-            say(static_cast<control_kind>(random() % 4), message,
+            auto kind = static_cast<control_kind>(random() % (num_control_kinds + 2));
+            say(kind == control_kind::cancel ? control_kind::data : kind, message,
                 static_cast<unsigned>(any(ring::num_slots)), any(total), any(total / 4));
         }
         for (const fake_end::range &one : end_.unpacked) {
@@ -311,6 +437,77 @@ TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
         end_.unpacked.clear();
         say(control_kind::cancel, message);
         ASSERT_EQ(end_.message, nullptr);
+    }
+}
+
+TEST_F(traffic_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
+    auto expect_slots = [&](auto &&change) {
+        terms_ = {};
+        terms_.lanes = 16;
+        terms_.sequence = gpu::pipe_sequence_step;
+        std::memcpy(terms_.gpu, "another", 7);
+        change(terms_);
+        sent.clear();
+        uint64_t message = accepted();
+        EXPECT_TRUE(end_.launched.empty());
+        say(control_kind::cancel, message);
+    };
+    size_t sides = sides_lent();
+    expect_slots([](pipe_offer &) {});  // its memory cannot be opened
+    expect_slots([](pipe_offer &one) { one.lanes = 0; });
+    expect_slots([](pipe_offer &one) { one.sequence = 0; });
+    expect_slots([](pipe_offer &one) { one.sequence = 1; });
+    expect_slots([](pipe_offer &one) { one.sequence = ~uint64_t{0} << 32; });
+    expect_slots([](pipe_offer &one) { std::memset(&one, 0xff, sizeof(one)); });
+    expect_slots([](pipe_offer &one) {  // one GPU for both
+        const std::string place = gpu::platform::instance().get_device(0)->properties().bus_id;
+        std::memset(one.gpu, 0, sizeof(one.gpu));
+        std::memcpy(one.gpu, place.data(), std::min(place.size(), sizeof(one.gpu)));
+    });
+    EXPECT_EQ(sides_lent(), sides);
+}
+
+TEST_F(traffic_test, answers_that_describe_no_pipe_are_refused) {
+    std::mt19937_64 random(20261121);
+    size_t sides = sides_lent();
+    for (int round = 0; round < 200; ++round) {
+        sent.clear();
+        sending one(*traffic_, ep_, end_, 9);
+        one.offered(0);
+        EXPECT_EQ(one.offer().lanes != 0, sides_lent() == sides + 1);
+        control answer = {};
+        answer.kind = control_kind::pipe;
+        answer.from = 33;
+        answer.terms.lanes = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.chunk_size = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.depth = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.sequence = random() >> random() % 64;
+        answer.terms.segment = random() >> random() % 64;
+        answer.terms.flags = random() >> random() % 64;
+        EXPECT_TRUE(one.accepted_pipe(answer));
+        EXPECT_EQ(one.now(), sending::state::declined);
+        EXPECT_TRUE(end_.launched.empty());
+        ASSERT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::cancel);
+        EXPECT_EQ(sent.back().to, 33u);
+        EXPECT_FALSE(one.accepted_pipe(answer)) << "it goes by host memory already";
+    }
+    EXPECT_EQ(sides_lent(), sides);
+}
+
+TEST_F(traffic_test, an_answer_that_comes_too_late_is_cancelled) {
+    control answer = {};
+    answer.version = protocol_version;
+    answer.identity = identity;
+    answer.to = 4;
+    answer.from = 44;
+    for (control_kind kind : {control_kind::accept, control_kind::pipe}) {
+        sent.clear();
+        answer.kind = kind;
+        traffic_->take_control(&answer, length_of(kind));
+        ASSERT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::cancel);
+        EXPECT_EQ(sent.back().to, 44u);
     }
 }
 

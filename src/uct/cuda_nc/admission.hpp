@@ -1,0 +1,21 @@
+// How many lanes of pipes are in flight on each GPU: as many as fit on it together, so that none
+// waits for another's end, and as many packing as unpacking, so that waiting unpacks never keep
+// away the packs that other processes wait for. Thread safe, free of locks.
+#pragma once
+
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::uct {
+
+// Most lanes of one direction; 0: no pipes on this GPU.
+unsigned lane_limit(int device) noexcept;
+
+// Most lanes of one message.
+unsigned message_lanes(int device) noexcept;
+
+// False: there are too many. Each lane taken is given back when its kernel has left.
+bool take_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
+void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
+unsigned lanes_taken(int device, gpu::direction dir) noexcept;
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,44 @@
+#include "uct/cuda_nc/counters.hpp"
+
+#include <string>
+
+#include "ucs/base/statistics.hpp"
+#include "uct/cuda_nc/quarantine.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+std::string describe() {
+    const counters &c = counters::all();
+    auto text = [](const std::atomic<uint64_t> &what) {
+        return std::to_string(what.load(std::memory_order_relaxed));
+    };
+    if (c.sent_by_pipe + c.sent_by_slots + c.received_by_pipe + c.received_by_slots + c.declined +
+            c.abandoned ==
+        0) {
+        return {};
+    }
+    return "GPU to GPU: sent " + text(c.sent_by_pipe) + " by pipe, " + text(c.sent_by_slots) +
+           " by slots; received " + text(c.received_by_pipe) + " by pipe, " +
+           text(c.received_by_slots) + " by slots; " + text(c.early) + " offers taken early, " +
+           text(c.declined) + " declined, " + text(c.abandoned) + " messages abandoned, " +
+           text(c.relaunches) + " relaunches, " + std::to_string(quarantined()) +
+           " pieces of memory in quarantine";
+}
+
+}  // namespace
+
+counters &counters::all() noexcept {
+    static auto *only = new counters;  // read during exit
+    return *only;
+}
+
+void counters::report_at_exit() noexcept {
+    static const bool added = [] {
+        add_statistics_source(describe);
+        return true;
+    }();
+    static_cast<void>(added);
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,26 @@
+// What the transport did in this process, for UCX_CUDA_NC_STATS and for tests.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace cuda_nc::uct {
+
+struct counters {
+    // Messages that ended well.
+    std::atomic<uint64_t> sent_by_pipe{0}, sent_by_slots{0};
+    std::atomic<uint64_t> received_by_pipe{0}, received_by_slots{0};
+    std::atomic<uint64_t> declined{0};   // offers of ours that were not taken, or too late
+    std::atomic<uint64_t> abandoned{0};  // messages begun from GPU to GPU that went on otherwise
+    std::atomic<uint64_t> early{0};      // offers taken before UCP asked for data
+    std::atomic<uint64_t> relaunches{0};
+
+    static counters &all() noexcept;
+    static void report_at_exit() noexcept;  // once, whoever asks
+};
+
+inline void count(std::atomic<uint64_t> &what) noexcept {
+    what.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,170 @@
+#include "uct/cuda_nc/lent_memory.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+constexpr unsigned least_log2 = 15;  // bytes of the smallest region
+constexpr unsigned most_log2 = 25;   // ... and of an allocation
+
+}  // namespace
+
+// Halves, and halves of halves: free ones of each size by their number in a row of that size.
+struct arena {
+    std::unique_ptr<gpu::memory> memory;
+    gpu::ipc_handle handle;
+    size_t offset = 0;  // of the arena in the peer's view of the memory
+    int device = 0;
+    unsigned size_log2 = 0;
+    std::vector<uint32_t> free[most_log2 - least_log2 + 1];
+
+    void reserve() {  // give() allocates nothing
+        for (unsigned log2 = least_log2; log2 <= size_log2; ++log2) {
+            free[log2 - least_log2].reserve(size_t(1) << (size_log2 - log2));
+        }
+    }
+
+    // The offset, or -1.
+    int64_t take(unsigned log2) noexcept {
+        for (unsigned from = log2; from <= size_log2; ++from) {
+            std::vector<uint32_t> &row = free[from - least_log2];
+            if (row.empty()) {
+                continue;
+            }
+            uint32_t number = row.back();
+            row.pop_back();
+            while (from > log2) {
+                --from;
+                number *= 2;
+                free[from - least_log2].push_back(number + 1);
+            }
+            return static_cast<int64_t>(number) << log2;
+        }
+        return -1;
+    }
+
+    void give(size_t at, unsigned log2) noexcept {
+        auto number = static_cast<uint32_t>(at >> log2);
+        for (; log2 < size_log2; ++log2, number /= 2) {
+            std::vector<uint32_t> &row = free[log2 - least_log2];
+            auto twin = std::find(row.begin(), row.end(), number ^ 1);
+            if (twin == row.end()) {
+                break;
+            }
+            *twin = row.back();
+            row.pop_back();
+        }
+        free[log2 - least_log2].push_back(number);
+    }
+};
+
+namespace {
+
+struct pool {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<arena>> arenas;
+    size_t bytes = 0;
+    size_t lent = 0;
+};
+
+pool &all() noexcept {
+    static auto *only = new pool;  // outlives every thread
+    return *only;
+}
+
+unsigned log2_floor(uint64_t n) noexcept {
+    return n == 0 ? 0 : 63u - static_cast<unsigned>(__builtin_clzll(n));
+}
+
+unsigned log2_of_region(size_t size) noexcept {
+    return std::max(size <= 1 ? 0 : log2_floor(size - 1) + 1, least_log2);
+}
+
+// The caller holds the lock.
+arena *make_arena(pool &lent, int device, unsigned wanted_log2) {
+    gpu::device *where = gpu::platform::instance().get_device(device);
+    unsigned log2 = std::min(log2_floor(config().staging_size / 2), most_log2);
+    if (where == nullptr || log2 < wanted_log2) {
+        return nullptr;
+    }
+    while (lent.bytes + (size_t(1) << log2) > config().staging_size / 2) {
+        if (--log2 < wanted_log2) {
+            return nullptr;
+        }
+    }
+    auto made = std::make_unique<arena>();
+    made->device = device;
+    made->size_log2 = log2;
+    made->reserve();
+    lent.arenas.reserve(lent.arenas.size() + 1);
+    if (where->allocate(size_t(1) << log2, &made->memory) != UCS_OK ||
+        where->ipc_export(made->memory->address(), &made->handle, &made->offset) != UCS_OK) {
+        return nullptr;
+    }
+    made->give(0, log2);
+    lent.bytes += size_t(1) << log2;
+    lent.arenas.push_back(std::move(made));
+    return lent.arenas.back().get();
+}
+
+}  // namespace
+
+const gpu::ipc_handle &region::handle() const noexcept {
+    return owner->handle;
+}
+
+region take_region(int device, size_t size) noexcept try {
+    pool &lent = all();
+    if (size > size_t(1) << most_log2) {
+        return {};
+    }
+    unsigned log2 = log2_of_region(size);
+    std::lock_guard<std::mutex> guard(lent.mutex);
+    arena *owner = nullptr;
+    int64_t at = -1;
+    for (auto &one : lent.arenas) {
+        if (at < 0 && one->device == device && one->size_log2 >= log2) {
+            at = one->take(log2);
+            owner = one.get();
+        }
+    }
+    if (at < 0) {
+        owner = make_arena(lent, device, log2);
+        if (owner == nullptr) {
+            return {};
+        }
+        at = owner->take(log2);
+    }
+    ++lent.lent;
+    region taken;
+    taken.address = owner->memory->address() + at;
+    taken.size = size_t(1) << log2;
+    taken.offset = owner->offset + static_cast<size_t>(at);
+    taken.device = device;
+    taken.owner = owner;
+    return taken;
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
+void give_region(const region &back) noexcept {
+    pool &lent = all();
+    std::lock_guard<std::mutex> guard(lent.mutex);
+    back.owner->give(static_cast<size_t>(back.address - back.owner->memory->address()),
+                     log2_of_region(back.size));
+    --lent.lent;
+}
+
+size_t regions_lent() noexcept {
+    std::lock_guard<std::mutex> guard(all().mutex);
+    return all().lent;
+}
+
+}  // namespace cuda_nc::uct

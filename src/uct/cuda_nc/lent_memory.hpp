@@ -1,0 +1,34 @@
+// Memory on our GPUs into which other processes' GPUs write: regions of a few large allocations,
+// each lent to one message at a time. Allocated when first needed and kept, at most half of
+// UCX_CUDA_NC_STAGING_SIZE for all GPUs. Thread safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::uct {
+
+struct arena;
+
+struct region {
+    char *address = nullptr;
+    size_t size = 0;    // bytes, at least as many as asked for
+    size_t offset = 0;  // in the allocation, as a peer sees it
+    int device = -1;
+    arena *owner = nullptr;
+
+    explicit operator bool() const noexcept { return address != nullptr; }
+    const gpu::ipc_handle &handle() const noexcept;
+};
+
+// Empty: the bound is reached, or there is no memory. Aligned to 32 KiB.
+region take_region(int device, size_t size) noexcept;
+
+// Nobody writes there any more.
+void give_region(const region &back) noexcept;
+
+size_t regions_lent() noexcept;  // how many are taken now; for tests
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,94 @@
+// One side of a pipe from the CPU: launches its kernel when there is room on the GPU, sees it
+// leave, launches it again while the message is not complete, and ends it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/pipe_side.hpp"
+
+namespace cuda_nc::uct {
+
+class traffic;
+
+class pipe_drive {
+  public:
+    enum class state : uint8_t {
+        idle,      // not begun
+        waiting,   // for room, for its time, or for the peer
+        running,   // its kernel is in flight
+        complete,  // all bytes have been moved; nothing runs
+        failed     // nothing runs
+    };
+
+    pipe_drive(traffic &owner, uint64_t message) noexcept : owner_(owner), message_(message) {}
+    ~pipe_drive() { stop(); }
+    pipe_drive(const pipe_drive &) = delete;
+    pipe_drive &operator=(const pipe_drive &) = delete;
+
+    // Moves packed bytes [0, total) of `end` in segments of at most `segment` bytes. `work` has
+    // geometry, sequence, ring, flags and credits. A later segment begins when both sides are
+    // through with the one before: a sender waits for call(). The side stays the caller's.
+    void begin(pipe_side &side, direct_end &end, gpu::direction dir, const gpu::pipe_work &work,
+               uint64_t total, uint64_t segment) noexcept;
+
+    // From begin() on: launches where there is room, else waits for it.
+    void try_launch() noexcept;
+    // From begin() on: waits for call(), though not for ever.
+    void await_call() noexcept { due_ = clock::now() + std::chrono::milliseconds(5); }
+
+    // The peer's kernel has been launched, for segment `number`.
+    void call(uint64_t number) noexcept;
+
+    unsigned progress() noexcept;  // how much has happened
+
+    // Ends the kernel; on return it touches no memory. Waits for the GPU.
+    void stop() noexcept;
+
+    state now() const noexcept { return state_; }
+    uint64_t segment() const noexcept { return segment_; }
+    // Whether the peer ought to hear of a launch; once for each.
+    bool take_news() noexcept {
+        bool news = news_;
+        news_ = false;
+        return news;
+    }
+    // The side cannot be used again: its kernel failed.
+    bool is_broken() const noexcept { return broken_; }
+
+  private:
+    using clock = std::chrono::steady_clock;
+
+    bool launch() noexcept;
+    unsigned see_left() noexcept;
+    void next_segment() noexcept;
+    void wait_for_peer(clock::time_point now) noexcept;
+    bool has_left() const noexcept;
+    bool stream_failed() noexcept;
+    void release() noexcept;
+    void fail() noexcept;
+
+    traffic &owner_;
+    const uint64_t message_;
+    pipe_side *side_ = nullptr;
+    direct_end *end_ = nullptr;
+    gpu::pipe_work work_;
+    uint64_t total_ = 0, segment_bytes_ = 0;
+    uint64_t segment_ = 0;  // that is under way
+    uint64_t called_ = 0;   // the peer's, plus one: highest that it has launched
+    uint64_t first_sequence_ = 0;
+    state state_ = state::idle;
+    bool fresh_call_ = false;  // since our last launch
+    bool relaunching_ = false;
+    bool news_ = false;
+    bool broken_ = false;
+    bool marked_ = false;
+    unsigned polls_ = 0;
+    std::unique_ptr<gpu::stream> stream_;  // while running
+    std::unique_ptr<gpu::event> mark_;
+    clock::time_point launched_, due_, call_time_;
+    std::chrono::microseconds pause_{0};
+};
+
+}  // namespace cuda_nc::uct

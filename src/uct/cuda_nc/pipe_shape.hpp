@@ -1,0 +1,14 @@
+// How a message is cut for a pipe.
+#pragma once
+
+#include <cstdint>
+
+#include "ucs/gpu/pipe.hpp"
+
+namespace cuda_nc::uct {
+
+// For a message of `bytes` (1 or more), at most `lanes` lanes (1 or more) and a ring of at most
+// `room` bytes. lanes 0 in the result: the room is too small.
+gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room) noexcept;
+
+}  // namespace cuda_nc::uct

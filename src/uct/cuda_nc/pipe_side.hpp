@@ -1,0 +1,51 @@
+// What one side of a pipe needs on its GPU beside the ring: kept in pools, one for each GPU, and
+// lent to one message at a time. Thread safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::uct {
+
+constexpr unsigned max_message_lanes = gpu::max_pipe_lanes;
+constexpr size_t pipe_words_bytes = max_message_lanes * gpu::pipe_word_stride;
+
+// A message is cut in segments of at least so many bytes.
+constexpr uint64_t least_segment = 64 << 10;
+
+// Sequences beyond are refused: a hostile peer's could leave none for those who come after.
+constexpr uint64_t last_sequence = uint64_t{1} << 62;
+
+struct pipe_side {
+    int device;
+    char *words;              // flags or credits; the peer's kernel writes there
+    uint64_t words_offset;    // in the allocation, as a peer sees it
+    gpu::ipc_handle *handle;  // of the allocation
+    gpu::pipe_state *state;
+    gpu::pipe_report *report;                     // pinned
+    uint64_t *abort_source;                       // pinned
+    uint64_t sequence = gpu::pipe_sequence_step;  // the least that the next message may have
+    uint64_t turn = 0;                            // of the last launch
+};
+
+// Null: out of resources, or the GPU has no pipes.
+pipe_side *take_side(int device) noexcept;
+
+// Neither our kernel nor the peer's touches it any more.
+void give_side(pipe_side *back) noexcept;
+
+// It cannot be used again: what it belongs to has failed. Its memory stays with the process.
+void retire_side(pipe_side *broken) noexcept;
+
+// One stream for one kernel in flight; null: out of resources.
+std::unique_ptr<gpu::stream> take_stream(int device) noexcept;
+void give_stream(int device, std::unique_ptr<gpu::stream> back) noexcept;
+
+// Tells the side's kernel to leave message `sequence`; beside all streams.
+ucs_status_t write_abort(pipe_side &side, uint64_t sequence) noexcept;
+
+size_t sides_lent() noexcept;  // for tests
+
+}  // namespace cuda_nc::uct

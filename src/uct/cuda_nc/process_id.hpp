@@ -1,0 +1,22 @@
+// Which process of this machine, for as long as the machine runs.
+#pragma once
+
+#include <cstdint>
+
+namespace cuda_nc::uct {
+
+// As it travels between processes. All zero: not known.
+struct process_id {
+    uint32_t pid;
+    uint32_t pid_space;  // numbers of processes mean the same only within it
+    uint64_t started;    // clock ticks since the machine's start
+};
+
+process_id own_process_id() noexcept;
+process_id process_id_of(uint32_t pid) noexcept;  // one of our own numbering
+
+// True when the process has ended, and with it all that its GPUs were doing. False too where that
+// cannot be told: it counts its processes otherwise than we do.
+bool is_gone(const process_id &process) noexcept;
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,82 @@
+#include "uct/cuda_nc/quarantine.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace cuda_nc::uct {
+namespace {
+
+struct held {
+    region memory;
+    pipe_side *side;
+    process_id writer;
+};
+
+struct ward {
+    std::mutex mutex;
+    std::vector<held> all;
+    std::atomic<size_t> number{0};
+    std::chrono::steady_clock::time_point next_look;
+};
+
+ward &the_ward() noexcept {
+    static auto *only = new ward;  // outlives every thread
+    return *only;
+}
+
+void hold(const held &one) noexcept try {
+    ward &here = the_ward();
+    std::lock_guard<std::mutex> guard(here.mutex);
+    here.all.push_back(one);
+    here.number.store(here.all.size(), std::memory_order_relaxed);
+} catch (const std::bad_alloc &) {
+    // never used again
+}
+
+}  // namespace
+
+void quarantine(const region &memory, const process_id &writer) noexcept {
+    hold({memory, nullptr, writer});
+}
+
+void quarantine(pipe_side *side, const process_id &writer) noexcept {
+    hold({{}, side, writer});
+}
+
+void release_quarantined(bool now) noexcept {
+    constexpr auto interval = std::chrono::milliseconds(200);
+    ward &here = the_ward();
+    if (here.number.load(std::memory_order_relaxed) == 0) {
+        return;
+    }
+    std::lock_guard<std::mutex> guard(here.mutex);
+    auto time = std::chrono::steady_clock::now();
+    if (!now && time < here.next_look) {
+        return;
+    }
+    here.next_look = time + interval;
+    for (size_t i = 0; i < here.all.size();) {
+        held one = here.all[i];
+        if (!is_gone(one.writer)) {
+            ++i;
+            continue;
+        }
+        here.all[i] = here.all.back();
+        here.all.pop_back();
+        if (one.side != nullptr) {
+            give_side(one.side);
+        } else {
+            give_region(one.memory);
+        }
+    }
+    here.number.store(here.all.size(), std::memory_order_relaxed);
+}
+
+size_t quarantined() noexcept {
+    return the_ward().number.load(std::memory_order_relaxed);
+}
+
+}  // namespace cuda_nc::uct

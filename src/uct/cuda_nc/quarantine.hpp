@@ -1,0 +1,19 @@
+// What a process that has fallen silent may still write to: kept until it is gone. Thread safe.
+#pragma once
+
+#include "uct/cuda_nc/lent_memory.hpp"
+#include "uct/cuda_nc/pipe_side.hpp"
+#include "uct/cuda_nc/process_id.hpp"
+
+namespace cuda_nc::uct {
+
+// Gives it back once `writer` is gone; never, where that cannot be told.
+void quarantine(const region &memory, const process_id &writer) noexcept;
+void quarantine(pipe_side *side, const process_id &writer) noexcept;
+
+// Looks for processes that are gone; a few times a second at most, unless `now`.
+void release_quarantined(bool now = false) noexcept;
+
+size_t quarantined() noexcept;  // regions and sides
+
+}  // namespace cuda_nc::uct
