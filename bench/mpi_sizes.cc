@@ -1,0 +1,200 @@
+// Two ranks exchange vectors of several sizes in GPU memory, and contiguous bytes as the measure:
+// half round trips, both directions at once, and many messages at once. Every byte is checked.
+//
+//   mpirun -np 2 mpi_sizes [--memory host|cuda|sim] [--repeats N] [--label TEXT] [--largest BYTES]
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/test_memory.hpp"
+
+namespace {
+
+struct options {
+    std::string memory = "cuda", label = "mpi";
+    int repeats = 200;
+    size_t largest = size_t(64) << 20;
+} chosen;
+
+int rank_, wrong_;
+
+unsigned char pattern(size_t i, int salt) {
+    return static_cast<unsigned char>((i + 1) * 0x9E3779B97F4A7C15ull >> 56) ^
+           static_cast<unsigned char>(salt * 77 + 1);
+}
+
+// `bytes` in blocks with gaps of their own size; block 0: contiguous.
+struct message {
+    size_t bytes, block;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    std::unique_ptr<test_memory> send, receive;
+
+    message(size_t bytes_, size_t block_) : bytes(bytes_), block(block_) {
+        if (block == 0) {
+            MPI_Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &type);
+        } else {
+            MPI_Type_vector(static_cast<int>(bytes / block), static_cast<int>(block),
+                            static_cast<int>(2 * block), MPI_BYTE, &type);
+        }
+        MPI_Type_commit(&type);
+        send = test_memory::make(chosen.memory, span(), rank_);
+        receive = test_memory::make(chosen.memory, span(), rank_);
+        if (!send || !receive) {
+            std::fprintf(stderr, "no %s memory\n", chosen.memory.c_str());
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        }
+        send->write(image(rank_));
+        receive->write(std::vector<unsigned char>(span(), 0xa5));
+    }
+    ~message() { MPI_Type_free(&type); }
+    message(const message &) = delete;
+    message &operator=(const message &) = delete;
+
+    size_t span() const { return block == 0 ? bytes : 2 * bytes; }
+    std::vector<unsigned char> image(int salt) const {
+        std::vector<unsigned char> made(span());
+        for (size_t i = 0; i < made.size(); ++i) {
+            made[i] = pattern(i, salt);
+        }
+        return made;
+    }
+    void check() const {
+        std::vector<unsigned char> seen = receive->read(), sent = image(1 - rank_);
+        for (size_t i = 0; i < seen.size(); ++i) {
+            bool covered = block == 0 || i / block % 2 == 0;
+            wrong_ += seen[i] != (covered ? sent[i] : 0xa5);
+        }
+    }
+};
+
+double median(std::vector<double> times) {
+    std::sort(times.begin(), times.end());
+    return times[times.size() / 2] * 1e6;
+}
+
+double ping_pong(message &m) {
+    double start = MPI_Wtime();
+    for (int turn = 0; turn < 2; ++turn) {
+        if (turn == rank_) {
+            MPI_Send(m.send->address(), 1, m.type, 1 - rank_, 1, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(m.receive->address(), 1, m.type, 1 - rank_, 1, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        }
+    }
+    return (MPI_Wtime() - start) / 2;
+}
+
+double both_ways(std::vector<std::unique_ptr<message>> &all) {
+    std::vector<MPI_Request> requests(2 * all.size());
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = MPI_Wtime();
+    for (size_t i = 0; i < all.size(); ++i) {
+        MPI_Irecv(all[i]->receive->address(), 1, all[i]->type, 1 - rank_, static_cast<int>(i),
+                  MPI_COMM_WORLD, &requests[i]);
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+        MPI_Isend(all[i]->send->address(), 1, all[i]->type, 1 - rank_, static_cast<int>(i),
+                  MPI_COMM_WORLD, &requests[all.size() + i]);
+    }
+    MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+    return MPI_Wtime() - start;
+}
+
+void line(const char *what, size_t bytes, size_t block, size_t messages, double us) {
+    if (rank_ == 0) {
+        std::printf("%s %-9s %9zu B block %5zu x %2zu: %9.1f us %7.1f GB/s each way\n",
+                    chosen.label.c_str(), what, bytes, block, messages, us,
+                    static_cast<double>(bytes * messages) / us / 1e3);
+        std::fflush(stdout);
+    }
+}
+
+void run() {
+    for (size_t bytes : {64u << 10, 256u << 10, 1u << 20, 4u << 20, 16u << 20, 64u << 20}) {
+        if (bytes > chosen.largest) {
+            break;
+        }
+        for (size_t block : {0, 8, 64, 4096}) {
+            if (block == 0 && chosen.memory == "sim") {
+                continue;  // UCX cannot read it
+            }
+            message m(bytes, block);
+            std::vector<double> times;
+            int repeats = bytes >= (16u << 20) ? chosen.repeats / 4 + 3 : chosen.repeats;
+            for (int i = 0; i < repeats + 10; ++i) {
+                double time = ping_pong(m);
+                if (i >= 10) {
+                    times.push_back(time);
+                }
+            }
+            m.check();
+            line("ping-pong", bytes, block, 1, median(times));
+        }
+    }
+    struct {
+        size_t bytes, messages;
+    } windows[] = {{16u << 20, 1}, {64u << 20, 1}, {1u << 20, 64}, {64u << 10, 64}};
+    for (auto &window : windows) {
+        if (window.bytes > chosen.largest) {
+            continue;
+        }
+        for (size_t block : {0, 64}) {
+            if (block == 0 && chosen.memory == "sim") {
+                continue;
+            }
+            std::vector<std::unique_ptr<message>> all;
+            for (size_t i = 0; i < window.messages; ++i) {
+                all.push_back(std::make_unique<message>(window.bytes, block));
+            }
+            std::vector<double> times;
+            for (int i = 0; i < chosen.repeats / 8 + 6; ++i) {
+                double time = both_ways(all);
+                if (i >= 3) {
+                    times.push_back(time);
+                }
+            }
+            for (auto &one : all) {
+                one->check();
+            }
+            line("both-ways", window.bytes, block, window.messages, median(times));
+        }
+    }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    for (int i = 1; i + 1 < argc; i += 2) {
+        std::string name = argv[i];
+        if (name == "--memory") {
+            chosen.memory = argv[i + 1];
+        } else if (name == "--label") {
+            chosen.label = argv[i + 1];
+        } else if (name == "--repeats") {
+            chosen.repeats = std::atoi(argv[i + 1]);
+        } else if (name == "--largest") {
+            chosen.largest = std::strtoull(argv[i + 1], nullptr, 10);
+        }
+    }
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    if (size != 2) {
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    run();
+    int wrong = 0;
+    MPI_Reduce(&wrong_, &wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank_ == 0) {
+        std::printf("%s wrong bytes: %d\n", chosen.label.c_str(), wrong);
+    }
+    MPI_Finalize();
+    return wrong != 0;
+}
