@@ -63,6 +63,9 @@ inline std::vector<bench_case> bench_cases(uint64_t total) {
     cases.push_back({"inner_cube", {{0, side * 4}}, {{side / 2, n * 8}, {side / 2, n * n * 8}}});
     cases.push_back(
         {"subarray_4d", {{0, 48}}, {{10, 96}, {12, 96 * 20}, {total / 48 / 120, 96 * 20 * 24}}});
+    cases.push_back({"subarray_4d_256",
+                     {{0, 256}},
+                     {{16, 512}, {32, 512 * 64}, {total / 256 / 512, 512 * 64 * 64}}});
     cases.push_back({"struct_d_2i_c", {{0, 17}}, {{total / 17, 24}}});
     cases.push_back({"struct_d_i_2f_c", {{0, 8}, {12, 4}, {20, 8}, {31, 1}}, {{total / 21, 40}}});
     cases.push_back({"struct_8_holes",

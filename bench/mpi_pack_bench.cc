@@ -7,8 +7,11 @@
 //     mpicxx -O2 -std=c++17 -Isrc bench/mpi_pack_bench.cc .libs/libcuda_nc_core.a -ldl -lpthread
 //     ./a.out [bytes of each layout [turns [part of a layout's name]]]
 //
-// With FRAGMENT=8192 in the environment the executor moves fragments of that size.
+// With FRAGMENT=8192 in the environment both sides move fragments of that size, to and from a small
+// ring of buffers, as UCX asks for them: Open MPI by its convertor, as its UCX layer does.
+#include <dlfcn.h>
 #include <mpi.h>
+#include <sys/uio.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +75,50 @@ double seconds(F call) {
     return now() - start;
 }
 
+// Open MPI's convertor, found at run time.
+class stock_convertor {
+  public:
+    stock_convertor() {
+        look_up("opal_convertor_create", &create_);
+        look_up("opal_convertor_prepare_for_send", &prepare_send_);
+        look_up("opal_convertor_prepare_for_recv", &prepare_receive_);
+        look_up("opal_convertor_pack", &pack_);
+        look_up("opal_convertor_unpack", &unpack_);
+        const uint32_t *arch = nullptr;
+        look_up("opal_local_arch", &arch);
+        convertor_ = create_(static_cast<int32_t>(*arch), 0);
+    }
+    void prepare(bool packs, MPI_Datatype type, char *buffer) {
+        (packs ? prepare_send_ : prepare_receive_)(convertor_, type, 1, buffer);
+    }
+    void move(bool packs, char *packed, uint64_t length) {
+        iovec part = {packed, length};
+        uint32_t parts = 1;
+        size_t moved = length;
+        (packs ? pack_ : unpack_)(convertor_, &part, &parts, &moved);
+        if (moved != length) {
+            std::fprintf(stderr, "%zu bytes moved instead of %zu\n", moved, size_t(length));
+            std::exit(1);
+        }
+    }
+
+  private:
+    template <class F>
+    void look_up(const char *symbol, F *found_p) {
+        *found_p = reinterpret_cast<F>(dlsym(RTLD_DEFAULT, symbol));
+        if (*found_p == nullptr) {
+            std::fprintf(stderr, "this MPI has no %s\n", symbol);
+            std::exit(1);
+        }
+    }
+    using prepare_f = int32_t (*)(void *, const void *, size_t, const void *);
+    using move_f = int32_t (*)(void *, iovec *, uint32_t *, size_t *);
+    void *(*create_)(int32_t, int32_t) = nullptr;
+    prepare_f prepare_send_ = nullptr, prepare_receive_ = nullptr;
+    move_f pack_ = nullptr, unpack_ = nullptr;
+    void *convertor_ = nullptr;
+};
+
 struct best {
     double value = 1e30;
     void operator()(double time) { value = std::min(value, time); }
@@ -85,6 +132,7 @@ int main(int argc, char **argv) {
     const int turns = argc > 2 ? std::atoi(argv[2]) : 15;
     const char *text = std::getenv("FRAGMENT");
     const uint64_t fragment = text != nullptr ? std::strtoull(text, nullptr, 0) : UINT64_MAX;
+    stock_convertor convertor;
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int version_length;
     MPI_Get_library_version(version, &version_length);
@@ -113,12 +161,21 @@ int main(int argc, char **argv) {
         // Where the system put a buffer is worth a third of the speed: both sides use both.
         char *theirs = packed, *own = packed2;
         best mpi_pack, our_pack, mpi_unpack, our_unpack, copy;
+        // Packed bytes of a fragment: UCX's buffers are few, and stay in cache.
+        exec::host_cursor cursor;
+        const uint64_t ring = fragment == UINT64_MAX ? size : std::min(size, 64 * fragment);
         auto ours = [&](auto call) {
             for (uint64_t offset = 0; offset < size;) {
                 const uint64_t length = std::min<uint64_t>(fragment, size - offset);
-                call(offset, length);
+                call(offset, offset % ring, length);
                 offset += length;
             }
+        };
+        auto stock = [&](bool packs, char *laid) {
+            convertor.prepare(packs, type, laid);
+            ours([&](uint64_t, uint64_t place, uint64_t length) {
+                convertor.move(packs, theirs + place, length);
+            });
         };
         auto run = [&](int what) {
             int position = 0;
@@ -126,22 +183,30 @@ int main(int argc, char **argv) {
             switch (what) {
                 case 0:
                     return mpi_pack(seconds([&] {
+                        if (fragment != UINT64_MAX) {
+                            return stock(true, buffer);
+                        }
                         MPI_Pack(buffer, 1, type, theirs, int_size, &position, MPI_COMM_SELF);
                     }));
                 case 1:
+                    cursor.begin();
                     return our_pack(seconds([&] {
-                        ours([&](uint64_t offset, uint64_t length) {
-                            exec::host_pack(view, buffer, offset, own + offset, length);
+                        ours([&](uint64_t offset, uint64_t place, uint64_t length) {
+                            cursor.pack(view, buffer, offset, own + place, length);
                         });
                     }));
                 case 2:
                     return mpi_unpack(seconds([&] {
+                        if (fragment != UINT64_MAX) {
+                            return stock(false, buffer2);
+                        }
                         MPI_Unpack(theirs, int_size, &position, buffer2, 1, type, MPI_COMM_SELF);
                     }));
                 case 3:
+                    cursor.begin();
                     return our_unpack(seconds([&] {
-                        ours([&](uint64_t offset, uint64_t length) {
-                            exec::host_unpack(view, buffer2, offset, own + offset, length);
+                        ours([&](uint64_t offset, uint64_t place, uint64_t length) {
+                            cursor.unpack(view, buffer2, offset, own + place, length);
                         });
                     }));
                 default:

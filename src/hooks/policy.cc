@@ -37,10 +37,9 @@ choice choose_for_host(const layout &what, const open_mpi &api) noexcept {
         return {true, "host memory; this Open MPI may pack it wrongly"};
     }
     // Measured against Open MPI 4.1.4: starting our engine costs what packing 16 small blocks does,
-    // and memory bounds both from half a kilobyte a block. Blocks at regular distances are found so
-    // easily that 256 bytes suffice: there Open MPI 4 was 13 to 16 % faster.
+    // and memory bounds both from half a kilobyte a block.
     constexpr uint64_t few_blocks = 16;
-    const uint64_t large_block = what.kind() == shape::strided ? 256 : 512;  // bytes
+    constexpr uint64_t large_block = 512;  // bytes
     uint64_t blocks = what.total_blocks();
     if (blocks < few_blocks) {
         return {false, "few blocks in host memory"};

@@ -61,6 +61,7 @@ class state final : public request_state {
     bool packing = false;
     bool error_reported = false;
     gpu::memory_kind kind = gpu::memory_kind::host;
+    exec::host_cursor cursor;
     state *next_free = nullptr;
 };
 
@@ -78,6 +79,7 @@ state *take(uint64_t size, char *base, const gpu::memory_info &info, bool packin
         made->packing = packing;
         made->error_reported = false;
         made->kind = info.kind;
+        made->cursor.begin();
     }
     return made;
 }
@@ -245,7 +247,7 @@ size_t request_state::pack(size_t offset, void *destination, size_t max_length) 
     }
     size_t length = std::min<uint64_t>(max_length, mine.size - offset);
     if (CUDA_NC_LIKELY(mine.gpu_sender == nullptr)) {
-        exec::host_pack(mine.what->view(), mine.base, offset, destination, length);
+        mine.cursor.pack(mine.what->view(), mine.base, offset, destination, length);
         return length;
     }
     ucs_status_t status =
@@ -262,7 +264,7 @@ ucs_status_t request_state::unpack(size_t offset, const void *source, size_t len
         return UCS_ERR_MESSAGE_TRUNCATED;
     }
     if (CUDA_NC_LIKELY(mine.gpu_receiver == nullptr)) {
-        exec::host_unpack(mine.what->view(), mine.base, offset, source, length);
+        mine.cursor.unpack(mine.what->view(), mine.base, offset, source, length);
         mine.received += length;
         return UCS_OK;
     }

@@ -1,5 +1,9 @@
 #include "ucs/exec/host/host_executor.hpp"
 
+#include <cstring>
+#include <new>
+#include <type_traits>
+
 #include "ucs/exec/host/host_kernels.hpp"
 #include "ucs/exec/host/walk.hpp"
 
@@ -10,10 +14,76 @@ address to_address(const void *pointer) {
     return reinterpret_cast<address>(pointer);
 }
 
+template <unsigned Length>
+void copy_blocks(address target, uint64_t target_stride, address source, uint64_t source_stride,
+                 uint64_t count) noexcept {
+    for (; count != 0; --count) {
+        std::memcpy(reinterpret_cast<void *>(target), reinterpret_cast<const void *>(source),
+                    Length);
+        target += target_stride;
+        source += source_stride;
+    }
+}
+
+// The few blocks of a list, once.
+template <way Way>
+void move_list_once(const layout_view &view, address laid, address packed) noexcept {
+    for (uint64_t block = 0; block < view.num_blocks; ++block) {
+        const address place = laid + static_cast<uint64_t>(view.block_displacement(block));
+        const uint64_t start = view.block_packed(block);
+        const uint64_t length = view.block_packed(block + 1) - start;
+        const address target = Way == way::pack ? packed + start : place;
+        const address source = Way == way::pack ? place : packed + start;
+        std::memcpy(reinterpret_cast<void *>(target), reinterpret_cast<const void *>(source),
+                    length);
+    }
+}
+
+// Little messages cost what choosing a kernel and finding a position cost. False where this is no
+// such message.
+template <way Way>
+bool move_little(const layout_view &view, address laid, address packed) noexcept {
+    constexpr uint64_t most_bytes = 1024, most_listed = 8;
+    if (view.packed_size > most_bytes) {
+        return false;
+    }
+    if (view.num_dims == 0 && view.num_blocks <= most_listed) {
+        move_list_once<Way>(view, laid, packed);
+        return true;
+    }
+    if (view.num_blocks != 1 || view.num_dims != 1) {
+        return false;
+    }
+    const address first = laid + static_cast<uint64_t>(view.first_displacement);
+    const uint64_t stride = static_cast<uint64_t>(view.dims[0].stride), length = view.list_size;
+    const uint64_t count = view.dims[0].count;
+    const address target = Way == way::pack ? packed : first;
+    const address source = Way == way::pack ? first : packed;
+    const uint64_t target_stride = Way == way::pack ? length : stride;
+    const uint64_t source_stride = Way == way::pack ? stride : length;
+    switch (length) {
+        case 4:
+            copy_blocks<4>(target, target_stride, source, source_stride, count);
+            return true;
+        case 8:
+            copy_blocks<8>(target, target_stride, source, source_stride, count);
+            return true;
+        case 16:
+            copy_blocks<16>(target, target_stride, source, source_stride, count);
+            return true;
+        default:
+            return false;
+    }
+}
+
 }  // namespace
 
 void host_pack(const layout_view &source, const void *base, uint64_t packed_offset, void *packed,
                uint64_t length) noexcept {
+    if (length == source.packed_size &&
+        move_little<way::pack>(source, to_address(base), to_address(packed))) {
+        return;
+    }
     if (length != 0) {
         walk<way::pack>(source, to_address(base), 0, packed_offset)
             .move(to_address(packed), length);
@@ -22,6 +92,10 @@ void host_pack(const layout_view &source, const void *base, uint64_t packed_offs
 
 void host_unpack(const layout_view &target, void *base, uint64_t packed_offset, const void *packed,
                  uint64_t length) noexcept {
+    if (length == target.packed_size &&
+        move_little<way::unpack>(target, to_address(base), to_address(packed))) {
+        return;
+    }
     if (length != 0) {
         walk<way::unpack>(target, to_address(base), to_address(base), packed_offset)
             .move(to_address(packed), length);
@@ -34,6 +108,35 @@ void host_copy(const layout_view &both, const void *source_base, void *target_ba
         walk<way::copy>(both, to_address(source_base), to_address(target_base), packed_offset)
             .move(0, length);
     }
+}
+
+template <way Way>
+void host_cursor::move(const layout_view &view, address laid, uint64_t packed_offset,
+                       address packed, uint64_t length) noexcept {
+    static_assert(sizeof(walk<Way>) <= walk_bytes && alignof(walk<Way>) <= 8 &&
+                  std::is_trivially_destructible_v<walk<Way>>);
+    if (length == view.packed_size && move_little<Way>(view, laid, packed)) {
+        return;
+    }
+    if (length == 0) {
+        return;
+    }
+    auto *standing = std::launder(reinterpret_cast<walk<Way> *>(walk_));
+    if (packed_offset != next_) {
+        standing = new (walk_) walk<Way>(view, laid, laid, packed_offset);
+    }
+    standing->move(packed, length);
+    next_ = packed_offset + length;
+}
+
+void host_cursor::pack(const layout_view &source, const void *base, uint64_t packed_offset,
+                       void *packed, uint64_t length) noexcept {
+    move<way::pack>(source, to_address(base), packed_offset, to_address(packed), length);
+}
+
+void host_cursor::unpack(const layout_view &target, void *base, uint64_t packed_offset,
+                         const void *packed, uint64_t length) noexcept {
+    move<way::unpack>(target, to_address(base), packed_offset, to_address(packed), length);
 }
 
 const char *host_simd_name() noexcept {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ucs/exec/host/host_kernels.hpp"
 #include "ucs/layout/layout_view.hpp"
 
 namespace cuda_nc::exec {
@@ -24,6 +25,32 @@ void host_unpack(const layout_view &target, void *base, uint64_t packed_offset, 
 // two buffers.
 void host_copy(const layout_view &both, const void *source_base, void *target_base,
                uint64_t packed_offset, uint64_t length) noexcept;
+
+// One message that comes in pieces, by one direction: remembers where the last one ended, so that
+// the next need not look for it. Used by one thread at a time; the layout must not change between
+// two calls of begin().
+class host_cursor {
+  public:
+    // A new message.
+    void begin() noexcept { next_ = nowhere; }
+
+    // As the functions above, at any offset; ascending is fast.
+    void pack(const layout_view &source, const void *base, uint64_t packed_offset, void *packed,
+              uint64_t length) noexcept;
+    void unpack(const layout_view &target, void *base, uint64_t packed_offset, const void *packed,
+                uint64_t length) noexcept;
+
+  private:
+    static constexpr uint64_t nowhere = UINT64_MAX;
+    static constexpr size_t walk_bytes = 192;
+
+    template <way Way>
+    void move(const layout_view &view, address laid, uint64_t packed_offset, address packed,
+              uint64_t length) noexcept;
+
+    uint64_t next_ = nowhere;  // packed offset at which the walk stands
+    alignas(8) unsigned char walk_[walk_bytes];
+};
 
 // The instruction set in use: "avx512", "avx2", "sse2" or "scalar"; limited by
 // UCX_CUDA_NC_HOST_SIMD.

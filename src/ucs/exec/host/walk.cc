@@ -8,14 +8,19 @@
 namespace cuda_nc::exec {
 namespace {
 
-// Blocks to write whose distance is at least this are fetched ahead by software: below, every line
-// is used and the processor's own prefetch is as good.
-constexpr uint64_t far_stride = 64;
+// Blocks to write are fetched ahead by software unless nearly every line is used: then the
+// processor's own prefetch is as good (measured).
+bool is_far_to_write(uint64_t stride, uint64_t length) {
+    return stride >= 128 || (stride >= 64 && stride >= 4 * length);
+}
 
 // Blocks to read are fetched ahead only where they are short and a page or more apart: nearer ones
 // the processor follows by itself, and on these fetching costs up to a third (measured).
 constexpr uint64_t far_read_stride = 4096;
 constexpr uint64_t stream_length = 128;
+
+// Fewer slices than these are not worth the order of a transpose.
+constexpr uint64_t least_slices = 4;
 
 // Bytes of the buffer that a group of passes over a short list spans: it stays in the first-level
 // cache while each block of the list takes its turn.
@@ -51,6 +56,11 @@ bool lines_stay_near(const layout_dim &dim) {
     const uint64_t power = std::max<uint64_t>(stride & (0 - stride), 64);
     const uint64_t sets = std::max<uint64_t>(4096 / power, 1);
     return dim.count <= sets * 6;
+}
+
+// Whether the next row mostly reads the lines of this one, which the second-level cache still has.
+bool shares_lines(const layout_view &view) {
+    return view.num_dims > 1 && magnitude(view.dims[1].stride) < 64;
 }
 
 }  // namespace
@@ -103,9 +113,10 @@ walk<Way>::walk(const layout_view &view, address laid, address laid_target,
         if (dense_ == 1 && lines_stay_near(view.dims[0])) {
             dense_ = 0;
         } else if (Way == way::unpack) {
-            ahead = magnitude(view.dims[0].stride) >= far_stride ? fetch::target : fetch::none;
+            ahead = is_far_to_write(magnitude(view.dims[0].stride), view.list_size) ? fetch::target
+                                                                                    : fetch::none;
         } else if (magnitude(view.dims[0].stride) >= far_read_stride &&
-                   view.list_size < stream_length) {
+                   view.list_size < stream_length && !shares_lines(view)) {
             ahead = fetch::source;
         }
         grid_ = kernels_.choose_grid(view.list_size, ahead);
@@ -189,9 +200,11 @@ uint64_t walk<Way>::move_blocks(address packed, uint64_t passes) noexcept {
         static_cast<uint64_t>(view_.first_displacement) + at_.displacement;
     const stride_pair stride0{static_cast<uint64_t>(row.stride), length};
     if (at_.index[0] != 0 || passes < row.count || view_.num_dims == 1) {
-        block_grid grid = make_grid(displacement, packed, stride0, stride_pair{0, 0});
+        const uint64_t count = std::min(passes, row.count - at_.index[0]);
+        block_grid grid =
+            make_grid(displacement, packed, stride0, stride_pair{to_next_row(count), 0});
         grid.length = length;
-        grid.count0 = std::min(passes, row.count - at_.index[0]);
+        grid.count0 = count;
         grid.count1 = 1;
         grid_(grid);
         at_.advance(view_, 0, grid.count0);
@@ -214,8 +227,19 @@ uint64_t walk<Way>::move_blocks(address packed, uint64_t passes) noexcept {
     return grid.count0 * grid.count1;
 }
 
+// Bytes from the block at hand to the one that follows the next `count` of its row: what is fetched
+// ahead.
+template <way Way>
+uint64_t walk<Way>::to_next_row(uint64_t count) const noexcept {
+    const uint64_t stride = static_cast<uint64_t>(view_.dims[0].stride);
+    if (at_.index[0] + count < view_.dims[0].count || view_.num_dims == 1) {
+        return count * stride;
+    }
+    return static_cast<uint64_t>(view_.dims[1].stride) - at_.index[0] * stride;
+}
+
 // As many of `passes` as are whole slices below the dense dimension, dimension 0 against it;
-// 0 where fewer than two slices are left.
+// 0 where too few slices are left.
 template <way Way>
 uint64_t walk<Way>::move_transposed(address packed, uint64_t passes) noexcept {
     uint64_t slice = view_.dims[0].count;
@@ -227,7 +251,7 @@ uint64_t walk<Way>::move_transposed(address packed, uint64_t passes) noexcept {
     }
     const layout_dim &dense = view_.dims[dense_];
     const uint64_t slices = std::min(passes / slice, dense.count - at_.index[dense_]);
-    if (slices < 2) {
+    if (slices < least_slices) {
         return 0;
     }
     const uint64_t length = view_.list_size;

@@ -18,13 +18,13 @@ class position {
     // indices below d are 0.
     void advance(const layout_view &view, unsigned d, uint64_t count) noexcept;
 
-    uint64_t index[max_dims] = {};
+    uint64_t index[max_dims];   // those of the layout's dimensions
     uint64_t displacement = 0;  // of the pass; wraps
     uint64_t block = 0;
     uint64_t in_block = 0;  // bytes
 };
 
-// Moves the next packed bytes of one layout, call by call.
+// Moves the next packed bytes of one layout, call by call. The view must outlive it.
 template <way Way>
 class walk {
   public:
@@ -43,6 +43,7 @@ class walk {
 
     void move_single(address packed, uint64_t length) noexcept;
     uint64_t move_blocks(address packed, uint64_t passes) noexcept;
+    uint64_t to_next_row(uint64_t count) const noexcept;
     uint64_t move_transposed(address packed, uint64_t passes) noexcept;
     void move_list(address packed, uint64_t length) noexcept;
     uint64_t move_in_pass(address packed, uint64_t length) noexcept;

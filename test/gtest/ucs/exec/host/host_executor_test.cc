@@ -117,6 +117,38 @@ void check_range(const hand_made_layout &layout, const std::vector<int64_t> &byt
     expect_same(target.begin(), expected.data(), expected.size(), "copy", offset, length);
 }
 
+// Pieces by one cursor, most of them in order.
+void check_cursor(const hand_made_layout &layout, const std::vector<int64_t> &bytes,
+                  std::mt19937_64 &random) {
+    const uint64_t size = bytes.size(), longest = 1 + random() % size;
+    span_buffer buffer(layout, random() % 65);
+    fill(random, buffer.begin(), buffer.size());
+    std::vector<uint8_t> packed(size), expected(size);
+    for (uint64_t i = 0; i < size; ++i) {
+        expected[i] = buffer.at(bytes[i]);
+    }
+    host_cursor cursor;
+    for (uint64_t offset = 0, piece = 0; offset < size && piece < 200; ++piece) {
+        const uint64_t length = std::min(size - offset, 1 + random() % longest);
+        cursor.pack(layout.view(), buffer.base(), offset, packed.data() + offset, length);
+        expect_same(packed.data() + offset, expected.data() + offset, length, "cursor's pack",
+                    offset, length);
+        offset = random() % 8 == 0 ? random() % size : offset + length;
+    }
+    fill(random, packed.data(), size);
+    expected.assign(buffer.begin(), buffer.begin() + buffer.size());
+    for (uint64_t i = 0; i < size; ++i) {
+        expected[static_cast<size_t>(bytes[i] - layout.lower())] = packed[i];
+    }
+    cursor.begin();
+    for (uint64_t offset = 0; offset < size;) {  // in order: blocks may overlap
+        const uint64_t length = std::min(size - offset, 1 + random() % longest);
+        cursor.unpack(layout.view(), buffer.base(), offset, packed.data() + offset, length);
+        offset += length;
+    }
+    expect_same(buffer.begin(), expected.data(), expected.size(), "cursor's unpack", 0, size);
+}
+
 class host_executor : public testing::TestWithParam<const char *> {
   protected:
     void SetUp() override {
@@ -152,6 +184,7 @@ class host_executor : public testing::TestWithParam<const char *> {
             const uint64_t length = 1 + below(bytes.size() - offset);
             ASSERT_NO_FATAL_FAILURE(check_range(layout, bytes, offset, length, random_));
         }
+        ASSERT_NO_FATAL_FAILURE(check_cursor(layout, bytes, random_));
     }
 
     uint64_t seed_ = 0;
