@@ -6,19 +6,55 @@ nc_info_SOURCES = \
 	src/tools/nc_info.cc
 nc_info_CPPFLAGS = $(AM_CPPFLAGS) -DFMT_HEADER_ONLY
 nc_info_LDADD = libcuda_nc_core.la
-bin_PROGRAMS += nc_perftest
-nc_perftest_SOURCES = \
+# What the programs and the unit tests share.
+tools_library = libnc_perftest.la
+noinst_LTLIBRARIES += $(tools_library)
+libnc_perftest_la_SOURCES = \
 	src/tools/perftest/catalogue.cc \
 	src/tools/perftest/catalogue.hpp \
+	src/tools/perftest/message_memory.cc \
+	src/tools/perftest/message_memory.hpp \
+	src/tools/perftest/message_options.cc \
+	src/tools/perftest/message_options.hpp \
+	src/tools/perftest/message_plan.cc \
+	src/tools/perftest/message_plan.hpp \
+	src/tools/perftest/message_report.cc \
+	src/tools/perftest/message_report.hpp \
+	src/tools/perftest/message_side.cc \
+	src/tools/perftest/message_side.hpp \
+	src/tools/perftest/message_test.cc \
+	src/tools/perftest/message_test.hpp \
+	src/tools/perftest/messenger.hpp \
 	src/tools/perftest/mover.cc \
 	src/tools/perftest/mover.hpp \
-	src/tools/perftest/nc_perftest.cc \
 	src/tools/perftest/oracle.cc \
 	src/tools/perftest/oracle.hpp \
-	src/tools/perftest/pack_mode.cc \
-	src/tools/perftest/pack_mode.hpp \
+	src/tools/perftest/product_library.cc \
+	src/tools/perftest/product_library.hpp \
 	src/tools/perftest/report.cc \
-	src/tools/perftest/report.hpp
+	src/tools/perftest/report.hpp \
+	src/tools/perftest/run_error.hpp \
+	src/tools/perftest/sizes.cc \
+	src/tools/perftest/sizes.hpp \
+	src/tools/perftest/socket.cc \
+	src/tools/perftest/socket.hpp \
+	src/tools/perftest/ucp_library.cc \
+	src/tools/perftest/ucp_library.hpp \
+	src/tools/perftest/ucp_messenger.cc \
+	src/tools/perftest/ucp_messenger.hpp \
+	src/tools/perftest/watchdog.cc \
+	src/tools/perftest/watchdog.hpp
+libnc_perftest_la_CPPFLAGS = $(AM_CPPFLAGS) -DFMT_HEADER_ONLY \
+	-DCUDA_NC_LIBDIR='"$(libdir)"' -DCUDA_NC_UCX_LIBDIR='"$(UCX_LIBDIR)"'
+bin_PROGRAMS += nc_perftest
+nc_perftest_SOURCES = \
+	src/tools/perftest/nc_perftest.cc \
+	src/tools/perftest/p2p_mode.cc \
+	src/tools/perftest/p2p_mode.hpp \
+	src/tools/perftest/p2p_session.cc \
+	src/tools/perftest/p2p_session.hpp \
+	src/tools/perftest/pack_mode.cc \
+	src/tools/perftest/pack_mode.hpp
 nc_perftest_CPPFLAGS = $(AM_CPPFLAGS) -DFMT_HEADER_ONLY
-nc_perftest_LDADD = libcuda_nc_core.la
+nc_perftest_LDADD = $(tools_library) libcuda_nc_core.la
 endif

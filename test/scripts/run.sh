@@ -65,12 +65,111 @@ test_perftest_says_what_is_wrong_with_options() {
     perftest_fails_with 'give --layout or --set' pack &&
         perftest_fails_with 'neither a known layout' pack -l nonsense &&
         perftest_fails_with 'nc_perftest: layout vector:1:' pack -l vector:1 &&
+        perftest_fails_with 'a layout of any size' pack -l vector-8 &&
         perftest_fails_with 'standard' pack --set nonsense &&
         perftest_fails_with 'there is no GPU 9' pack -l vector:1,8,8 --device 9 || return 1
     for wanted in "" "pack" "pack -l vector:1,8,8 -n 0" "pack -l vector:1,8,8 -d sideways" "tune"; do
         perftest $wanted >/dev/null 2>&1 && return 1
     done
     return 0
+}
+
+# With the UCX of the job.
+perftest_p2p() {
+    (
+        CUDA_NC_QUIET=1 . "$ROOT/contrib/env.sh"
+        unset UCX_PLUGIN_PATH
+        UCX_CUDA_NC_GPU=${gpu:-sim} UCX_CUDA_NC_SIM_DELAY=20 nc_perftest p2p "$@"
+    )
+}
+# p2p_fails_with TEXT ARGUMENT...: with a bad status, and saying so.
+p2p_fails_with() {
+    local text=$1 said
+    shift
+    said=$(perftest_p2p "$@" 2>&1) && return 1
+    grep -F "$text" <<<"$said" >/dev/null || { echo "$said" && return 1; }
+}
+test_perftest_p2p_measures_verified_messages() {
+    local memory
+    for memory in host gpu gpu,host; do
+        perftest_p2p --fork -m "$memory" --sizes 64,100K -l vector-8 -l triangle \
+            -l indexed:1K,1,100,1,7 -t latency,bandwidth --bidir --window 4 --seconds 0.02 \
+            --json "$WORK/p2p.json" --csv "$WORK/p2p.csv" || return 1
+        [ "$(wc -l <"$WORK/p2p.csv")" -eq 31 ] || return 1
+        python3 -c "
+import json
+file = json.load(open('$WORK/p2p.json'))
+rows = file['rows']
+assert len(rows) == 30 and file['library'].startswith('UCX'), file
+assert all(r['verified'] and r['time']['min_us'] > 0 and r['ratio'] > 0 for r in rows), rows
+assert {r['transport'] for r in rows} == {'y', 'n'}
+assert {r['test'] for r in rows} == {'latency', 'bandwidth', 'bidir'}" || return 1
+    done
+}
+test_perftest_p2p_uses_the_transport_or_says_why_not() {
+    perftest_p2p --fork --transport y -m host --sizes 8 -l vector-8 --seconds 0.01 |
+        grep '^# with the transport cuda_nc: cuda_nc/' >/dev/null &&
+        UCX_TLS=posix,self p2p_fails_with 'does UCX_TLS leave it out' --fork --transport y -m host \
+            --sizes 8 -l vector-8
+}
+test_perftest_p2p_sees_wrong_bytes() {
+    local what
+    for what in byte gap; do
+        p2p_fails_with WRONG --fork -m gpu --transport y --sizes 64K -l vector-64 --inject $what ||
+            return 1
+    done
+}
+test_perftest_p2p_client_and_server() {
+    local port=$((20000 + $$ % 20000)) status=0
+    perftest_p2p -p $port -m host &
+    perftest_p2p localhost -p $port -m host --sizes 8 -l vector-8 --seconds 0.01 || status=1
+    wait $! && [ $status = 0 ]
+}
+test_perftest_p2p_waits_for_nobody_without_end() {
+    local port=$((40000 + $$ % 20000)) client
+    p2p_fails_with 'no client has come' -p $port --timeout 0.2 &&
+        p2p_fails_with 'no server at' localhost -p $port --timeout 0.2 -l vector-8 || return 1
+    # A server that takes the connection and says nothing, then one that hangs up.
+    python3 -c "
+import socket, sys, time
+at = socket.create_server(('127.0.0.1', $port))
+one = at.accept()[0]
+two = at.accept()[0]
+two.close()
+one.recv(1)
+at.accept()" &
+    p2p_fails_with 'says nothing' 127.0.0.1 -p $port --timeout 1 -l vector-8 --transport n &&
+        p2p_fails_with 'is gone' 127.0.0.1 -p $port --timeout 10 -l vector-8 --transport n
+    client=$?
+    kill $! && return $client
+}
+test_perftest_p2p_ends_when_the_other_side_is_killed() {
+    local port=$((30000 + $$ % 9000)) server side status=0
+    perftest_p2p -p $port >"$WORK/server.txt" 2>&1 &
+    server=$!
+    {
+        perftest_p2p localhost -p $port -m host --sizes 8 -l vector-8 --transport y --seconds 100 \
+            -n 1000000 2>&1 || echo "status $?"
+    } >"$WORK/client.txt" &
+    for _ in $(seq 100); do # until the server's side of the plan runs
+        ! grep -q '^latency\|^test' "$WORK/client.txt" || break
+        sleep 0.1
+    done
+    side=$(pgrep -P "$(pgrep -P $server | head -n 1)" | head -n 1)
+    kill -9 "${side:-$(pgrep -P $server | head -n 1)}" || return 1
+    wait || status=$?
+    cat "$WORK/client.txt" "$WORK/server.txt"
+    grep 'the other process is gone' "$WORK/client.txt" && grep 'status 1' "$WORK/client.txt" &&
+        grep 'ended by signal 9' "$WORK/server.txt"
+}
+test_perftest_says_what_is_wrong_with_messages() {
+    p2p_fails_with 'neither a known layout' --fork -l nonsense &&
+        p2p_fails_with 'there is no set' --fork -s nonsense &&
+        p2p_fails_with 'is not a range' --fork --sizes 64:8 &&
+        p2p_fails_with 'takes no HOST' --fork localhost &&
+        p2p_fails_with 'no managed memory' --fork -m managed -l vector-8 --sizes 8 || return 1
+    [ ! -e /dev/nvidiactl ] || return 0
+    gpu=cuda p2p_fails_with 'there is no GPU' --fork -m gpu -l vector-8 --sizes 8
 }
 
 test_installed_libraries_need_no_ucx_and_no_driver() {
@@ -179,7 +278,7 @@ for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     log=$WORK/$name.log
     # shellcheck disable=SC2163
     export -f "$name" sourced needed env_works_in settings_are_known perftest \
-        perftest_fails_with
+        perftest_fails_with perftest_p2p p2p_fails_with
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;

@@ -16,13 +16,13 @@ struct bars {
 
 struct named_layout {
     std::string name;
-    std::string text;     // as parse_layout takes it
+    std::string text;     // as parse_layout takes it, or a family (see sizes.hpp)
     size_t misalign = 0;  // bytes by which the laid-out buffer is off its alignment
     bars at_most;
 };
 
-// "standard" (the table of layouts that the kernels are judged by) or "small" (seconds anywhere);
-// nothing where there is no such set.
+// "standard" (the table of layouts that the kernels are judged by), "messages" (families: any size)
+// or "small" (seconds anywhere); nothing where there is no such set.
 const std::vector<named_layout> *find_set(const std::string &name);
 std::vector<std::string> set_names();
 

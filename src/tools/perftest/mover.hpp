@@ -3,20 +3,14 @@
 
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tools/perftest/run_error.hpp"
 #include "ucs/gpu/device.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::tools {
-
-// A sentence for the user.
-class run_error : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
 
 enum class memory_choice { host, device, pinned };
 

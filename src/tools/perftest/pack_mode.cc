@@ -3,17 +3,17 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <ctime>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <new>
 
 #include "cuda_nc/cuda_nc.h"
 #include "tools/perftest/catalogue.hpp"
+#include "tools/perftest/message_options.hpp"
 #include "tools/perftest/mover.hpp"
 #include "tools/perftest/oracle.hpp"
 #include "tools/perftest/report.hpp"
+#include "tools/perftest/sizes.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/layout/layout_spec.hpp"
 
@@ -35,15 +35,6 @@ const std::map<std::string, gpu::direction> directions = {{"pack", gpu::directio
 const std::map<std::string, memory_choice> memories = {{"host", memory_choice::host},
                                                        {"gpu", memory_choice::device},
                                                        {"pinned", memory_choice::pinned}};
-
-std::string now() {
-    char text[32];
-    std::time_t time = std::time(nullptr);
-    std::tm parts;
-    gmtime_r(&time, &parts);
-    std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text;
-}
 
 std::string device_name(memory_choice memory, int ordinal) {
     if (memory == memory_choice::host) {
@@ -70,6 +61,11 @@ std::vector<named_layout> chosen_layouts(const pack_options &o) {
                 "\"{}\" is neither a known layout (--list shows them) nor a text form such as "
                 "vector:1024,8,16",
                 text));
+        }
+        if (is_family(one->text)) {
+            throw run_error(
+                fmt::format("{} is a layout of any size: for packing put a number for * in {}",
+                            text, one->text));
         }
         one->misalign += o.misalign;
         chosen.push_back(*one);
@@ -144,26 +140,6 @@ result_row measure(const named_layout &named, const std::string &direction, memo
         row.error = "not enough host memory to verify";
     }
     return row;
-}
-
-void save(const std::string &path, const std::string &text) {
-    std::ofstream file(path);
-    file << text;
-    file.close();
-    if (!file) {
-        throw run_error(fmt::format("{} could not be written", path));
-    }
-}
-
-int list_layouts() {
-    for (const std::string &set : set_names()) {
-        fmt::print("{}:\n", set);
-        for (const named_layout &one : *find_set(set)) {
-            fmt::print("  {:<24} {}{}\n", one.name, one.text,
-                       one.misalign == 0 ? "" : fmt::format(", buffer off by {} B", one.misalign));
-        }
-    }
-    return 0;
 }
 
 int run_pack(pack_options o) {

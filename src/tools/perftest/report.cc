@@ -1,15 +1,21 @@
 #include "tools/perftest/report.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <ctime>
+#include <fstream>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
+
+#include "tools/perftest/run_error.hpp"
 
 namespace cuda_nc::tools {
 namespace {
 
 constexpr double us = 1e6;
+
+}  // namespace
 
 std::string quoted(const std::string &text) {
     std::string result = "\"";
@@ -22,11 +28,23 @@ std::string quoted(const std::string &text) {
     return result + '"';
 }
 
-nlohmann::json times_of(const summary &s) {
-    return {{"min_us", s.least * us}, {"median_us", s.median * us}, {"p95_us", s.p95 * us}};
+std::string now() {
+    char text[32];
+    std::time_t time = std::time(nullptr);
+    std::tm parts;
+    gmtime_r(&time, &parts);
+    std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text;
 }
 
-}  // namespace
+void save(const std::string &path, const std::string &text) {
+    std::ofstream file(path);
+    file << text;
+    file.close();
+    if (!file) {
+        throw run_error(fmt::format("{} could not be written", path));
+    }
+}
 
 summary summarise(std::vector<double> samples) {
     summary s;
@@ -34,10 +52,33 @@ summary summarise(std::vector<double> samples) {
         return s;
     }
     std::sort(samples.begin(), samples.end());
+    const size_t last = samples.size() - 1;
+    s.samples = samples.size();
     s.least = samples.front();
+    s.p5 = samples[last * 5 / 100];
     s.median = samples[samples.size() / 2];
-    s.p95 = samples[(samples.size() - 1) * 95 / 100];
+    s.p95 = samples[last * 95 / 100];
+    s.p99 = samples[last * 99 / 100];
+    s.most = samples.back();
+    // The number of samples below the true median is binomial: ranks 1.96 deviations off the
+    // middle.
+    const double middle = static_cast<double>(last) / 2,
+                 reach = 0.98 * std::sqrt(static_cast<double>(samples.size()));
+    s.median_low = samples[static_cast<size_t>(std::max(0.0, std::floor(middle - reach)))];
+    s.median_high = samples[std::min(last, static_cast<size_t>(std::ceil(middle + reach)))];
     return s;
+}
+
+nlohmann::json times_of(const summary &s) {
+    return {{"min_us", s.least * us},
+            {"p5_us", s.p5 * us},
+            {"median_us", s.median * us},
+            {"p95_us", s.p95 * us},
+            {"p99_us", s.p99 * us},
+            {"max_us", s.most * us},
+            {"median_low_us", s.median_low * us},
+            {"median_high_us", s.median_high * us},
+            {"samples", s.samples}};
 }
 
 void print_heading(const result_file &about) {

@@ -1,0 +1,61 @@
+// Message tests: latency, bandwidth, both directions. The same code on every rank.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tools/perftest/message_plan.hpp"
+#include "tools/perftest/message_report.hpp"
+#include "tools/perftest/message_side.hpp"
+#include "tools/perftest/messenger.hpp"
+
+namespace cuda_nc::tools {
+
+// Who exchanges with whom. A rank without a peer takes part in nothing but the gathers.
+struct pairing {
+    int peer = -1;
+    bool first = false;  // begins a ping-pong, sends in one direction
+};
+
+// What one rank sends and receives in an exchange.
+struct traffic {
+    const message_side *side = nullptr;
+    const message_type *type = nullptr;
+    unsigned window = 1;
+};
+
+// `times` exchanges; returns the seconds that each message took here: half a round trip (latency),
+// the time of `window` messages over their number (bandwidth, bidir).
+double exchange(messenger &by, const std::string &test, const pairing &with, const traffic &what,
+                unsigned times);
+
+bool is_pair_test(const std::string &test) noexcept;  // latency, bandwidth, bidir
+// Messages of one that have arrived at a rank after it.
+unsigned received_messages(const std::string &test, const pairing &with, unsigned window) noexcept;
+
+// One rank's preparations for a case of the plan: buffers and types of the layout and of as many
+// contiguous bytes. Throws run_error.
+struct prepared_case {
+    prepared_case(messenger &by, const message_plan &plan, const message_case &what,
+                  const std::string &test, int peer);
+
+    layout_ref layout_of_type;
+    unsigned window;
+    message_side laid_out, contiguous;
+    std::unique_ptr<message_type> contiguous_type;
+};
+
+// Empty where no rank has anything to say; else the first rank's sentence that has. On all ranks.
+std::string agree(messenger &by, const std::string &mine);
+// Rank 0's number, on all ranks.
+double agree_number(messenger &by, double mine);
+
+// One test between ranks 0 and 1; the row is complete on rank 0.
+message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,
+                          const std::string &test);
+
+// All pair tests of the plan. `on_row` is called on rank 0.
+using row_handler = std::function<void(const message_row &)>;
+void run_pair_tests(messenger &by, const message_plan &plan, const row_handler &on_row);
+
+}  // namespace cuda_nc::tools

@@ -1,0 +1,43 @@
+// Who carries the measured messages: UCP between two processes, or an MPI between any number.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::tools {
+
+// A datatype of the messenger; a message is one element of it.
+class message_type {
+  public:
+    virtual ~message_type() = default;
+};
+
+// Every wait is bounded; all members throw run_error, in particular where a peer is gone or silent.
+// Messages between two ranks match by tag; tags are 0 to 999.
+class messenger {
+  public:
+    virtual ~messenger() = default;
+    virtual int rank() const noexcept = 0;
+    virtual int size() const noexcept = 0;
+
+    // The layout's blocks at their displacements from the address given with a message.
+    virtual std::unique_ptr<message_type> make_type(const layout &what) = 0;
+    virtual std::unique_ptr<message_type> make_contiguous(size_t bytes) = 0;
+
+    // Complete on return.
+    virtual void send(const void *address, const message_type &type, int peer, int tag) = 0;
+    virtual void receive(void *address, const message_type &type, int peer, int tag) = 0;
+    // Complete after finish().
+    virtual void start_send(const void *address, const message_type &type, int peer, int tag) = 0;
+    virtual void start_receive(void *address, const message_type &type, int peer, int tag) = 0;
+    virtual void finish() = 0;
+
+    // Every rank's text, by rank, on every rank; outside of what is measured.
+    virtual std::vector<std::string> gather(const std::string &mine) = 0;
+    virtual void barrier() = 0;
+};
+
+}  // namespace cuda_nc::tools

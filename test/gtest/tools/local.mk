@@ -1,0 +1,9 @@
+# Sources of test/gtest/tools; see Makefile.am for the variables.
+if ENABLE_TOOLS
+unit_tests_SOURCES += \
+	test/gtest/tools/message_test_test.cc \
+	test/gtest/tools/report_test.cc \
+	test/gtest/tools/sizes_test.cc \
+	test/gtest/tools/socket_test.cc \
+	test/gtest/tools/thread_messenger.hpp
+endif
