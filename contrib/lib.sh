@@ -197,7 +197,7 @@ build_tree() {
         shift
     done
     shift || true
-    options=(--prefix="$PREFIX" --with-ucx="$UCX_DIR" "$@")
+    options=(--prefix="$PREFIX" --with-ucx="$UCX_DIR" --with-mpi="$VENV/bin/mpicxx" "$@")
     local tree=$LOCAL/$name
     mkdir -p "$tree"
     if [ ! -x "$ROOT/configure" ] || [ ! -f "$ROOT/Makefile.in" ]; then

@@ -117,7 +117,9 @@ compile() { # SUFFIX MPICXX
     make -s -C "$root/bench" -f mpi_layouts.mk MPICXX="$2" OUTPUT="$work/mpi_layouts-$1" \
         >"$logs/build-$1.log" 2>&1 &&
         make -s -j2 -C "$root/test/mpi" -f programs.mk MPICXX="$2" OUTPUT="$work/$1" \
-            >>"$logs/build-$1.log" 2>&1
+            >>"$logs/build-$1.log" 2>&1 &&
+        { [ "$1" = 5 ] || make -s -C "$local_dir/build" "nc_perftest_mpi-$1" "MPI_SUFFIX=-$1" \
+            MPICXX="$2" >>"$logs/build-$1.log" 2>&1; }
 }
 
 # suite NAME SUFFIX MPIRUN...: the tests under one MPI, with the environment as it is.
@@ -146,6 +148,27 @@ suite() {
     done
 }
 
+# nc_perftest mpi under one MPI: every test at least once, spoilt bytes are seen.
+perftest_sees() { # COMMAND...
+    "$@" --inject gap 2>&1 | grep WRONG >/dev/null
+}
+export -f perftest_sees
+perftest() { # NAME SUFFIX MPIRUN...
+    local name=$1 program=$CUDA_NC_HOME/bin/nc_perftest_mpi memories='host sim' memory
+    [ "$2" = 5 ] || program=$local_dir/build/nc_perftest_mpi-$2
+    [ "$name" != ompi5-stock ] || memories=host
+    shift 2
+    for memory in $memories; do
+        check "perftest-$name-$memory" "$@" -np 3 "$program" -m "${memory/sim/gpu}" \
+            --sizes 1K,100K -l vector-8 -l triangle:100,8 -l plane-x --window 4 --box 8 --halo 2 \
+            -t latency,bandwidth,bidir,pairs,pairs-bidir,halo6,halo26 --seconds 0.01
+        check "perftest-alone-$name-$memory" "$@" -np 1 "$program" -m "${memory/sim/gpu}" \
+            --box 8 --halo 2 -t halo6,halo26 --seconds 0.01
+    done
+    check "perftest-wrong-bytes-$name" bash -c 'perftest_sees "$@"' - "$@" -np 2 "$program" \
+        -m host --sizes 4K -l vector-8 -t latency --seconds 0.01
+}
+
 . "$root/test/mpi/loading.sh"
 
 # What the manual says of Open MPI 5.0.11 itself, and of the cure. "WRONG" must be said, not only a
@@ -169,6 +192,9 @@ if compile 5 mpicxx; then
     export LD_LIBRARY_PATH=$with_ucx
     wrong_bytes
     loading_tests
+    perftest ompi5-stock 5 mpirun
+    UCX_PLUGIN_PATH=$plugin perftest ompi5-plugin 5 mpirun
+    UCX_PLUGIN_PATH=$plugin UCX_CUDA_NC_TRANSPORT=y perftest ompi5-transport 5 mpirun
     UCX_PLUGIN_PATH=$plugin suite ompi5-plugin 5 mpirun
     LD_PRELOAD=$shim suite ompi5-shim 5 mpirun
     LD_PRELOAD=$shim random_types ompi5-shim "$types" sim mpirun
@@ -185,6 +211,7 @@ fi
 
 if command -v mpirun.openmpi >/dev/null && command -v mpicxx.openmpi >/dev/null; then
     if compile 4 mpicxx.openmpi; then
+        LD_LIBRARY_PATH=$without_ucx LD_PRELOAD=$shim perftest ompi4-system-ucx 4 mpirun.openmpi
         LD_LIBRARY_PATH=$with_ucx UCX_PLUGIN_PATH=$plugin suite ompi4-ucx1.22 4 mpirun.openmpi
         LD_LIBRARY_PATH=$without_ucx LD_PRELOAD=$shim suite ompi4-system-ucx 4 mpirun.openmpi
     else

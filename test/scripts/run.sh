@@ -162,6 +162,21 @@ test_perftest_p2p_ends_when_the_other_side_is_killed() {
     grep 'the other process is gone' "$WORK/client.txt" && grep 'status 1' "$WORK/client.txt" &&
         grep 'ended by signal 9' "$WORK/server.txt"
 }
+test_perftest_mpi_is_its_own_program() {
+    needed "$HOME_DIR/bin/nc_perftest" | grep mpi && return 1
+    needed "$HOME_DIR/bin/nc_perftest_mpi" | grep libmpi &&
+        (
+            cd / && . "$ROOT/contrib/env.sh" >/dev/null &&
+                mpirun -np 2 nc_perftest mpi -m host --sizes 8,64K -l vector-8 --seconds 0.01 \
+                    --json "$WORK/mpi.json" &&
+                python3 -c "
+import json
+file = json.load(open('$WORK/mpi.json'))
+assert file['mode'] == 'mpi' and file['library'].startswith('Open MPI')
+assert len(file['rows']) == 2 and all(r['verified'] for r in file['rows'])
+assert 'UCX_PLUGIN_PATH' in file['environment']"
+        )
+}
 test_perftest_says_what_is_wrong_with_messages() {
     p2p_fails_with 'neither a known layout' --fork -l nonsense &&
         p2p_fails_with 'there is no set' --fork -s nonsense &&

@@ -11,6 +11,7 @@
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/product_library.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::tools {
 namespace {
@@ -162,6 +163,11 @@ class cuda_memory final : public message_memory {
 
 bool is_gpu_simulated() noexcept {
     return config().gpu == "sim";
+}
+
+int gpu_count() {
+    return is_gpu_simulated() ? static_cast<int>(config().sim_devices)
+                              : gpu::platform::instance().num_devices();
 }
 
 std::unique_ptr<message_memory> allocate_memory(const std::string &kind, int gpu, size_t size) {

@@ -27,6 +27,9 @@ std::unique_ptr<message_memory> allocate_memory(const std::string &kind, int gpu
 // Whether GPU memory is simulated here: nobody but this product can then touch it.
 bool is_gpu_simulated() noexcept;
 
+// GPUs of this machine, real or simulated; 0 without a driver.
+int gpu_count();
+
 // "host", "NVIDIA H200", "simulated GPU 1"; throws run_error.
 std::string describe_memory(const std::string &kind, int gpu);
 

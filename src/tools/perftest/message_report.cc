@@ -68,26 +68,27 @@ void print_message_heading(const std::string &transport, const std::string &tran
         fmt::print("# {} the transport cuda_nc{}{}\n", transport == "y" ? "with" : "without",
                    transports.empty() ? "" : ": ", transports);
     }
-    fmt::print("{:<9} {:<16} {:>9} {:>4} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9} {:>8} {:>6}\n", "test",
-               "layout", "bytes", "win", "first us", "min us", "median", "p95", "GB/s", "contig us",
-               "GB/s", "ratio");
+    fmt::print("{:<11} {:<16} {:>9} {:>4} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9} {:>8} {:>6}\n",
+               "test", "layout", "bytes", "win", "first us", "min us", "median", "p95", "GB/s",
+               "contig us", "GB/s", "ratio");
     std::fflush(stdout);
 }
 
 void print_message_row(const message_row &row) {
     if (!row.error.empty()) {
-        fmt::print("{:<9} {:<16} {:>9} {}\n", row.test, row.layout, short_size(row.bytes),
+        fmt::print("{:<11} {:<16} {:>9} {}\n", row.test, row.layout, short_size(row.bytes),
                    row.error);
         std::fflush(stdout);
         return;
     }
     fmt::print(
-        "{:<9} {:<16} {:>9} {:>4} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>8.2f} {:>9.2f} "
-        "{:>8.2f} {:>6.2f}\n",
+        "{:<11} {:<16} {:>9} {:>4} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>8.2f} {:>9.2f} "
+        "{:>8.2f} {:>6.2f}{}{}\n",
         row.test, row.layout, short_size(row.bytes), row.window, row.first_use * us,
         row.time.least * us, row.time.median * us, row.time.p95 * us,
         gigabytes_a_second(row, row.time), row.contiguous.median * us,
-        gigabytes_a_second(row, row.contiguous), row.ratio());
+        gigabytes_a_second(row, row.contiguous), row.ratio(), row.note.empty() ? "" : "  ",
+        row.note);
     std::fflush(stdout);
 }
 

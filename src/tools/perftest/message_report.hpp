@@ -23,6 +23,7 @@ struct message_row {
     double first_use = 0;      // seconds
     bool verified = false;
     std::string error;                   // why there is no result, or what was wrong with the bytes
+    std::string note;                    // for people
     std::map<std::string, double> more;  // further numbers of a test, by name
 
     double ratio() const { return contiguous.median > 0 ? time.median / contiguous.median : 0; }

@@ -1,12 +1,12 @@
 #include "tools/perftest/message_test.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 
 #include <fmt/core.h>
 
 #include "tools/perftest/run_error.hpp"
+#include "tools/perftest/sampling.hpp"
 #include "tools/perftest/watchdog.hpp"
 #include "ucs/layout/layout_spec.hpp"
 
@@ -14,14 +14,6 @@ namespace cuda_nc::tools {
 namespace {
 
 constexpr int data_tag = 1, answer_tag = 900;
-constexpr double sample_time = 50e-6;  // seconds of exchanges in one sample, at least
-constexpr double largest_batch = 1000;
-constexpr double fewest_samples = 5;
-
-double seconds() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 void ping_pong(messenger &by, const pairing &with, const traffic &what) {
     if (with.first) {
@@ -80,8 +72,8 @@ void wake_up(messenger &by, const pairing &with) {
     }
 }
 
-pairing first_two(int rank) {
-    return rank < 2 ? pairing{1 - rank, rank == 0} : pairing{};
+pairing first_two(const messenger &by) {
+    return by.size() > 1 && by.rank() < 2 ? pairing{1 - by.rank(), by.rank() == 0} : pairing{};
 }
 
 layout_ref parse(const std::string &text) {
@@ -133,16 +125,6 @@ side_request reference_request(const messenger &by, const message_plan &plan, ui
     return request;
 }
 
-// How often to exchange: of each kind in a sample, and how many samples.
-struct schedule {
-    unsigned batch = 1, contiguous_batch = 1, samples = 1;
-};
-
-unsigned batch_for(double exchange_time) {
-    return static_cast<unsigned>(
-        std::clamp(sample_time / std::max(exchange_time, 1e-9), 1.0, largest_batch));
-}
-
 class pair_test {
   public:
     pair_test(messenger &by, const message_plan &plan, const std::string &test, const pairing &with,
@@ -159,9 +141,9 @@ class pair_test {
         by_.barrier();
         run(reference, 1);  // connections are made, buffers of the carrier touched
         by_.barrier();
-        const double begin = seconds();
+        const double begin = seconds_now();
         const std::unique_ptr<message_type> type = by_.make_type(*what_.layout_of_type);
-        const double made = seconds() - begin;
+        const double made = seconds_now() - begin;
         const traffic laid_out = {&what_.laid_out, type.get(), what_.window};
         row_p->first_use = made + run(laid_out, 1) * (test_ == "latency" ? 1 : what_.window);
         std::string fault = look("first use");
@@ -207,16 +189,7 @@ class pair_test {
             reference_time = run(reference, 1);
         }
         const double messages = test_ == "latency" ? 2 : what_.window;
-        schedule times;
-        times.batch = batch_for(agree_number(by_, time * messages));
-        times.contiguous_batch = batch_for(agree_number(by_, reference_time * messages));
-        const double round =
-            (time * times.batch + reference_time * times.contiguous_batch) * messages;
-        times.samples = static_cast<unsigned>(
-            agree_number(by_, std::clamp(plan_.seconds / std::max(round, 1e-9),
-                                         std::min<double>(fewest_samples, plan_.iterations),
-                                         static_cast<double>(plan_.iterations))));
-        return times;
+        return make_schedule(by_, plan_, time * messages, reference_time * messages);
     }
 
     messenger &by_;
@@ -235,7 +208,7 @@ bool is_pair_test(const std::string &test) noexcept {
 double exchange(messenger &by, const std::string &test, const pairing &with, const traffic &what,
                 unsigned times) {
     const std::unique_ptr<message_type> byte = by.make_contiguous(1);
-    const double begin = seconds();
+    const double begin = seconds_now();
     for (unsigned i = 0; i < times; ++i) {
         if (test == "latency") {
             ping_pong(by, with, what);
@@ -246,7 +219,7 @@ double exchange(messenger &by, const std::string &test, const pairing &with, con
         }
     }
     const double messages = (test == "latency" ? 2.0 : what.window) * times;
-    return (seconds() - begin) / messages;
+    return (seconds_now() - begin) / messages;
 }
 
 unsigned received_messages(const std::string &test, const pairing &with, unsigned window) noexcept {
@@ -262,19 +235,8 @@ prepared_case::prepared_case(messenger &by, const message_plan &plan, const mess
       window(fitting_window(*layout_of_type, plan, what.misalign, test)),
       laid_out(request_of(by, plan, layout_of_type, window, what.misalign, peer)),
       contiguous(reference_request(by, plan, layout_of_type->packed_size(), window, peer)),
-      contiguous_type(by.make_contiguous(layout_of_type->packed_size())) {}
-
-std::string agree(messenger &by, const std::string &mine) {
-    for (const std::string &one : by.gather(mine)) {
-        if (!one.empty()) {
-            return one;
-        }
-    }
-    return "";
-}
-
-double agree_number(messenger &by, double mine) {
-    return std::stod(by.gather(fmt::format("{}", mine)).front());
+      contiguous_type(by.make_contiguous(layout_of_type->packed_size())) {
+    check_memory_of(by, *layout_of_type, of_rank(plan.memory, by.rank()));
 }
 
 message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,
@@ -288,9 +250,9 @@ message_row run_pair_test(messenger &by, const message_plan &plan, const message
     row.misalign = what.misalign;
     row.bytes = what.bytes;
     row.directions = test == "bidir" ? 2 : 1;
-    const pairing with = first_two(by.rank());
+    const pairing with = first_two(by);
     std::unique_ptr<prepared_case> prepared;
-    std::string why;
+    std::string why = by.size() < 2 ? "there is no pair of ranks" : "";
     try {
         prepared = std::make_unique<prepared_case>(by, plan, what, test, with.peer);
         row.window = prepared->window;
@@ -308,7 +270,7 @@ message_row run_pair_test(messenger &by, const message_plan &plan, const message
 }
 
 void run_pair_tests(messenger &by, const message_plan &plan, const row_handler &on_row) {
-    const pairing with = first_two(by.rank());
+    const pairing with = first_two(by);
     if (with.peer >= 0) {
         watch_for(plan.timeout + 60, "the first messages");
         wake_up(by, with);

@@ -45,11 +45,6 @@ struct prepared_case {
     std::unique_ptr<message_type> contiguous_type;
 };
 
-// Empty where no rank has anything to say; else the first rank's sentence that has. On all ranks.
-std::string agree(messenger &by, const std::string &mine);
-// Rank 0's number, on all ranks.
-double agree_number(messenger &by, double mine);
-
 // One test between ranks 0 and 1; the row is complete on rank 0.
 message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,
                           const std::string &test);

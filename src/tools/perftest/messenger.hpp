@@ -27,6 +27,10 @@ class messenger {
     virtual std::unique_ptr<message_type> make_type(const layout &what) = 0;
     virtual std::unique_ptr<message_type> make_contiguous(size_t bytes) = 0;
 
+    // Whether a layout of one block is sent as contiguous memory: that does not work where only
+    // this product knows the memory.
+    virtual bool sends_one_block_as_contiguous() const noexcept { return false; }
+
     // Complete on return.
     virtual void send(const void *address, const message_type &type, int peer, int tag) = 0;
     virtual void receive(void *address, const message_type &type, int peer, int tag) = 0;

@@ -2,7 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 
@@ -10,7 +16,28 @@
 #include "tools/perftest/p2p_mode.hpp"
 #include "tools/perftest/pack_mode.hpp"
 
+namespace {
+
+// nc_perftest_mpi, beside this program: nothing here links to an MPI.
+[[noreturn]] void become_mpi_program(char **argv) {
+    char path[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+    std::string program(path, length > 0 ? static_cast<size_t>(length) : 0);
+    program += "_mpi";
+    execv(program.c_str(), argv + 1);
+    fmt::print(stderr,
+               "nc_perftest: {} cannot be run: {}. It is built where configure finds an MPI "
+               "(--with-mpi=MPICXX), or by make nc_perftest_mpi MPICXX=...\n",
+               program, std::strerror(errno));
+    std::exit(1);
+}
+
+}  // namespace
+
 int main(int argc, char **argv) {
+    if (argc > 1 && std::strcmp(argv[1], "mpi") == 0) {
+        become_mpi_program(argv);
+    }
     std::string command;
     for (int i = 0; i < argc; ++i) {
         command += (i == 0 ? "" : " ") + std::string(i == 0 ? "nc_perftest" : argv[i]);
@@ -22,6 +49,8 @@ int main(int argc, char **argv) {
     std::function<int()> run;
     cuda_nc::tools::add_pack_mode(&app, command, &run);
     cuda_nc::tools::add_p2p_mode(&app, command, &run);
+    app.add_subcommand("mpi",
+                       "Messages between the ranks of an MPI job: mpirun ... nc_perftest mpi");
     CLI11_PARSE(app, argc, argv);
     try {
         return run();

@@ -1,6 +1,7 @@
 # Sources of test/gtest/tools; see Makefile.am for the variables.
 if ENABLE_TOOLS
 unit_tests_SOURCES += \
+	test/gtest/tools/halo_test.cc \
 	test/gtest/tools/message_test_test.cc \
 	test/gtest/tools/report_test.cc \
 	test/gtest/tools/sizes_test.cc \

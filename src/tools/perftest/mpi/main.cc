@@ -1,0 +1,196 @@
+// nc_perftest mpi: messages between the ranks of an MPI job, as any MPI program would send them.
+// Uses MPI alone; whether this product serves it is a matter of the job's environment.
+#include <mpi.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "cuda_nc/cuda_nc.h"
+#include "tools/perftest/halo_test.hpp"
+#include "tools/perftest/message_memory.hpp"
+#include "tools/perftest/message_options.hpp"
+#include "tools/perftest/message_test.hpp"
+#include "tools/perftest/mpi/mpi_messenger.hpp"
+#include "tools/perftest/pairs_test.hpp"
+#include "tools/perftest/run_error.hpp"
+#include "tools/perftest/watchdog.hpp"
+
+namespace {
+
+using namespace cuda_nc::tools;
+
+struct mpi_options {
+    message_options all;
+    std::vector<int> boxes{64, 128};
+    int halo = 1;
+};
+
+std::string mpi_library() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    const std::string all(text, static_cast<size_t>(length));
+    return all.substr(0, all.find_first_of(",\n"));
+}
+
+int local_rank() {
+    MPI_Comm node;
+    int rank = 0;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &rank);
+    MPI_Comm_free(&node);
+    return rank;
+}
+
+// Rank 0's plan, on all ranks.
+message_plan share_plan(messenger &by, const mpi_options &o) {
+    std::string text;
+    if (by.rank() == 0) {
+        try {
+            message_plan plan = make_plan(o.all);
+            choose_memory(&plan);
+            text = to_json(plan);
+        } catch (const run_error &failure) {
+            text = fmt::format("!{}", failure.what());
+        }
+    }
+    text = by.gather(text).front();
+    if (text[0] == '!') {
+        throw run_error(text.substr(1));
+    }
+    return plan_from_json(text);
+}
+
+// Ranks of a machine take turns over its GPUs, or over those of --gpus.
+void choose_gpus(messenger &by, message_plan *plan) {
+    int mine = 0;
+    if (of_rank(plan->memory, by.rank()) != "host") {
+        mine = plan->gpus.empty() ? local_rank() % std::max(gpu_count(), 1)
+                                  : of_rank(plan->gpus, local_rank());
+    }
+    plan->gpus.clear();
+    for (const std::string &one : by.gather(std::to_string(mine))) {
+        plan->gpus.push_back(std::stoi(one));
+    }
+}
+
+void run_tests(messenger &by, const message_plan &plan, const mpi_options &o,
+               const row_handler &on_row) {
+    run_pair_tests(by, plan, on_row);
+    for (const std::string &test : plan.tests) {
+        if (test == "pairs" || test == "pairs-bidir") {
+            for (const message_case &what : plan.cases) {
+                for (const message_row &row : run_pairs_test(by, plan, what, test)) {
+                    on_row(row);
+                }
+            }
+        } else if (test == "halo6" || test == "halo26") {
+            for (int edge : o.boxes) {
+                on_row(run_halo_test(by, plan, test, edge, o.halo));
+            }
+        }
+    }
+}
+
+int run(const mpi_options &o) {
+    mpi_messenger messages;
+    message_plan plan;
+    try {
+        plan = share_plan(messages, o);
+    } catch (const run_error &failure) {
+        if (messages.rank() == 0) {
+            fmt::print(stderr, "nc_perftest: {}\n", failure.what());
+        }
+        return 1;
+    }
+    choose_gpus(messages, &plan);
+    nlohmann::json rows = nlohmann::json::array();
+    bool good = true;
+    if (messages.rank() == 0) {
+        fmt::print("# nc_perftest {} mpi, {}, {} ranks, {}; ratio: to contiguous memory, in time\n",
+                   cuda_nc_version(), mpi_library(), messages.size(), now());
+        print_message_heading("", "");
+    }
+    run_tests(messages, plan, o, [&](const message_row &row) {
+        if (messages.rank() == 0) {
+            print_message_row(row);
+            good = good && row.error.empty();
+            rows.push_back(to_json(row));
+            rows.back()["ranks"] = messages.size();
+        }
+    });
+    watch_for(plan.timeout + 60, "the end of the job");
+    if (messages.rank() == 0) {
+        message_heading about;
+        about.version = cuda_nc_version();
+        about.mode = "mpi";
+        about.command = o.all.command;
+        about.date = now();
+        about.library = mpi_library();
+        for (int rank = 0; rank < messages.size(); ++rank) {
+            about.memory += (rank == 0 ? "" : ",") + of_rank(plan.memory, rank);
+        }
+        about.device = describe_memory(of_rank(plan.memory, 0), plan.gpus.front());
+        about.environment = message_environment();
+        save_results(o.all, about, rows);
+    }
+    return messages.gather(good ? "" : "bad").front().empty() ? 0 : 1;
+}
+
+// The simulated GPU of a rank is chosen before the product is loaded.
+void choose_simulated_gpu() {
+    for (const char *name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+        if (const char *rank = std::getenv(name)) {
+            setenv("UCX_CUDA_NC_SIM_DEVICE",
+                   std::to_string(std::atoi(rank) % std::max(gpu_count(), 1)).c_str(), 0);
+            return;
+        }
+    }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    mpi_options o;
+    o.all.gpus.clear();
+    o.all.command = "nc_perftest mpi";
+    for (int i = 1; i < argc; ++i) {
+        o.all.command += std::string(" ") + argv[i];
+    }
+    if (is_gpu_simulated()) {
+        choose_simulated_gpu();
+    }
+    MPI_Init(&argc, &argv);
+    int rank = 0, status = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    CLI::App app("Messages between the ranks of an MPI job: mpirun -np 2 nc_perftest mpi ...",
+                 "nc_perftest mpi");
+    app.add_option("--gpus", o.all.gpus,
+                   "GPUs that the ranks of a machine take in turn (default: all)")
+        ->delimiter(',');
+    app.add_option("--box", o.boxes, "Edges of the boxes of halo6 and halo26, in elements of 8 B")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    app.add_option("--halo", o.halo, "Their halo's width, in elements")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
+    add_message_options(
+        &app, &o.all, {"latency", "bandwidth", "bidir", "pairs", "pairs-bidir", "halo6", "halo26"});
+    try {
+        app.parse(argc, argv);
+        status = o.all.list ? (rank == 0 ? list_layouts() : 0) : run(o);
+    } catch (const CLI::ParseError &wrong) {
+        status = rank == 0 ? app.exit(wrong) : wrong.get_exit_code();
+    } catch (const std::exception &failure) {
+        fmt::print(stderr, "nc_perftest: rank {}: {}\n", rank, failure.what());
+        std::fflush(nullptr);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_Finalize();
+    return status;
+}
