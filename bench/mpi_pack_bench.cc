@@ -1,7 +1,7 @@
 // MPI_Pack and MPI_Unpack of an MPI library against the host executor, in turns in one process,
 // so that a noisy machine disturbs both alike. Prints the best of many turns, GB/s of payload, and
 // for comparison a memcpy that reads and writes as many bytes of each side as the layout's cache
-// lines hold.
+// lines hold; for random blocks of one length a plain loop that gathers them ("plain").
 //
 //     make libcuda_nc_core.la
 //     mpicxx -O2 -std=c++17 -Isrc bench/mpi_pack_bench.cc .libs/libcuda_nc_core.a -ldl -lpthread
@@ -119,6 +119,34 @@ class stock_convertor {
     void *convertor_ = nullptr;
 };
 
+// What can be had for blocks of one length at random places: a plain loop over their displacements,
+// each fetched some iterations ahead, to the same ring of fragments.
+template <unsigned Length>
+void plain_gather(const std::vector<bench::piece> &list, const char *buffer, char *packed,
+                  uint64_t ring) {
+    constexpr size_t ahead = 24;
+    uint64_t place = 0;
+    for (size_t i = 0; i < list.size(); ++i) {
+        if (i + ahead < list.size()) {
+            __builtin_prefetch(buffer + list[i + ahead].displacement);
+            __builtin_prefetch(buffer + list[i + ahead].displacement + Length - 1);
+        }
+        std::memcpy(packed + place, buffer + list[i].displacement, Length);
+        place = place + Length == ring ? 0 : place + Length;
+    }
+}
+
+using gather_f = void (*)(const std::vector<bench::piece> &, const char *, char *, uint64_t);
+gather_f find_plain_gather(const bench::bench_case &one) {
+    const bool random = one.name.find("random_") == 0 && one.name.find('_', 7) == std::string::npos;
+    const uint64_t length = random ? one.list[0].length : 0;
+    return length == 8     ? plain_gather<8>
+           : length == 16  ? plain_gather<16>
+           : length == 64  ? plain_gather<64>
+           : length == 256 ? plain_gather<256>
+                           : nullptr;
+}
+
 struct best {
     double value = 1e30;
     void operator()(double time) { value = std::min(value, time); }
@@ -138,8 +166,8 @@ int main(int argc, char **argv) {
     MPI_Get_library_version(version, &version_length);
     std::printf("# %.40s; host executor %s; %llu bytes; best of %d; GB/s\n", version,
                 exec::host_simd_name(), static_cast<unsigned long long>(total), turns);
-    std::printf("%-20s %8s %8s %6s %8s %8s %6s %8s %6s\n", "layout", "MPI", "ours", "ratio",
-                "MPI un", "ours un", "ratio", "lines", "ours/");
+    std::printf("%-20s %8s %8s %6s %8s %8s %6s %8s %6s %6s %8s\n", "layout", "MPI", "ours", "ratio",
+                "MPI un", "ours un", "ratio", "lines", "ours/", "un/", "plain");
     for (const bench::bench_case &one : bench::bench_cases(total)) {
         if (argc > 3 && one.name.find(argv[3]) == std::string::npos) {
             continue;
@@ -160,7 +188,8 @@ int main(int argc, char **argv) {
         const uint64_t touched = std::min(bench::touched_bytes(*folded), span);
         // Where the system put a buffer is worth a third of the speed: both sides use both.
         char *theirs = packed, *own = packed2;
-        best mpi_pack, our_pack, mpi_unpack, our_unpack, copy;
+        best mpi_pack, our_pack, mpi_unpack, our_unpack, copy, plain;
+        const gather_f gather = find_plain_gather(one);
         // Packed bytes of a fragment: UCX's buffers are few, and stay in cache.
         exec::host_cursor cursor;
         const uint64_t ring = fragment == UINT64_MAX ? size : std::min(size, 64 * fragment);
@@ -209,12 +238,18 @@ int main(int argc, char **argv) {
                             cursor.unpack(view, buffer2, offset, own + place, length);
                         });
                     }));
+                case 4:
+                    return plain(seconds([&] {
+                        if (gather != nullptr) {
+                            gather(one.list, buffer, scratch, ring);
+                        }
+                    }));
                 default:
                     return copy(
                         seconds([&] { bench::copy_lines(scratch, buffer, touched, size); }));
             }
         };
-        std::vector<int> order = {0, 1, 2, 3, 4};
+        std::vector<int> order = {0, 1, 2, 3, 4, 5};
         std::mt19937 random(1);
         for (int turn = 0; turn < turns; ++turn) {
             std::shuffle(order.begin(), order.end(), random);  // none profits from what came before
@@ -227,11 +262,15 @@ int main(int argc, char **argv) {
             std::swap(theirs, own);
         }
         const double gb = static_cast<double>(size) / 1e9;
-        std::printf("%-20s %8.2f %8.2f %6.2f %8.2f %8.2f %6.2f %8.2f %6.2f\n", one.name.c_str(),
+        std::printf("%-20s %8.2f %8.2f %6.2f %8.2f %8.2f %6.2f %8.2f %6.2f %6.2f", one.name.c_str(),
                     gb / mpi_pack.value, gb / our_pack.value, mpi_pack.value / our_pack.value,
                     gb / mpi_unpack.value, gb / our_unpack.value,
                     mpi_unpack.value / our_unpack.value, gb / copy.value,
-                    copy.value / our_pack.value);
+                    copy.value / our_pack.value, copy.value / our_unpack.value);
+        if (gather != nullptr) {
+            std::printf(" %8.2f", gb / plain.value);
+        }
+        std::puts("");
         std::fflush(stdout);
         MPI_Type_free(&type);
     }

@@ -8,10 +8,10 @@
 namespace cuda_nc::exec {
 namespace {
 
-// Blocks to write are fetched ahead by software unless nearly every line is used: then the
-// processor's own prefetch is as good (measured).
+// Blocks to write are fetched ahead by software unless nearly every line is used, or blocks are
+// long: then the processor's own prefetch is as good or better (measured).
 bool is_far_to_write(uint64_t stride, uint64_t length) {
-    return stride >= 128 || (stride >= 64 && stride >= 4 * length);
+    return length < 2048 && (stride >= 128 || (stride >= 64 && stride >= 4 * length));
 }
 
 // Blocks to read are fetched ahead only where they are short and a page or more apart: nearer ones
