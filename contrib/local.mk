@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	contrib/env.sh \
 	contrib/gtest_lines.py \
 	contrib/lib.sh \
+	contrib/plot/perftest_plot.py \
 	contrib/setup.sh \
 	test/abi/check_abi.py \
 	test/abi/mirror.cc \

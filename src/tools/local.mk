@@ -10,8 +10,12 @@ nc_info_LDADD = libcuda_nc_core.la
 tools_library = libnc_perftest.la
 noinst_LTLIBRARIES += $(tools_library)
 libnc_perftest_la_SOURCES = \
+	src/tools/perftest/applications.cc \
+	src/tools/perftest/applications.hpp \
 	src/tools/perftest/catalogue.cc \
 	src/tools/perftest/catalogue.hpp \
+	src/tools/perftest/compare.cc \
+	src/tools/perftest/compare.hpp \
 	src/tools/perftest/halo_grid.cc \
 	src/tools/perftest/halo_grid.hpp \
 	src/tools/perftest/halo_test.cc \
@@ -56,6 +60,8 @@ libnc_perftest_la_CPPFLAGS = $(AM_CPPFLAGS) -DFMT_HEADER_ONLY \
 	-DCUDA_NC_LIBDIR='"$(libdir)"' -DCUDA_NC_UCX_LIBDIR='"$(UCX_LIBDIR)"'
 bin_PROGRAMS += nc_perftest
 nc_perftest_SOURCES = \
+	src/tools/perftest/compare_mode.cc \
+	src/tools/perftest/compare_mode.hpp \
 	src/tools/perftest/nc_perftest.cc \
 	src/tools/perftest/p2p_mode.cc \
 	src/tools/perftest/p2p_mode.hpp \

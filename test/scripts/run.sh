@@ -162,6 +162,33 @@ test_perftest_p2p_ends_when_the_other_side_is_killed() {
     grep 'the other process is gone' "$WORK/client.txt" && grep 'status 1' "$WORK/client.txt" &&
         grep 'ended by signal 9' "$WORK/server.txt"
 }
+# result FILE MICROSECONDS: a result file of one row.
+result() {
+    printf '{"mode": "pack", "device": "d", "rows": [{"layout": "v", "direction": "pack", "time":
+        {"min_us": %s, "median_low_us": %s, "median_us": %s, "median_high_us": %s}}]}' \
+        "$2" "$2" "$2" "$2" >"$WORK/$1"
+}
+test_perftest_compare_says_what_is_slower() {
+    result old.json 10 && result same.json 10.1 && result slow.json 20 || return 1
+    perftest compare "$WORK/old.json" "$WORK/same.json" | grep '1 same' &&
+        perftest compare "$WORK/slow.json" "$WORK/old.json" | grep '1 faster' || return 1
+    perftest compare "$WORK/old.json" "$WORK/slow.json" >"$WORK/said"
+    [ $? = 1 ] && grep SLOWER "$WORK/said" || return 1
+    perftest compare "$WORK/old.json" "$WORK/slow.json" --threshold 150 || return 1
+    perftest compare "$WORK/old.json" /no/such/file
+    [ $? = 2 ] || return 1
+    perftest compare "$WORK/said" "$WORK/old.json"
+    [ $? = 2 ]
+}
+test_perftest_results_are_compared_and_drawn() {
+    perftest_p2p --fork -m host --sizes 8,4K -l vector-8 -l triangle -t latency,bandwidth \
+        --transport n --seconds 0.01 --json "$WORK/drawn.json" &&
+        perftest compare --all "$WORK/drawn.json" "$WORK/drawn.json" | grep '8 same' || return 1
+    "$LOCAL/venv/bin/python3" "$ROOT/contrib/plot/perftest_plot.py" "$WORK/drawn.json" \
+        "$WORK/drawn.json" --label a --label b --output "$WORK/picture" &&
+        [ -s "$WORK/picture-latency.png" ] && [ -s "$WORK/picture-bandwidth.png" ] || return 1
+    ! "$LOCAL/venv/bin/python3" "$ROOT/contrib/plot/perftest_plot.py" "$WORK/none" --output x
+}
 test_perftest_mpi_is_its_own_program() {
     needed "$HOME_DIR/bin/nc_perftest" | grep mpi && return 1
     needed "$HOME_DIR/bin/nc_perftest_mpi" | grep libmpi &&
@@ -293,7 +320,7 @@ for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     log=$WORK/$name.log
     # shellcheck disable=SC2163
     export -f "$name" sourced needed env_works_in settings_are_known perftest \
-        perftest_fails_with perftest_p2p p2p_fails_with
+        perftest_fails_with perftest_p2p p2p_fails_with result
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "tools/perftest/applications.hpp"
+
 namespace cuda_nc::tools {
 namespace {
 
@@ -47,6 +49,7 @@ const std::map<std::string, std::vector<named_layout>> &sets() {
              {"plane-y", "subarray:8,*x32x*,*x3x*,0x3x0", 0, {}},
              {"plane-z", "subarray:8,32x*x*,3x*x*,3x0x0", 0, {}},
          }},
+        {"applications", application_layouts()},
         {"small",
          {
              {"small-vector-8B", "vector:4K,8,16", 0, {}},

@@ -21,8 +21,8 @@ struct named_layout {
     bars at_most;
 };
 
-// "standard" (the table of layouts that the kernels are judged by), "messages" (families: any size)
-// or "small" (seconds anywhere); nothing where there is no such set.
+// "standard" (the table of layouts that the kernels are judged by), "messages" (families: any
+// size), "applications" or "small" (seconds anywhere); nothing where there is no such set.
 const std::vector<named_layout> *find_set(const std::string &name);
 std::vector<std::string> set_names();
 

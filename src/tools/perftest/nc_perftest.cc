@@ -13,6 +13,7 @@
 #include <string>
 
 #include "cuda_nc/cuda_nc.h"
+#include "tools/perftest/compare_mode.hpp"
 #include "tools/perftest/p2p_mode.hpp"
 #include "tools/perftest/pack_mode.hpp"
 
@@ -49,6 +50,7 @@ int main(int argc, char **argv) {
     std::function<int()> run;
     cuda_nc::tools::add_pack_mode(&app, command, &run);
     cuda_nc::tools::add_p2p_mode(&app, command, &run);
+    cuda_nc::tools::add_compare_mode(&app, &run);
     app.add_subcommand("mpi",
                        "Messages between the ranks of an MPI job: mpirun ... nc_perftest mpi");
     CLI11_PARSE(app, argc, argv);

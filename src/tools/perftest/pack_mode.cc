@@ -196,7 +196,7 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
     o->command = command;
     mode->add_option("-l,--layout", o->layouts,
                      "A layout by name (see --list) or text, e.g. vector:1024,8,16; repeatable");
-    mode->add_option("-s,--set", o->set, "A set of layouts: standard, small");
+    mode->add_option("-s,--set", o->set, "A set of layouts: standard, applications, small");
     mode->add_option("-d,--direction", o->directions, "pack, unpack, copy; several with commas")
         ->delimiter(',')
         ->check(CLI::IsMember({"pack", "unpack", "copy"}))

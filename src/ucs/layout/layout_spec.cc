@@ -161,6 +161,40 @@ layout_ref make_struct(const arguments &given) {
     return checked_repeat(builder.finish(), to_size(given[1]), to_offset(given[0]));
 }
 
+layout_ref make_nest(const arguments &given) {
+    if (given.size() % 2 == 0) {
+        throw bad_text("nest wants a stride behind each count");
+    }
+    layout_ref what = one_block(0, to_size(given[0]));
+    for (size_t i = 1; i < given.size(); i += 2) {
+        what = checked_repeat(what, to_size(given[i]), to_offset(given[i + 1]));
+    }
+    return what;
+}
+
+layout_ref parse(const std::string &text);
+
+layout_ref make_parts(const arguments &given) {
+    layout_builder builder;
+    for (const std::string &part : split(given[0], ';')) {
+        const size_t equals = part.find('=');
+        if (equals == std::string::npos) {
+            throw bad_text("'" + part + "' is not displacement=layout");
+        }
+        const int64_t displacement = to_offset(part.substr(0, equals));
+        const layout_ref what = parse(part.substr(equals + 1));
+        layout_cursor blocks(*what, 0);
+        for (block one = blocks.next(UINT64_MAX); one.length != 0; one = blocks.next(UINT64_MAX)) {
+            int64_t moved;
+            if (__builtin_add_overflow(one.displacement, displacement, &moved)) {
+                throw bad_text("the layout exceeds 2^63 - 1 bytes");
+            }
+            builder.append(moved, one.length);
+        }
+    }
+    return builder.finish();
+}
+
 layout_ref make_blocks(const arguments &given) {
     std::ifstream file(given[0]);
     if (!file) {
@@ -187,6 +221,7 @@ const form forms[] = {
     {"vector", 3, 3, make_vector},       {"subarray", 4, 4, make_subarray},
     {"indexed", 5, 5, make_indexed},     {"triangle", 2, 2, make_triangle},
     {"transpose", 2, 2, make_transpose}, {"struct", 3, SIZE_MAX, make_struct},
+    {"nest", 3, SIZE_MAX, make_nest},    {"parts", 1, 1, make_parts},
     {"blocks", 1, 1, make_blocks},
 };
 
@@ -200,7 +235,7 @@ layout_ref parse(const std::string &text) {
             names += std::string(names.empty() ? "" : ", ") + one.name;
             continue;
         }
-        arguments given = name == "blocks" ? arguments{rest} : split(rest, ',');
+        arguments given = name == "blocks" || name == "parts" ? arguments{rest} : split(rest, ',');
         if (given.size() < one.min_arguments || given.size() > one.max_arguments) {
             throw bad_text("'" + text + "' has the wrong number of arguments");
         }

@@ -8,6 +8,9 @@
 //     triangle:N,ELEM                     lower triangle of an N x N matrix of ELEM-byte elements
 //     transpose:N,ELEM                    an N x N matrix read by columns
 //     struct:EXTENT,COUNT,D:L,D:L,...     blocks (displacement:length) repeated COUNT times
+//     nest:BLOCK,COUNT,STRIDE,...         BLOCK bytes repeated COUNT times STRIDE bytes apart, that
+//                                         again, and so on: the first pair varies fastest
+//     parts:D=LAYOUT;D=LAYOUT;...         layouts after each other, each moved by D bytes
 //     blocks:FILE                         a file of "displacement length" lines
 // clang-format on
 //

@@ -1,6 +1,8 @@
 # Sources of test/gtest/tools; see Makefile.am for the variables.
 if ENABLE_TOOLS
 unit_tests_SOURCES += \
+	test/gtest/tools/applications_test.cc \
+	test/gtest/tools/compare_test.cc \
 	test/gtest/tools/halo_test.cc \
 	test/gtest/tools/message_test_test.cc \
 	test/gtest/tools/report_test.cc \

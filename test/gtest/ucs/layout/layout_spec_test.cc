@@ -72,6 +72,18 @@ TEST(layout_spec, indexed_blocks_are_apart_in_random_order_and_repeatable) {
     }
 }
 
+TEST(layout_spec, nests_vary_their_first_pair_fastest) {
+    EXPECT_EQ(blocks_of("nest:4,2,10,3,100"),
+              (blocks{{0, 4}, {10, 4}, {100, 4}, {110, 4}, {200, 4}, {210, 4}}));
+    EXPECT_EQ(blocks_of("nest:8,3,16"), blocks_of("vector:3,8,16"));
+}
+
+TEST(layout_spec, parts_follow_each_other_where_they_are_put) {
+    EXPECT_EQ(blocks_of("parts:1000=vector:2,8,16;0=struct:24,1,0:4,8:1"),
+              (blocks{{1000, 8}, {1016, 8}, {0, 4}, {8, 1}}));
+    EXPECT_EQ(blocks_of("parts:-8=vector:1,4,4"), (blocks{{-8, 4}}));
+}
+
 TEST(layout_spec, blocks_of_a_file) {
     std::string path = testing::TempDir() + "layout_spec_test_blocks";
     std::ofstream(path) << "0 8\n-100 4\n1K 16\n";
@@ -80,11 +92,29 @@ TEST(layout_spec, blocks_of_a_file) {
 }
 
 TEST(layout_spec, wrong_texts_are_answered_with_a_reason) {
-    for (const char *text :
-         {"", "vector", "vector:", "vector:1,2", "vector:1,2,3,4", "vector:a,8,16",
-          "vector:-1,8,16", "vector:1,inf,8", "circle:3", "subarray:8,4x4,2x2,0",
-          "subarray:8,4x4,2x2,3x0", "triangle:9G,8", "vector:4G,4G,8G", "struct:8,1,7",
-          "indexed:4,8,4,1,1", "indexed:4,1,4,0,1", "blocks:/no/such/file"}) {
+    for (const char *text : {"",
+                             "vector",
+                             "vector:",
+                             "vector:1,2",
+                             "vector:1,2,3,4",
+                             "vector:a,8,16",
+                             "vector:-1,8,16",
+                             "vector:1,inf,8",
+                             "circle:3",
+                             "subarray:8,4x4,2x2,0",
+                             "subarray:8,4x4,2x2,3x0",
+                             "triangle:9G,8",
+                             "vector:4G,4G,8G",
+                             "struct:8,1,7",
+                             "indexed:4,8,4,1,1",
+                             "indexed:4,1,4,0,1",
+                             "nest:4,2",
+                             "nest:4,2,8,3",
+                             "parts:",
+                             "parts:vector:1,8,8",
+                             "parts:0=circle:3",
+                             "parts:0=vector:1,8,8;",
+                             "blocks:/no/such/file"}) {
         std::string error;
         EXPECT_EQ(parse_layout(text, &error), nullptr) << text;
         EXPECT_FALSE(error.empty()) << text;
