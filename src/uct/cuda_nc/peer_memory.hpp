@@ -1,16 +1,30 @@
 // Other processes' GPU memory, as our GPUs reach it. Thread safe.
 #pragma once
 
+#include <memory>
+
 #include "ucs/gpu/device.hpp"
+#include "uct/cuda_nc/process_id.hpp"
 
 namespace cuda_nc::uct {
 
-// The peer's allocation as our `device` reaches it, opened once and kept; null where that fails.
-gpu::memory *open_peer_memory(int device, const gpu::ipc_handle &handle) noexcept;
+// A part of such memory; while it lives the memory stays open.
+struct peer_memory {
+    std::shared_ptr<gpu::memory> keeper;
+    char *address = nullptr;
 
-// Bytes [offset, offset + length) of such an allocation; null where it has not got them, aligned to
-// `alignment`, or cannot be opened.
-char *reach_peer_memory(int device, const gpu::ipc_handle &handle, uint64_t offset, uint64_t length,
-                        size_t alignment) noexcept;
+    explicit operator bool() const noexcept { return address != nullptr; }
+};
+
+// Bytes [offset, offset + length) of the allocation of `owner`, aligned to `alignment`, as our
+// `device` reaches them. Empty where it has not got them, or cannot be opened. An allocation is
+// opened once, and closed after its owner is gone.
+peer_memory reach_peer_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
+                              uint64_t offset, uint64_t length, size_t alignment) noexcept;
+
+// Closes what belongs to processes that are gone, and is not used.
+void close_memory_of_the_gone() noexcept;
+
+size_t peer_allocations_open() noexcept;  // for tests
 
 }  // namespace cuda_nc::uct

@@ -6,7 +6,6 @@
 #include "ucs/base/log.hpp"
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
-#include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/pipe_shape.hpp"
 #include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/traffic.hpp"
@@ -99,6 +98,7 @@ bool receiving::accept_slots(uint32_t flags) noexcept {
     answer.from = id_;
     answer.offset = memory_.offset;
     answer.length = slot_size_;
+    answer.process = owner_.process();
     answer.handle = memory_.handle();
     owner_.send_control(ep_, answer);
     return true;
@@ -120,11 +120,12 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     }
     gpu::pipe_work work;
     constexpr size_t alignment = 16;
-    work.credits = reach_peer_memory(device_, offer.memory, offer.credits,
-                                     uint64_t{lanes} * gpu::pipe_word_stride, alignment);
-    if (work.credits == nullptr) {
+    credits_ = reach_peer_memory(device_, offer.memory, offer.process, offer.credits,
+                                 uint64_t{lanes} * gpu::pipe_word_stride, alignment);
+    if (!credits_) {
         return false;
     }
+    work.credits = credits_.address;
     side_ = take_side(device_);
     if (side_ == nullptr) {
         return false;
@@ -153,12 +154,12 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     answer.to = sender_;
     answer.from = id_;
     answer.offset = memory_.offset;
+    answer.process = owner_.process();
     answer.handle = memory_.handle();
     wire::pipe_terms &terms = answer.terms;
     terms.lanes = work.geometry.lanes;
     terms.chunk_size = work.geometry.chunk_size;
     terms.depth = work.geometry.depth;
-    terms.process = owner_.process();
     terms.sequence = work.sequence;
     terms.segment = segment;
     terms.flags = side_->words_offset;

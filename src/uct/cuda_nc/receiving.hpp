@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/pipe_drive.hpp"
 #include "uct/cuda_nc/ring.hpp"
 #include "uct/cuda_nc/wire.hpp"
@@ -74,6 +75,7 @@ class receiving final : public direct_message {
     process_id sending_process_ = {};
 
     region memory_;
+    peer_memory credits_;
     pipe_side *side_ = nullptr;
     pipe_drive drive_;
 

@@ -9,7 +9,6 @@
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/ep.hpp"
-#include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
@@ -175,22 +174,24 @@ bool sending::accepted(const wire::control &answer) noexcept {
     take_answer(answer);
     num_slots_ = answer.slot;
     slot_size_ = answer.length;
-    gpu::memory *memory = open_peer_memory(device_, answer.handle);
-    bool fits = memory != nullptr && num_slots_ >= 1 && num_slots_ <= ring::num_slots &&
-                slot_size_ >= 1 && answer.offset <= memory->size() &&
-                slot_size_ <= (memory->size() - answer.offset) / num_slots_;
+    bool fits = num_slots_ >= 1 && num_slots_ <= ring::num_slots && slot_size_ >= 1 &&
+                slot_size_ <= UINT64_MAX / ring::num_slots;
+    if (fits) {
+        ring_ = reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
+                                  num_slots_ * slot_size_, 1);
+        fits = static_cast<bool>(ring_);
+    }
     for (unsigned i = 0; i < num_slots_ && fits; ++i) {
         slots_[i].done = owner_.take_event(device_);
         fits = slots_[i].done != nullptr;
     }
     if (!fits) {
-        if (memory == nullptr && ep_ != nullptr) {
+        if (!ring_ && ep_ != nullptr) {
             ep_->direct = false;
         }
         give_up();
         return true;
     }
-    ring_ = memory->address() + answer.offset;
     state_ = state::moving;
     progress();
     return true;
@@ -212,20 +213,25 @@ bool sending::accepted_pipe(const wire::control &answer) noexcept {
                 terms.segment <= gpu::max_pipe_length;
     if (fits) {
         constexpr size_t alignment = 16;
-        work.ring = reach_peer_memory(device_, answer.handle, answer.offset,
-                                      work.geometry.ring_size(), alignment);
-        work.flags = reach_peer_memory(device_, terms.flags_memory, terms.flags,
-                                       work.geometry.words_size(), alignment);
+        ring_ = reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
+                                  work.geometry.ring_size(), alignment);
+        flags_ = reach_peer_memory(device_, terms.flags_memory, answer.process, terms.flags,
+                                   work.geometry.words_size(), alignment);
+        work.ring = ring_.address;
+        work.flags = flags_.address;
         work.credits = side_->words;
-        fits = work.ring != nullptr && work.flags != nullptr;
+        fits = ring_ && flags_;
     }
     if (!fits) {
         nc_debug("a receiver's pipe cannot be used");
+        if (work.credits != nullptr && ep_ != nullptr) {
+            ep_->direct = false;  // its memory cannot be opened
+        }
         give_up();
         return true;
     }
     by_pipe_ = true;
-    receiving_process_ = terms.process;
+    receiving_process_ = answer.process;
     state_ = state::moving;
     drive_.begin(*side_, *end_, gpu::direction::pack, work, total_, terms.segment);
     progress();
@@ -255,7 +261,8 @@ bool sending::fill_slots() noexcept {
         }
         one.offset = next_;
         one.length = std::min(slot_size_, total_ - next_);
-        if (end_->enqueue(one.offset, one.length, ring_ + i * slot_size_, *one.done) != UCS_OK) {
+        if (end_->enqueue(one.offset, one.length, ring_.address + i * slot_size_, *one.done) !=
+            UCS_OK) {
             return false;
         }
         one.state = slot_state::packing;

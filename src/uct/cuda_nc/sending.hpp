@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/pipe_drive.hpp"
 #include "uct/cuda_nc/ring.hpp"
 #include "uct/cuda_nc/wire.hpp"
@@ -99,7 +100,7 @@ class sending final : public direct_message {
     process_id receiving_process_ = {};
     pipe_drive drive_;
 
-    char *ring_ = nullptr;
+    peer_memory ring_, flags_;
     uint64_t slot_size_ = 0;
     unsigned num_slots_ = 0;
     unsigned packing_ = 0;

@@ -12,6 +12,7 @@
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/offering.hpp"
+#include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/receiving.hpp"
 #include "uct/cuda_nc/sending.hpp"
@@ -594,6 +595,7 @@ void traffic::forget(endpoint &ep) noexcept {
             ++at;
         }
     }
+    close_memory_of_the_gone();
 }
 
 // ---- lanes and sides of pipes

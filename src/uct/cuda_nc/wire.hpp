@@ -64,10 +64,9 @@ struct pipe_offer {
 struct pipe_terms {
     uint32_t lanes, chunk_size, depth;
     uint32_t reserved;
-    process_id process;  // the receiver
-    uint64_t sequence;   // of the first segment
-    uint64_t segment;    // bytes, at most
-    uint64_t flags;      // bytes from the start of their allocation
+    uint64_t sequence;  // of the first segment
+    uint64_t segment;   // bytes, at most
+    uint64_t flags;     // bytes from the start of their allocation
     gpu::ipc_handle flags_memory;
 };
 
@@ -98,6 +97,7 @@ struct control {
                         // early, withdraw: UCP's number of the send
     uint64_t length;    // data: bytes; accept: bytes of a slot; early: of the whole message
     // What follows is there for accept and pipe, for pipe, for early.
+    process_id process;  // the receiver
     gpu::ipc_handle handle;
     union {
         pipe_terms terms;
@@ -111,7 +111,7 @@ constexpr uint32_t known_receivers = 1;
 constexpr size_t length_of(control_kind kind) noexcept {
     return kind == control_kind::pipe || kind == control_kind::early ? sizeof(control)
            : kind == control_kind::accept                            ? offsetof(control, terms)
-                                                                     : offsetof(control, handle);
+                                                                     : offsetof(control, process);
 }
 
 }  // namespace cuda_nc::uct::wire

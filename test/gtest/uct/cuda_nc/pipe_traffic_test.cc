@@ -1,0 +1,272 @@
+// Offers and answers of pipes, early ones, and what a hostile peer makes of them.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "ucs/gpu/child_process.hpp"
+#include "uct/cuda_nc/peer_memory.hpp"
+#include "uct/cuda_nc/sending.hpp"
+#include "uct/cuda_nc/traffic_fixture.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+TEST_F(traffic_test, an_early_offer_is_answered_before_the_request_for_data) {
+    learn_requests();
+    offer_early(99);
+    rtr(98);
+    EXPECT_TRUE(sent.empty()) << "another send";
+    rtr(99);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().to, 5u);
+    uint64_t message = sent.back().from;
+    rtr(99);
+    EXPECT_EQ(sent.size(), 1u) << "answered once";
+    offer_alone();
+    EXPECT_EQ(sent.size(), 1u) << "accepted before";
+    say(control_kind::cancel, message);
+}
+
+TEST_F(traffic_test, an_early_offer_to_memory_of_others_is_declined) {
+    learn_requests();
+    request_has(0x7778);
+    offer_early(99);
+    rtr(99);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(sent.back().to, 5u);
+}
+
+TEST_F(traffic_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
+    learn_requests();
+    offer_early(99);
+    offer_early(99, control_kind::withdraw);
+    rtr(99);
+    offer_early(100);
+    traffic_->forget(ep_);
+    rtr(100);
+    EXPECT_TRUE(sent.empty());
+    for (uint64_t request = 1; request < 10000; ++request) {
+        offer_early(request);  // bounded
+    }
+}
+
+TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {
+    end_.sending_side = true;
+    end_.state = 0x7777;
+    request_has(end_.state);
+    rts();
+    EXPECT_TRUE(sent.empty()) << "not known to know";
+    ep_.known_receivers = true;
+    request_has(0x7778);
+    rts();
+    EXPECT_TRUE(sent.empty()) << "contiguous memory";
+    request_has(end_.state);
+    rts();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::early);
+    EXPECT_EQ(sent.back().offset, reinterpret_cast<uint64_t>(request_));
+    EXPECT_EQ(sent.back().length, total);
+    rts();
+    EXPECT_EQ(sent.size(), 1u) << "the carrier had no room; UCP comes again";
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    ASSERT_EQ(sent.size(), 2u);
+    EXPECT_EQ(sent.back().kind, control_kind::withdraw);
+    EXPECT_EQ(end_.message, nullptr);
+}
+
+TEST_F(traffic_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
+    auto expect_slots = [&](auto &&change) {
+        terms_ = {};
+        terms_.lanes = 16;
+        terms_.sequence = gpu::pipe_sequence_step;
+        std::memcpy(terms_.gpu, "another", 7);
+        change(terms_);
+        sent.clear();
+        uint64_t message = accepted();
+        EXPECT_TRUE(end_.launched.empty());
+        say(control_kind::cancel, message);
+    };
+    size_t sides = sides_lent();
+    expect_slots([](pipe_offer &) {});  // its memory cannot be opened
+    expect_slots([](pipe_offer &one) { one.lanes = 0; });
+    expect_slots([](pipe_offer &one) { one.sequence = 0; });
+    expect_slots([](pipe_offer &one) { one.sequence = 1; });
+    expect_slots([](pipe_offer &one) { one.sequence = ~uint64_t{0} << 32; });
+    expect_slots([](pipe_offer &one) { std::memset(&one, 0xff, sizeof(one)); });
+    expect_slots([](pipe_offer &one) {  // one GPU for both
+        const std::string place = gpu::platform::instance().get_device(0)->properties().bus_id;
+        std::memset(one.gpu, 0, sizeof(one.gpu));
+        std::memcpy(one.gpu, place.data(), std::min(place.size(), sizeof(one.gpu)));
+    });
+    EXPECT_EQ(sides_lent(), sides);
+}
+
+TEST_F(traffic_test, answers_that_describe_no_pipe_are_refused) {
+    std::mt19937_64 random(20261121);
+    size_t sides = sides_lent();
+    for (int round = 0; round < 200; ++round) {
+        sent.clear();
+        sending one(*traffic_, ep_, end_, 9);
+        one.offered(0);
+        EXPECT_EQ(one.offer().lanes != 0, sides_lent() == sides + 1);
+        control answer = {};
+        answer.kind = control_kind::pipe;
+        answer.from = 33;
+        answer.terms.lanes = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.chunk_size = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.depth = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.sequence = random() >> random() % 64;
+        answer.terms.segment = random() >> random() % 64;
+        answer.terms.flags = random() >> random() % 64;
+        EXPECT_TRUE(one.accepted_pipe(answer));
+        EXPECT_EQ(one.now(), sending::state::declined);
+        EXPECT_TRUE(end_.launched.empty());
+        ASSERT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::cancel);
+        EXPECT_EQ(sent.back().to, 33u);
+        EXPECT_FALSE(one.accepted_pipe(answer)) << "it goes by host memory already";
+    }
+    EXPECT_EQ(sides_lent(), sides);
+}
+
+TEST_F(traffic_test, an_answer_that_comes_too_late_is_cancelled) {
+    control answer = {};
+    answer.version = protocol_version;
+    answer.identity = identity;
+    answer.to = 4;
+    answer.from = 44;
+    for (control_kind kind : {control_kind::accept, control_kind::pipe}) {
+        sent.clear();
+        answer.kind = kind;
+        traffic_->take_control(&answer, length_of(kind));
+        ASSERT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::cancel);
+        EXPECT_EQ(sent.back().to, 44u);
+    }
+}
+
+// ---- with another process's memory
+
+struct lent {
+    gpu::ipc_handle handle;
+    uint64_t offset;
+    process_id process;
+};
+
+constexpr uint64_t lent_bytes = 1 << 20;
+
+class traffic_with_peer : public traffic_test {
+  protected:
+    void SetUp() override {
+        traffic_test::SetUp();
+        if (traffic_ == nullptr) {
+            return;
+        }
+        child_ = std::make_unique<gpu::test::child_process>("peer_process.DISABLED_lends_memory",
+                                                            std::vector<std::string>{});
+        ASSERT_TRUE(child_->receive(&lent_, sizeof(lent_))) << child_->output();
+    }
+    peer_memory reach(uint64_t offset, uint64_t length) {
+        return reach_peer_memory(0, lent_.handle, lent_.process, lent_.offset + offset, length, 16);
+    }
+
+    std::unique_ptr<gpu::test::child_process> child_;
+    lent lent_ = {};
+};
+
+// In the child.
+TEST(peer_process, DISABLED_lends_memory) {
+    gpu::device *device = gpu::platform::instance().get_device(0);
+    ASSERT_NE(device, nullptr);
+    std::unique_ptr<gpu::memory> memory;
+    ASSERT_EQ(device->allocate(lent_bytes, &memory), UCS_OK);
+    lent mine = {};
+    size_t offset;
+    ASSERT_EQ(device->ipc_export(memory->address(), &mine.handle, &offset), UCS_OK);
+    mine.offset = offset;
+    mine.process = own_process_id();
+    ASSERT_TRUE(gpu::test::send_to_parent(&mine, sizeof(mine)));
+    char byte;
+    gpu::test::receive_from_parent(&byte, 1);
+}
+
+TEST_F(traffic_with_peer, its_memory_is_reached_within_its_bounds) {
+    EXPECT_TRUE(reach(0, lent_bytes));
+    EXPECT_TRUE(reach(lent_bytes - 16, 16));
+    EXPECT_FALSE(reach(8, 16)) << "not aligned";
+    EXPECT_FALSE(reach(uint64_t{1} << 40, 16));
+    EXPECT_FALSE(reach(0, uint64_t{1} << 40));
+    EXPECT_FALSE(reach(~uint64_t{0} - 15, 32));
+}
+
+TEST_F(traffic_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_it) {
+    close_memory_of_the_gone();  // of tests before
+    const size_t before = peer_allocations_open();
+    peer_memory used = reach(0, 4096);
+    ASSERT_TRUE(used);
+    EXPECT_EQ(peer_allocations_open(), before + 1);
+    close_memory_of_the_gone();
+    EXPECT_EQ(peer_allocations_open(), before + 1) << "it lives";
+    child_->kill();
+    child_->wait();
+    close_memory_of_the_gone();
+    EXPECT_EQ(peer_allocations_open(), before + 1) << "in use";
+    used = {};
+    close_memory_of_the_gone();
+    EXPECT_EQ(peer_allocations_open(), before);
+}
+
+TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
+    unsigned seed = std::random_device()();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    char *begin = reach(0, 16).address, *end = begin + lent_bytes;
+    int taken = 0;
+    for (int round = 0; round < 3000; ++round) {
+        end_.launched.clear();
+        end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
+        sent.clear();
+        sending one(*traffic_, ep_, end_, 9);
+        one.offered(0);
+        auto any = [&](uint64_t likely) {
+            return random() % 12 == 0 ? random() >> random() % 64 : likely;
+        };
+        control answer = {};
+        answer.kind = control_kind::pipe;
+        answer.from = 33;
+        answer.process = lent_.process;
+        answer.handle = lent_.handle;
+        answer.offset = lent_.offset + any(random() % (lent_bytes / 16) * 16);
+        answer.terms.flags_memory = lent_.handle;
+        answer.terms.flags = lent_.offset + any(random() % (lent_bytes / 16) * 16);
+        answer.terms.lanes = static_cast<uint32_t>(any(1 + random() % 8));
+        answer.terms.chunk_size = static_cast<uint32_t>(any(16 << random() % 10));
+        answer.terms.depth = static_cast<uint32_t>(any(1 + random() % 4));
+        answer.terms.sequence = any(one.offer().sequence + gpu::pipe_sequence_step);
+        answer.terms.segment = any(total);
+        EXPECT_TRUE(one.accepted_pipe(answer));
+        EXPECT_EQ(one.now(), sending::state::declined);
+        for (const gpu::pipe_work &work : end_.launched) {
+            ++taken;
+            ASSERT_TRUE(work.geometry.valid());
+            ASSERT_LE(work.geometry.lanes, one.offer().lanes);
+            ASSERT_GE(work.ring, begin);
+            ASSERT_LE(work.ring + work.geometry.ring_size(), end);
+            ASSERT_GE(work.flags, begin);
+            ASSERT_LE(work.flags + work.geometry.words_size(), end);
+        }
+        // What the peer may still write to waits for its word.
+        control ended = {};
+        ended.version = protocol_version;
+        ended.kind = control_kind::ended;
+        ended.to = 9;
+        traffic_->take_control(&ended, length_of(ended.kind));
+    }
+    EXPECT_GT(taken, 100);
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct

@@ -1,0 +1,191 @@
+// An interface on a carrier that only keeps what it is given, and a user's side that remembers what
+// it was asked for.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/traffic.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace wire;
+
+constexpr uint64_t identity = 77, total = 1 << 20, first = 1024;
+
+// The user's side of a receive: remembers what it was asked to unpack.
+class fake_end final : public direct_end {
+  public:
+    int device() const noexcept override { return 0; }
+    uint64_t packed_bytes() const noexcept override { return total; }
+    ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
+                         gpu::event &) noexcept override {
+        unpacked.push_back({offset, length, packed});
+        return UCS_OK;  // a mark that was never recorded is complete
+    }
+    ucs_status_t launch(gpu::pipe_work &work, gpu::stream &) noexcept override {
+        launched.push_back(work);
+        return launch_status;
+    }
+    bool sends() const noexcept override { return sending_side; }
+    bool sending_side = false;
+    uint64_t ucx_state() const noexcept override { return state; }
+    uint64_t state = 0;
+    struct range {
+        uint64_t offset, length;
+        char *packed;
+    };
+    std::vector<range> unpacked;
+    std::vector<gpu::pipe_work> launched;
+    ucs_status_t launch_status = UCS_OK;
+};
+
+// One test at a time.
+inline fake_end *known_end;
+
+inline direct_end *find_known_end(uint64_t word) noexcept {
+    return word != 0 && word == known_end->state ? known_end : nullptr;
+}
+
+struct seen_by_ucp {
+    std::vector<uint64_t> lengths;
+    std::vector<ucs_status_t> rest_statuses;
+    direct_end *takes_offers = nullptr;
+};
+inline seen_by_ucp ucp;
+
+inline std::vector<control> sent;
+
+inline ucs_status_t ucp_handler(void *, void *, size_t length, unsigned) {
+    ucp.lengths.push_back(length);
+    unpack_call *call = unpack_call::current();
+    if (call != nullptr && call->rest) {
+        ucp.rest_statuses.push_back(call->status);
+    } else if (call != nullptr) {
+        call->end = ucp.takes_offers;
+    }
+    return UCS_OK;
+}
+
+inline ssize_t carrier_am_bcopy(abi::uct_ep *, uint8_t id, abi::uct_pack_callback pack, void *arg,
+                                unsigned) {
+    EXPECT_EQ(id, control_id);
+    control message = {};
+    size_t length = pack(&message, arg);
+    sent.push_back(message);
+    return static_cast<ssize_t>(length);
+}
+
+class traffic_test : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (gpu::platform::instance().num_devices() == 0) {
+            GTEST_SKIP() << "no GPU, not even a simulated one";
+        }
+        ucp = {};
+        sent.clear();
+        ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*)(void *), void *, unsigned,
+                                                    int *id_p) { *id_p = 1; };
+        ucx_.uct_worker_progress_unregister_safe = [](void *, int *id_p) { *id_p = -1; };
+        iface_.ucx = &ucx_;
+        iface_.super.am[rndv_data_id].cb = ucp_handler;
+        carrier_.ops.ep_am_bcopy = carrier_am_bcopy;
+        carrier_ep_.iface = &carrier_;
+        ep_.carrier = &carrier_ep_;
+        iface_.peers[identity] = &ep_;
+        ep_.peer = identity;
+        ucp.takes_offers = &end_;
+        traffic_ = std::make_unique<traffic>(iface_);
+        known_end = &end_;
+        finder_ = end_finder.exchange(find_known_end);
+    }
+    void TearDown() override { end_finder = finder_; }
+
+    void offer(uint64_t length = total, uint64_t bytes = first) {
+        struct {
+            data_prefix prefix;
+            pipe_offer terms;
+            rndv_header header;
+            char bytes[first];
+        } message = {};
+        message.terms = terms_;
+        message.prefix = {0, mark | static_cast<uint64_t>(data_kind::offer), 5, identity, length};
+        message.header.request = reinterpret_cast<uint64_t>(request_);
+        traffic_->take_data(reinterpret_cast<char *>(&message),
+                            sizeof(data_prefix) + sizeof(pipe_offer) + sizeof(rndv_header) + bytes);
+    }
+    void offer_alone() { offer(total, 0); }
+    // UCP's request says so.
+    void request_has(uint64_t state) { std::memcpy(request_ + 136, &state, sizeof(state)); }
+    void rest(uint64_t to, uint64_t length = total - first, uint64_t offset = first) {
+        struct {
+            data_prefix prefix;
+            rndv_header header;
+        } message = {};
+        message.prefix = {0, mark | static_cast<uint64_t>(data_kind::rest), to, identity, length};
+        message.header.offset = offset;
+        traffic_->take_data(reinterpret_cast<char *>(&message), sizeof(message));
+    }
+    void say(control_kind kind, uint64_t to, unsigned slot = 0, uint64_t offset = 0,
+             uint64_t length = 0) {
+        control message = {};
+        message.version = protocol_version;
+        message.kind = kind;
+        message.slot = static_cast<uint16_t>(slot);
+        message.to = to;
+        message.offset = offset;
+        message.length = length;
+        traffic_->take_control(&message, length_of(kind));
+    }
+    // UCP's messages, as they pass: `request` is what its sender calls the send.
+    void rtr(uint64_t request) {
+        auto *own = request_;
+        traffic_->before_short(ep_, rtr_id, request, &own, sizeof(own));
+    }
+    void rts() {
+        uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_)};
+        traffic_->before_short(ep_, rts_id, 0, words, sizeof(words));
+    }
+    void offer_early(uint64_t request, control_kind kind = control_kind::early) {
+        control message = {};
+        message.version = protocol_version;
+        message.kind = kind;
+        message.identity = identity;
+        message.from = 5;
+        message.offset = request;
+        message.length = total;
+        traffic_->take_control(&message, length_of(kind));
+    }
+    // From an offer with first bytes traffic learns where UCP's requests keep states.
+    void learn_requests() {
+        end_.state = 0x7777;
+        request_has(end_.state);
+        say(control_kind::cancel, accepted());
+        sent.clear();
+    }
+    // An accepted offer: the receiver's number of the message.
+    uint64_t accepted() {
+        offer();
+        EXPECT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::accept);
+        EXPECT_EQ(sent.back().to, 5u);
+        return sent.back().from;
+    }
+
+    ucx_api ucx_ = {};
+    interface iface_ = {};
+    abi::uct_iface carrier_ = {};
+    abi::uct_ep carrier_ep_ = {};
+    endpoint ep_ = {};
+    fake_end end_;
+    pipe_offer terms_ = {};  // none: slots will do
+    alignas(8) char request_[256] = {};
+    direct_end *(*finder_)(uint64_t) noexcept = nullptr;
+    std::unique_ptr<traffic> traffic_;
+};
+
+}  // namespace cuda_nc::uct
