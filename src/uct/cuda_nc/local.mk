@@ -22,6 +22,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/lent_memory.hpp \
 	src/uct/cuda_nc/md.cc \
 	src/uct/cuda_nc/md.hpp \
+	src/uct/cuda_nc/message_map.hpp \
 	src/uct/cuda_nc/offering.cc \
 	src/uct/cuda_nc/offering.hpp \
 	src/uct/cuda_nc/peer_memory.cc \
@@ -47,6 +48,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/sending.hpp \
 	src/uct/cuda_nc/traffic.cc \
 	src/uct/cuda_nc/traffic.hpp \
+	src/uct/cuda_nc/traffic_offers.cc \
+	src/uct/cuda_nc/traffic_pending.cc \
 	src/uct/cuda_nc/transport.h \
 	src/uct/cuda_nc/ucx.cc \
 	src/uct/cuda_nc/ucx.hpp \

@@ -1,0 +1,198 @@
+// Rendezvous data, offers with it and ahead of it.
+#include "uct/cuda_nc/traffic.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/message_map.hpp"
+#include "uct/cuda_nc/offering.hpp"
+#include "uct/cuda_nc/quarantine.hpp"
+#include "uct/cuda_nc/receiving.hpp"
+#include "uct/cuda_nc/sending.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace abi;
+using namespace wire;
+
+ssize_t traffic::send_rndv_data(endpoint &ep, uct_pack_callback pack, void *arg,
+                                unsigned flags) noexcept {
+    offering call(*this, ep, pack, arg);
+    ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, rndv_data_id, offering::compose,
+                                                      &call, flags);
+    if (CUDA_NC_LIKELY(call.answer() == pack_answer::host)) {
+        refused_ = nullptr;
+        return sent;
+    }
+    start_progress();
+    return call.conclude(sent);
+}
+
+void traffic::deliver(void *data, size_t length, unpack_call &call) noexcept {
+    const uct_am_handler &handler = iface_.super.am[rndv_data_id];
+    unpack_call::current_ = &call;
+    handler.cb(handler.arg, data, length, 0);
+    unpack_call::current_ = nullptr;
+}
+
+void traffic::take_data(char *data, size_t length) noexcept {
+    data_prefix prefix;
+    if (length < sizeof(prefix)) {
+        return;
+    }
+    std::memcpy(&prefix, data, sizeof(prefix));
+    switch (static_cast<data_kind>(prefix.mark_and_kind & ~mark)) {
+        case data_kind::nothing:
+            break;
+        case data_kind::offer:
+            take_offer(prefix, data + sizeof(prefix), length - sizeof(prefix));
+            break;
+        case data_kind::rest:
+            take_rest(prefix, data + sizeof(prefix), length - sizeof(prefix));
+            break;
+    }
+}
+
+void traffic::take_offer(const data_prefix &prefix, char *message, size_t length) noexcept {
+    pipe_offer terms;
+    rndv_header header;
+    if (length < sizeof(terms) + sizeof(header)) {
+        return;
+    }
+    std::memcpy(&terms, message, sizeof(terms));
+    message += sizeof(terms);
+    length -= sizeof(terms);
+    std::memcpy(&header, message, sizeof(header));
+    uint64_t first = length - sizeof(header);
+    direct_end *end;
+    if (first == 0) {
+        end = requests_.find(header.request);
+    } else {
+        uint64_t word = requests_.read(header.request);
+        unpack_call call;
+        deliver(message, length, call);  // whatever comes of the offer
+        end = call.end;
+        if (end != nullptr && requests_.learn(word, end->ucx_state())) {
+            nc_debug("messages for GPU memory are %s by UCP's requests",
+                     requests_.known() ? "known" : "not known");
+        }
+    }
+    auto peer = iface_.peers.find(prefix.identity);
+    if (peer == iface_.peers.end()) {
+        return;  // no way to answer; the sender's patience ends
+    }
+    if (!is_accepted(*peer->second, prefix.message)) {
+        accept_or_decline(*peer->second, end, prefix.message, prefix.length, terms, first);
+    }
+}
+
+// An early offer that was answered when UCP already asked for its bytes.
+bool traffic::is_accepted(const endpoint &ep, uint64_t message) const noexcept {
+    return std::any_of(receives_.begin(), receives_.end(), [&](const auto &one) {
+        return one.second->ep() == &ep && one.second->sender() == message;
+    });
+}
+
+void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
+                                const pipe_offer &terms, uint64_t first) noexcept {
+    if (!accept(ep, end, message, total, terms, first)) {
+        control answer = {};
+        answer.kind = control_kind::decline;
+        answer.to = message;
+        send_control(&ep, answer);
+    }
+}
+
+// False: not ours, or out of resources.
+bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
+                     const pipe_offer &terms, uint64_t first) noexcept try {
+    if (end == nullptr || end->message != nullptr || first >= total ||
+        total > end->packed_bytes()) {
+        return false;
+    }
+    release_quarantined();
+    auto made =
+        std::make_unique<receiving>(*this, ep, *end, next_message_id(), message, total, first);
+    uint64_t id = made->id();
+    receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
+    uint32_t flags = requests_.known() ? known_receivers : 0;
+    if (taken.accept_pipe(terms, flags) || taken.accept_slots(flags)) {
+        start_progress();
+        return true;
+    }
+    receives_.erase(id);
+    return false;
+} catch (const std::bad_alloc &) {
+    return false;
+}
+
+// ---- offers ahead of UCP's own messages
+
+void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
+                           size_t length) noexcept try {
+    uint64_t words[2];
+    if (id == rts_id) {
+        if (length < sizeof(words) || !ep.known_receivers) {
+            return;
+        }
+        std::memcpy(words, payload, sizeof(words));
+        direct_end *end = requests_.find_send(words[1]);
+        constexpr uint64_t one_fragment = 16 << 10;  // UCP would send it at once
+        if (end == nullptr || end->message != nullptr ||
+            end->packed_bytes() < std::max<uint64_t>(config().direct_thresh, one_fragment)) {
+            return;
+        }
+        auto made = std::make_unique<sending>(*this, ep, *end, next_message_id());
+        uint64_t number = made->id();
+        sending &begun = *sends_.emplace(number, std::move(made)).first->second;
+        end->message = &begun;
+        begun.offer_early(words[1]);
+        start_progress();
+    } else if (!early_.empty() && length >= sizeof(words[0])) {
+        auto found = early_.find({ep.peer, header});
+        if (found != early_.end()) {
+            early_offer offer = found->second;
+            early_.erase(found);
+            std::memcpy(words, payload, sizeof(words[0]));
+            accept_or_decline(ep, requests_.find(words[0]), offer.message, offer.total, offer.terms,
+                              0);
+        }
+    }
+} catch (const std::bad_alloc &) {
+    // it is offered when UCP asks for its bytes
+}
+
+void traffic::take_early(const control &message) noexcept try {
+    constexpr size_t most = 4096;  // beyond, an offer is made again with UCP's data
+    if (early_.size() < most && iface_.peers.count(message.identity) != 0) {
+        early_[{message.identity, message.offset}] = {message.from, message.length, message.offer};
+    }
+} catch (const std::bad_alloc &) {
+    // likewise
+}
+
+void traffic::withdraw(const control &message) noexcept {
+    auto found = early_.find({message.identity, message.offset});
+    if (found != early_.end() && found->second.message == message.from) {
+        early_.erase(found);
+    }
+}
+
+void traffic::take_rest(const data_prefix &prefix, const char *message, size_t length) noexcept {
+    rndv_header header;
+    receiving *receive = find(receives_, prefix.message);
+    if (length != sizeof(header) || receive == nullptr) {
+        nc_error("a message ends that had not begun");
+        return;
+    }
+    std::memcpy(&header, message, sizeof(header));
+    receive->take_rest(header, prefix.length);
+}
+
+}  // namespace cuda_nc::uct

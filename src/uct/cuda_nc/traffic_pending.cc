@@ -1,0 +1,126 @@
+// UCP's requests that wait for a GPU.
+#include "uct/cuda_nc/traffic.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "uct/cuda_nc/ep.hpp"
+#include "uct/cuda_nc/message_map.hpp"
+#include "uct/cuda_nc/receiving.hpp"
+#include "uct/cuda_nc/sending.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace abi;
+
+bool traffic::hold(endpoint &ep, void *request) noexcept try {
+    if (refused_ != &ep) {
+        return false;
+    }
+    refused_ = nullptr;
+    held_.push_back({&ep, request, refused_for_});
+    start_progress();
+    return true;
+} catch (const std::bad_alloc &) {
+    return false;  // the carrier says BUSY, and UCP asks again
+}
+
+// What UCX knows of a request: the rest is UCP's.
+struct pending_request {
+    ucs_status_t (*func)(pending_request *);
+};
+
+// A request of UCP at the carrier, in a wrapper: the carrier may send its first bytes, and then it
+// is a GPU that it waits for. Begins as uct_pending_req does.
+struct traffic::carried_request {
+    ucs_status_t (*func)(carried_request *);
+    char reserved[40];
+    traffic *owner;
+    endpoint *ep;
+    pending_request *original;
+};
+
+ucs_status_t traffic::dispatch_carried(carried_request *carried) noexcept {
+    carried->owner->refused_ = nullptr;
+    ucs_status_t status = carried->original->func(carried->original);
+    bool held =
+        status == UCS_ERR_NO_RESOURCE && carried->owner->hold(*carried->ep, carried->original);
+    if (status != UCS_OK && !held) {
+        return status;
+    }
+    delete carried;
+    return UCS_OK;
+}
+
+ucs_status_t traffic::add_pending(endpoint &ep, void *request, unsigned flags) noexcept {
+    if (hold(ep, request)) {
+        return UCS_OK;
+    }
+    auto *carried = new (std::nothrow)
+        carried_request{dispatch_carried, {}, this, &ep, static_cast<pending_request *>(request)};
+    if (carried == nullptr) {
+        return UCS_ERR_BUSY;  // UCP asks again
+    }
+    ucs_status_t status = ep.carrier->iface->ops.ep_pending_add(ep.carrier, carried, flags);
+    if (status != UCS_OK) {
+        delete carried;
+    }
+    return status;
+}
+
+struct purge_arguments {
+    void (*callback)(void *, void *);
+    void *arg;
+};
+
+void traffic::purge_carried(carried_request *carried, void *purge) noexcept {
+    auto *to = static_cast<purge_arguments *>(purge);
+    to->callback(carried->original, to->arg);
+    delete carried;
+}
+
+void traffic::purge_pending(endpoint &ep, function callback, void *arg) noexcept {
+    purge_arguments to = {reinterpret_cast<purge_callback>(callback), arg};
+    for (size_t i = 0; i < held_.size();) {
+        if (held_[i].ep == &ep) {
+            void *request = held_[i].request;
+            held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
+            to.callback(request, arg);
+            i = 0;
+        } else {
+            ++i;
+        }
+    }
+    ep.carrier->iface->ops.ep_pending_purge(ep.carrier, reinterpret_cast<function>(purge_carried),
+                                            &to);
+}
+
+// Requests whose message has been settled go on; where the carrier is full they wait there.
+unsigned traffic::release_held() noexcept {
+    unsigned happened = 0;
+    for (size_t i = 0; i < held_.size();) {
+        held_request one = held_[i];
+        const sending *message = find(sends_, one.message);
+        if (message != nullptr && !message->is_settled()) {
+            ++i;
+            continue;
+        }
+        held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
+        auto *request = static_cast<pending_request *>(one.request);
+        for (;;) {
+            ++happened;
+            ucs_status_t status = request->func(request);
+            if (status == UCS_INPROGRESS) {
+                continue;
+            }
+            if (status == UCS_ERR_NO_RESOURCE && add_pending(*one.ep, request, 0) == UCS_ERR_BUSY) {
+                continue;
+            }
+            break;
+        }
+        i = 0;  // whatever that has changed
+    }
+    return happened;
+}
+
+}  // namespace cuda_nc::uct
