@@ -4,6 +4,7 @@
 #include <random>
 
 #include "ucs/gpu/child_process.hpp"
+#include "uct/cuda_nc/lent_memory.hpp"
 #include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/sending.hpp"
 #include "uct/cuda_nc/traffic_fixture.hpp"
@@ -217,6 +218,45 @@ TEST_F(traffic_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_i
     used = {};
     close_memory_of_the_gone();
     EXPECT_EQ(peer_allocations_open(), before);
+}
+
+TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
+    const size_t regions = regions_lent(), sides = sides_lent();
+    terms_.lanes = 4;  // few: the kernel need not be called
+    std::memcpy(terms_.gpu, "another", 7);
+    terms_.process = lent_.process;
+    terms_.sequence = 1000 * gpu::pipe_sequence_step;
+    terms_.credits = lent_.offset;
+    terms_.memory = lent_.handle;
+    traffic_->set_longest_segment(128 << 10);
+    end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
+    offer();
+    ASSERT_EQ(end_.launched.size(), 1u);
+    const gpu::pipe_work &work = end_.launched[0];
+    EXPECT_EQ(work.length, 128u << 10);
+    EXPECT_EQ(work.packed_offset, 0u);
+    EXPECT_GE(work.sequence, terms_.sequence);
+    EXPECT_LE(work.geometry.lanes, 4u);
+    EXPECT_EQ(work.credits, reach(0, 16).address);
+    ASSERT_EQ(sent.size(), 1u);
+    const control answer = sent[0];
+    EXPECT_EQ(answer.kind, control_kind::pipe);
+    EXPECT_EQ(answer.to, 5u);
+    EXPECT_EQ(answer.terms.segment, 128u << 10);
+    EXPECT_EQ(answer.terms.sequence, work.sequence);
+    EXPECT_EQ(answer.terms.lanes, work.geometry.lanes);
+    EXPECT_EQ(answer.terms.chunk_size, work.geometry.chunk_size);
+    EXPECT_EQ(answer.terms.depth, work.geometry.depth);
+    // The launch was refused: the sender is told, and brings the bytes another way.
+    say(control_kind::awake, answer.from);
+    ASSERT_EQ(sent.size(), 2u);
+    EXPECT_EQ(sent[1].kind, control_kind::stop);
+    say(control_kind::cancel, answer.from);
+    ASSERT_EQ(sent.size(), 3u);
+    EXPECT_EQ(sent[2].kind, control_kind::ended);
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(regions_lent(), regions);
+    EXPECT_EQ(sides_lent(), sides);
 }
 
 TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
