@@ -11,4 +11,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/statistics.cc \
 	src/ucs/base/statistics.hpp \
 	src/ucs/base/status.cc \
-	src/ucs/base/status.hpp
+	src/ucs/base/status.hpp \
+	src/ucs/base/trace.cc \
+	src/ucs/base/trace.hpp

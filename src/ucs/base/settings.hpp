@@ -12,6 +12,7 @@ namespace cuda_nc {
 struct settings {
     bool enable = true;
     bool stats = false;
+    std::string trace;                // file of a timeline; empty: none
     std::string gpu;                  // auto, cuda, sim, none
     std::string host_engine;          // auto, always, never
     std::string host_simd;            // auto, avx512, avx2, sse2, scalar
