@@ -15,4 +15,4 @@ EXTRA_DIST += \
 	test/uct/run.sh \
 	test/scripts/vector.cc \
 	docs/manual.md
-EXTRA_DIST += contrib/demo_report.py
+EXTRA_DIST += contrib/demo_report.py contrib/timeline.py
