@@ -13,6 +13,7 @@
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
+#include "ucs/base/trace.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "uct/cuda_nc/direct.hpp"
 
@@ -195,6 +196,7 @@ request_state *request_state::start_pack(layout_ref what, const void *base,
         made->what = std::move(what);
         return made;
     }
+    trace_mark("send begins", 0, made->size);
     made->gpu_sender = begin_pipeline<sender>(std::move(what), base, info.device);
     if (made->gpu_sender == nullptr) {
         free_list<state>::give(made);
@@ -219,6 +221,7 @@ request_state *request_state::start_unpack(layout_ref what, void *base,
         made->what = std::move(what);
         return made;
     }
+    trace_mark("receive begins", 0, made->size);
     made->gpu_receiver = begin_pipeline<receiver>(std::move(what), base, info.device);
     if (made->gpu_receiver == nullptr) {
         free_list<state>::give(made);

@@ -4,6 +4,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
@@ -49,7 +50,9 @@ bool pipe_drive::launch() noexcept {
         stream_ = take_stream(side_->device);
     }
     work_.turn = side_->turn + 1;
+    trace_begin(kernel_name(), trace_, work_.length);
     ucs_status_t status = stream_ != nullptr ? end_->launch(work_, *stream_) : UCS_ERR_NO_RESOURCE;
+    trace_mark("launched", trace_);
     if (status != UCS_OK) {
         nc_debug("a pipe's kernel cannot be launched: %s", status_text(status));
         stream_.reset();
@@ -121,6 +124,7 @@ bool pipe_drive::stream_failed() noexcept {
 
 // The kernel has left.
 void pipe_drive::release() noexcept {
+    trace_end(kernel_name(), trace_);
     owner_.end_admission(side_->device, work_.dir, work_.geometry.lanes);
     if (mark_ != nullptr) {
         owner_.give_event(side_->device, std::move(mark_));

@@ -22,7 +22,9 @@ class pipe_drive {
         failed     // nothing runs
     };
 
-    pipe_drive(traffic &owner, uint64_t message) noexcept : owner_(owner), message_(message) {}
+    // `trace`: the message's number in timelines.
+    pipe_drive(traffic &owner, uint64_t message, uint64_t trace) noexcept
+        : owner_(owner), message_(message), trace_(trace) {}
     ~pipe_drive() { stop(); }
     pipe_drive(const pipe_drive &) = delete;
     pipe_drive &operator=(const pipe_drive &) = delete;
@@ -61,6 +63,9 @@ class pipe_drive {
     using clock = std::chrono::steady_clock;
 
     bool launch() noexcept;
+    const char *kernel_name() const noexcept {
+        return work_.dir == gpu::direction::pack ? "pack kernel" : "unpack kernel";
+    }
     unsigned see_left() noexcept;
     void next_segment() noexcept;
     void wait_for_peer(clock::time_point now) noexcept;
@@ -70,7 +75,7 @@ class pipe_drive {
     void fail() noexcept;
 
     traffic &owner_;
-    const uint64_t message_;
+    const uint64_t message_, trace_;
     pipe_side *side_ = nullptr;
     direct_end *end_ = nullptr;
     gpu::pipe_work work_;

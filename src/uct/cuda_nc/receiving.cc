@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ucs/base/log.hpp"
+#include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/pipe_shape.hpp"
@@ -28,13 +29,15 @@ receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id,
       total_(total),
       first_(first),
       device_(end.device()),
-      drive_(owner, id) {
+      drive_(owner, id, sender) {
+    trace_begin("receive", sender_, total_);
     end.message = this;
 }
 
 receiving::~receiving() {
     end_work();
     release(false);
+    trace_end("receive", sender_);
     for (slot &one : slots_) {
         if (one.done != nullptr) {
             owner_.give_event(device_, std::move(one.done));
@@ -101,6 +104,7 @@ bool receiving::accept_slots(uint32_t flags) noexcept {
     answer.process = owner_.process();
     answer.handle = memory_.handle();
     owner_.send_control(ep_, answer);
+    trace_mark("answer leaves", sender_);
     return true;
 }
 
@@ -165,6 +169,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     terms.flags = side_->words_offset;
     terms.flags_memory = *side_->handle;
     owner_.send_control(ep_, answer);
+    trace_mark("answer leaves", sender_);
 
     by_pipe_ = true;
     drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment);
@@ -286,6 +291,7 @@ void receiving::take_rest(const wire::rndv_header &header, uint64_t length) noex
     }
     header_ = header;
     has_rest_ = true;
+    trace_mark("end comes", sender_);
     if (by_pipe_) {
         drive_.call(drive_.segment());  // all is there
     }

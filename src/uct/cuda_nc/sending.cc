@@ -5,6 +5,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/address.hpp"
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
@@ -25,13 +26,15 @@ sending::sending(traffic &owner, endpoint &ep, direct_end &end, uint64_t id) noe
       id_(id),
       total_(end.packed_bytes()),
       device_(end.device()),
-      drive_(owner, id) {
+      drive_(owner, id, id) {
+    trace_begin("send", id_, total_);
     make_offer();
 }
 
 sending::~sending() {
     end_work();
     settle();
+    trace_end("send", id_);
     for (slot &one : slots_) {
         if (one.done != nullptr) {
             owner_.give_event(device_, std::move(one.done));
@@ -63,6 +66,7 @@ void sending::make_offer() noexcept {
 
 void sending::offered(uint64_t first) noexcept {
     state_ = state::offered;
+    trace_mark("offer leaves", id_);
     first_ = next_ = first;
     deadline_ = std::chrono::steady_clock::now() + patience;
 }
@@ -152,10 +156,12 @@ void sending::leave() noexcept {
 
 void sending::rest_sent() noexcept {
     rest_sent_ = true;
+    trace_mark("end leaves", id_);
     count(by_pipe_ ? counters::all().sent_by_pipe : counters::all().sent_by_slots);
 }
 
 void sending::take_answer(const wire::control &answer) noexcept {
+    trace_mark("answer comes", id_);
     receiver_ = answer.from;
     if (take_unanswered()) {
         count(counters::all().early);
