@@ -108,4 +108,16 @@ void destroy_datatype(uint64_t datatype) noexcept {
     ucp->dt_destroy(datatype);
 }
 
+bool find_packed_size(uint64_t datatype, uint64_t count, uint64_t *bytes_p) noexcept {
+    registry &all = all_types();
+    std::lock_guard<std::mutex> guard(all.mutex);
+    auto entry = all.types.find(datatype);
+    if (entry == all.types.end()) {
+        return false;
+    }
+    const counted_layout *known = entry->second->find(count);
+    *bytes_p = known != nullptr ? known->what->packed_size() : unknown_size;
+    return true;
+}
+
 }  // namespace cuda_nc::hooks

@@ -10,4 +10,8 @@ namespace cuda_nc::hooks {
 int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p) noexcept;
 void destroy_datatype(uint64_t datatype) noexcept;
 
+// Whether `datatype` is served by us; then *bytes_p is what `count` elements pack to, unknown_size
+// before the first message of so many.
+bool find_packed_size(uint64_t datatype, uint64_t count, uint64_t *bytes_p) noexcept;
+
 }  // namespace cuda_nc::hooks

@@ -9,6 +9,7 @@
 #include "hooks/convertor.hpp"
 #include "hooks/datatype_ops.hpp"
 #include "hooks/elf_walker.hpp"
+#include "hooks/tag_send.hpp"
 #include "ucs/base/loaded_objects.hpp"
 #include "hooks/ucx_settings.hpp"
 #include "ucs/base/log.hpp"
@@ -20,7 +21,7 @@ using namespace cuda_nc::hooks;
 
 const cuda_nc_symbols_t replacements = {create_generic,   destroy_datatype, prepare_for_send,
                                         prepare_for_recv, convertor_pack,   convertor_unpack,
-                                        copy_same};
+                                        copy_same,        tag_send_nbx};
 
 // UCX's ucm_reloc_modify: changes what is loaded now and whatever is loaded later. It keeps the
 // patch in a list of its own.
@@ -32,7 +33,7 @@ struct ucm_patch {
     char **blacklist;
 };
 
-constexpr int num_symbols = 7;
+constexpr int num_symbols = 8;
 
 const replacement redirected[num_symbols] = {
     {"ucp_dt_create_generic", reinterpret_cast<void *>(create_generic)},
@@ -42,6 +43,7 @@ const replacement redirected[num_symbols] = {
     {"opal_convertor_pack", reinterpret_cast<void *>(convertor_pack)},
     {"opal_convertor_unpack", reinterpret_cast<void *>(convertor_unpack)},
     {"opal_datatype_copy_content_same_ddt", reinterpret_cast<void *>(copy_same)},
+    {"ucp_tag_send_nbx", reinterpret_cast<void *>(tag_send_nbx)},
 };
 
 bool redirect_by_ucm() noexcept {

@@ -19,7 +19,7 @@ extern "C" {
 
 #define CUDA_NC_HOOKS_EXPORT __attribute__((visibility("default")))
 
-#define CUDA_NC_INTERPOSE_VERSION 1
+#define CUDA_NC_INTERPOSE_VERSION 2
 
 /* ucs_status_t is a packed one-byte enumeration: declared as int8_t here. */
 typedef int8_t (*cuda_nc_dt_create_f)(const void *ops, void *context, uint64_t *datatype_p);
@@ -30,6 +30,8 @@ typedef int32_t (*cuda_nc_convertor_move_f)(void *convertor, struct iovec *iov, 
                                             size_t *max_data);
 typedef int32_t (*cuda_nc_local_copy_f)(const void *datatype, int32_t count, char *destination,
                                         char *source);
+typedef void *(*cuda_nc_tag_send_f)(void *ep, const void *buffer, size_t count, uint64_t tag,
+                                    const void *param);
 
 /* The same members serve twice: filled with originals for the hooks, and with replacements. */
 typedef struct cuda_nc_symbols {
@@ -40,6 +42,7 @@ typedef struct cuda_nc_symbols {
     cuda_nc_convertor_move_f opal_convertor_pack;
     cuda_nc_convertor_move_f opal_convertor_unpack;
     cuda_nc_local_copy_f opal_datatype_copy_content_same_ddt;
+    cuda_nc_tag_send_f ucp_tag_send_nbx;
 } cuda_nc_symbols_t;
 
 /*

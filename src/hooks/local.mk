@@ -24,6 +24,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/owner.cc \
 	src/hooks/owner.hpp \
 	src/hooks/policy.cc \
+	src/hooks/tag_send.cc \
+	src/hooks/tag_send.hpp \
 	src/hooks/policy.hpp \
 	src/hooks/type_record.cc \
 	src/hooks/type_record.hpp \

@@ -29,6 +29,7 @@ const ucp_api *find_ucp() noexcept {
     void (*version)(unsigned *, unsigned *, unsigned *) = nullptr;
     look_up(handle, "ucp_dt_create_generic", &api.dt_create_generic);
     look_up(handle, "ucp_dt_destroy", &api.dt_destroy);
+    look_up(handle, "ucp_tag_send_nbx", &api.tag_send_nbx);
     look_up(handle, "ucp_get_version", &version);
     if (api.dt_create_generic == nullptr || api.dt_destroy == nullptr || version == nullptr) {
         return nullptr;

@@ -40,6 +40,7 @@ INTERPOSED(cuda_nc_convertor_prepare_f, opal_convertor_prepare_for_recv, "libope
 INTERPOSED(cuda_nc_convertor_move_f, opal_convertor_pack, "libopen-pal")
 INTERPOSED(cuda_nc_convertor_move_f, opal_convertor_unpack, "libopen-pal")
 INTERPOSED(cuda_nc_local_copy_f, opal_datatype_copy_content_same_ddt, "libopen-pal")
+INTERPOSED(cuda_nc_tag_send_f, ucp_tag_send_nbx, "libucp")
 
 EXPORT int8_t ucp_dt_create_generic(const void *ops, void *context, uint64_t *datatype_p) {
     return target_ucp_dt_create_generic()(ops, context, datatype_p);
@@ -72,6 +73,11 @@ EXPORT int32_t opal_convertor_unpack(void *convertor, struct iovec *iov, uint32_
 EXPORT int32_t opal_datatype_copy_content_same_ddt(const void *datatype, int32_t count,
                                                    char *destination, char *source) {
     return target_opal_datatype_copy_content_same_ddt()(datatype, count, destination, source);
+}
+
+EXPORT void *ucp_tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
+                              const void *param) {
+    return target_ucp_tag_send_nbx()(ep, buffer, count, tag, param);
 }
 
 /*

@@ -60,6 +60,8 @@ class generic_type {
     // Null: more than 2^63 - 1 bytes, or no memory. *kept_p: the type keeps it.
     layout_ref repeat(size_t count, bool share) noexcept;
 
+    uint64_t element_size() const noexcept { return element_->packed_size(); }
+
     void hold() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
 
     // UCP's object goes with the last reference: UCP calls finish() through it.
@@ -261,6 +263,17 @@ void destroy(ucp_datatype_t datatype) noexcept {
         return;
     }
     type->release();
+}
+
+bool find_packed_size(ucp_datatype_t datatype, uint64_t count, uint64_t *bytes_p) noexcept {
+    registry &all = get_registry();
+    std::lock_guard<std::mutex> guard(all.mutex);
+    auto found = all.types.find(datatype);
+    if (found == all.types.end()) {
+        return false;
+    }
+    *bytes_p = count * found->second->element_size();
+    return true;
 }
 
 }  // namespace cuda_nc::dt

@@ -15,4 +15,7 @@ ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype
 // Messages in flight keep what they need.
 void destroy(ucp_datatype_t datatype) noexcept;
 
+// False: it was not made here. *bytes_p: what `count` elements pack to.
+bool find_packed_size(ucp_datatype_t datatype, uint64_t count, uint64_t *bytes_p) noexcept;
+
 }  // namespace cuda_nc::dt

@@ -34,8 +34,10 @@ constexpr uint64_t iface_addr = bit(1);
 }
 
 namespace perf_attr {
-constexpr uint64_t send_pre_overhead = bit(5), recv_overhead = bit(7), latency = bit(10);
-}
+constexpr uint64_t send_pre_overhead = bit(5), recv_overhead = bit(7), bandwidth = bit(8),
+                   latency = bit(10);
+constexpr int am_bcopy = 1;  // an operation
+}  // namespace perf_attr
 
 namespace cap_flag {
 constexpr uint64_t am_short = bit(0), am_bcopy = bit(1), am_zcopy = bit(2), pending = bit(3),

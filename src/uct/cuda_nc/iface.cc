@@ -12,6 +12,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/internal_ops.hpp"
+#include "uct/cuda_nc/selection.hpp"
 #include "uct/cuda_nc/sending.hpp"
 
 namespace cuda_nc::uct {
@@ -146,6 +147,9 @@ ucs_status_t arm_event(uct_iface *iface, unsigned events) {
 
 void close(uct_iface *iface) {
     interface *ours = &interface::of(iface);
+    if (ours->direct != nullptr) {
+        --direct_interfaces;
+    }
     ours->direct.reset();
     ours->ucx->uct_iface_close(ours->carrier);
     delete ours;
@@ -262,6 +266,7 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
     }
     if (has_room_for_messages(*iface)) {
         iface->direct = std::make_unique<traffic>(*iface);
+        ++direct_interfaces;
         set_own_handlers(*iface);
     }
     lead_handlers(*iface, false);

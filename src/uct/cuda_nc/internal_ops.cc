@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/selection.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -20,6 +21,11 @@ ucs_status_t estimate_perf(uct_iface *iface, uct_perf_attr_t *attr) {
     }
     if (attr->field_mask & perf_attr::recv_overhead) {
         attr->recv_overhead *= preference;
+    }
+    if (sending_datatype && attr->operation == perf_attr::am_bcopy &&
+        (attr->field_mask & perf_attr::bandwidth) != 0) {
+        attr->bandwidth.dedicated /= datatype_slowness;
+        attr->bandwidth.shared /= datatype_slowness;
     }
     if (attr->field_mask & perf_attr::latency) {
         attr->latency.c *= preference;

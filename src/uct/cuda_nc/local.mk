@@ -42,6 +42,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/request_finder.hpp \
 	src/uct/cuda_nc/ring.cc \
 	src/uct/cuda_nc/ring.hpp \
+	src/uct/cuda_nc/selection.hpp \
 	src/uct/cuda_nc/self_check.cc \
 	src/uct/cuda_nc/self_check.hpp \
 	src/uct/cuda_nc/sending.cc \

@@ -1,0 +1,71 @@
+#include "hooks/tag_send.hpp"
+
+#include "hooks/datatype_ops.hpp"
+#include "hooks/gpu_presence.hpp"
+#include "hooks/type_record.hpp"
+#include "hooks/ucp_api.hpp"
+#include "ucp/dt/datatype.hpp"
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/selection.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+bool is_of_datatype(const ucp_request_param_t &param) noexcept {
+    return (param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0 &&
+           (param.datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC;
+}
+
+// Below, a copy costs less than a round trip.
+constexpr uint64_t host_rendezvous = 64 << 10;
+
+bool is_on_gpu(const void *buffer) noexcept {
+    gpu::memory_kind kind = gpu::platform::instance().query(buffer).kind;
+    return kind == gpu::memory_kind::device || kind == gpu::memory_kind::managed;
+}
+
+// "Fast completion" keeps UCP eager, its absence lets it choose: by `datatype_send`, rendezvous.
+uint32_t choose_flags(uint32_t given, const void *buffer, uint64_t bytes) noexcept {
+    constexpr uint32_t fast = UCP_OP_ATTR_FLAG_FAST_CMPL, multi = UCP_OP_ATTR_FLAG_MULTI_SEND;
+    if (is_on_gpu(buffer)) {
+        return bytes >= config().direct_thresh ? given & ~fast : (given & ~multi) | fast;
+    }
+    return bytes >= host_rendezvous ? given : (given & ~multi) | fast;
+}
+
+__attribute__((noinline)) void *send_datatype(const ucp_api &ucp, ucp_ep_h ep, const void *buffer,
+                                              size_t count, uint64_t tag,
+                                              const ucp_request_param_t &param) noexcept {
+    uint64_t bytes = unknown_size;
+    bool ours = has_gpu() && (find_packed_size(param.datatype, count, &bytes) ||
+                              dt::find_packed_size(param.datatype, count, &bytes));
+    if (!ours) {
+        return ucp.tag_send_nbx(ep, buffer, count, tag, &param);
+    }
+    ucp_request_param_t chosen = param;
+    if (bytes != unknown_size) {
+        chosen.op_attr_mask = choose_flags(param.op_attr_mask, buffer, bytes);
+    }
+    uct::datatype_send scope;
+    return ucp.tag_send_nbx(ep, buffer, count, tag, &chosen);
+}
+
+}  // namespace
+
+void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
+                   const void *param) noexcept {
+    const ucp_api *ucp = find_ucp();
+    if (CUDA_NC_UNLIKELY(ucp == nullptr || ucp->tag_send_nbx == nullptr)) {
+        return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
+    }
+    auto *to = static_cast<ucp_ep_h>(ep);
+    auto *given = static_cast<const ucp_request_param_t *>(param);
+    if (CUDA_NC_LIKELY(uct::direct_interfaces.load(std::memory_order_relaxed) == 0) ||
+        !is_of_datatype(*given)) {
+        return ucp->tag_send_nbx(to, buffer, count, tag, given);
+    }
+    return send_datatype(*ucp, to, buffer, count, tag, *given);
+}
+
+}  // namespace cuda_nc::hooks

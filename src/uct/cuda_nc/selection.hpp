@@ -1,0 +1,33 @@
+// How UCP chooses between eager and rendezvous for our datatypes.
+//
+// UCP takes a generic datatype for host memory: a send that should complete fast stays eager up to
+// 256 KiB, and without a transport that copies between processes any other one nearly as long. For
+// memory on a GPU that is several times slower than a rendezvous that goes from GPU to GPU. The
+// choice is made, once for all datatypes of a connection, while the first one is sent: what our
+// transport then says of itself is said for this choice alone, and contiguous memory keeps its own.
+// Which messages make use of it the hook of ucp_tag_send_nbx decides by their size.
+#pragma once
+
+#include <atomic>
+
+namespace cuda_nc::uct {
+
+// So much slower our copies are then said to be: with an eighth of a carrier's
+// bandwidth UCP prefers a rendezvous from a few KiB on.
+constexpr double datatype_slowness = 8;
+
+// Interfaces that move messages from GPU to GPU.
+inline std::atomic<unsigned> direct_interfaces{0};
+
+// UCP is sending one of our datatypes, in this thread.
+inline thread_local bool sending_datatype = false;
+
+class datatype_send {
+  public:
+    datatype_send() noexcept { sending_datatype = true; }
+    ~datatype_send() { sending_datatype = false; }
+    datatype_send(const datatype_send &) = delete;
+    datatype_send &operator=(const datatype_send &) = delete;
+};
+
+}  // namespace cuda_nc::uct
