@@ -23,7 +23,7 @@ class pipe_drive {
     };
 
     // `trace`: the message's number in timelines.
-    pipe_drive(traffic &owner, uint64_t message, uint64_t trace) noexcept
+    pipe_drive(traffic &owner, uint64_t message, uint64_t trace = 0) noexcept
         : owner_(owner), message_(message), trace_(trace) {}
     ~pipe_drive() { stop(); }
     pipe_drive(const pipe_drive &) = delete;
