@@ -196,6 +196,19 @@ matrix all-transports UCX_TLS=all UCX_CUDA_NC_TRANSPORT=y --
 matrix stock-thresholds UCX_RNDV_THRESH=auto UCX_CUDA_NC_DIRECT_THRESH=64K \
     UCX_CUDA_NC_STAGING_SIZE=256M -- --largest 8000000 \
     --window 4
+# Of its own accord UCP would send these eagerly: 64 KiB at most, with and without cma.
+check build-mpi_sizes make -s -f "$root/bench/mpi_sizes.mk" MPICXX=mpicxx OUTPUT="$local_dir/mpi_sizes"
+goes_from_gpu_to_gpu() {
+    local text
+    text=$(mpirun -np 2 "$local_dir/mpi_sizes" --memory sim --largest 65536 --repeats 20 2>&1)
+    echo "$text"
+    grep 'wrong bytes: 0' <<<"$text" && awk '/^GPU to GPU: sent/ { if ($5 + $8 < 500) few = 1; n++ }
+        END { exit few || n != 2 }' <<<"$text"
+}
+export -f goes_from_gpu_to_gpu
+for tls in cuda_nc,self cuda_nc,cma,self; do
+    check "64-kib-$tls" env "${with[0]}" UCX_TLS=$tls UCX_CUDA_NC_STATS=y bash -c goes_from_gpu_to_gpu
+done
 matrix a-sleeper UCX_CUDA_NC_STAGING_SIZE=512K -- --ranks 4 --window 64 --kinds g --batches 2 \
     --sleep-batch 1
 # Two hosts, and four: only TCP leads from one to another.

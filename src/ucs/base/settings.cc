@@ -58,7 +58,7 @@ const field fields[] = {
           "Transports of UCX that the transport cuda_nc may stand on."),
     FIELD(direct, "DIRECT", "y", nullptr, kind::boolean,
           "Let the transport cuda_nc move messages of one machine from GPU to GPU."),
-    FIELD(direct_thresh, "DIRECT_THRESH", "64K", nullptr, kind::size,
+    FIELD(direct_thresh, "DIRECT_THRESH", "9K", nullptr, kind::size,
           "Bytes of a message from which on it goes from GPU to GPU."),
     FIELD(pipe, "PIPE", "y", nullptr, kind::boolean,
           "Move such messages by one kernel on each GPU, clocked by each other; n: by kernels for "
