@@ -24,4 +24,8 @@ cudaError_t load_pipe_kernels() noexcept;
 // Loads one kernel; *error_p keeps the first error.
 void load_kernel(const void *kernel, cudaError_t *error_p) noexcept;
 
+// Whether, on the current device, the kernels of launch_transfer themselves wait for the work
+// before them on their stream, so that kernel_limits::starts_early may be set.
+bool kernels_await_predecessors() noexcept;
+
 }  // namespace cuda_nc::exec

@@ -2,10 +2,9 @@
 
 namespace cuda_nc::exec {
 
-const void *listed_words_kernel(unsigned word_log2) noexcept {
-    return with_word(word_log2, [](auto width) {
-        return reinterpret_cast<const void *>(
-            move_words_kernel<uniform_locator, decltype(width)::value>);
+const void *listed_words_kernel(unsigned word_log2, bool deep) noexcept {
+    return with_word(word_log2, [&](auto width) {
+        return words_kernel_of<uniform_locator, decltype(width)::value>(deep);
     });
 }
 

@@ -124,12 +124,30 @@ struct varying_locator {
         *block_p = find(a, offset);
     }
 
+    // The same, or an earlier one, fewer than `most` blocks before it, where that saves reads that
+    // wait for each other.
+    CUDA_NC_KERNEL static void find_block_near(const part &a, uint32_t p, uint32_t most,
+                                               uint32_t *block_p, uint32_t *pass_p) {
+        if (a.tables.unit_block != nullptr && a.num_dims == 0) {
+            const uint32_t *unit = a.tables.unit_block + ((a.list_first + p) >> a.tables.unit_log2);
+            if (unit[1] - unit[0] < most) {
+                *block_p = unit[0];
+                *pass_p = 0;
+                return;
+            }
+        }
+        find_block(a, p, block_p, pass_p);
+    }
+
     // Any block from the part's first on, also one behind its end, which begins at `part_end` then:
-    // the tables of such blocks may be missing still and are not read.
+    // the tables of such blocks may be missing still and are not read. `known` is a block whose
+    // tables are there.
     CUDA_NC_KERNEL static listed_block block_at(const part &a, uint32_t block, uint32_t pass,
-                                                uint32_t part_end) {
+                                                uint32_t part_end, uint32_t known = no_block) {
         listed_block b{part_end, 0};
-        if (reached(a, block, part_end)) {
+        const bool near = a.num_dims == 0 && block < a.num_blocks &&
+                          block >> tile_blocks_log2 == known >> tile_blocks_log2;
+        if (near || reached(a, block, part_end)) {
             int64_t begin = signed_begin(a, block, pass);
             b.begin = clip(begin, part_end);
             b.delta = listed_displacement(a, block) - begin;
@@ -140,11 +158,7 @@ struct varying_locator {
         return b;
     }
 
-    CUDA_NC_KERNEL static uint32_t block_end(const part &a, uint32_t block, uint32_t pass,
-                                             uint32_t part_end) {
-        return reached(a, block, part_end) ? clip(signed_begin(a, block + 1, pass), part_end)
-                                           : part_end;
-    }
+    static constexpr uint32_t no_block = 0xffffffffu;
 
   private:
     CUDA_NC_KERNEL static bool reached(const part &a, uint32_t block, uint32_t part_end) {

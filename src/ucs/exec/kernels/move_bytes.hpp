@@ -7,10 +7,6 @@
 
 namespace cuda_nc::exec {
 
-CUDA_NC_KERNEL uint32_t min_u32(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
 // Windows of 16 packed bytes; when packing they are aligned in the packed side's memory.
 CUDA_NC_KERNEL uint32_t count_windows(const part &a) {
     uint32_t skew = a.dir == gpu::direction::pack ? low_bits(a.packed, 15) : 0;

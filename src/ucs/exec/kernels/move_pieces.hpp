@@ -6,12 +6,13 @@
 namespace cuda_nc::exec {
 
 // Unpack, copy of blocks of one length. Of each block, the target's whole aligned words of 16 bytes
-// and, before and behind them, its edges in aligned words of 4, whole or not. The lanes of a warp
-// write neighbouring edges in one go: pieces of 1, 2, 4 and 8 bytes after each other would write
-// one sector of the GPU's cache again and again. Each block has as many items as any may need; some
+// and, before and behind them, its edges, a lane for each byte: the lanes of a warp write a sector
+// that is written in part in one go, where wider pieces of different widths would write it again
+// and again, and the cache pays for each time. Each block has as many items as any may need; some
 // are empty.
 struct piece_counts {
-    fast_divide32 by_words, by_edges;  // of a block
+    fast_divide32 by_words;   // of a block
+    uint32_t lanes_log2 = 0;  // for the edges of a block
     uint32_t all_words = 0, all_edges = 0;
 };
 
@@ -70,62 +71,39 @@ CUDA_NC_KERNEL void scatter_words(const part &a, const piece_counts &n, uint32_t
     }
 }
 
-// An aligned word of 4 bytes at `target`, of which [low, high) are a block's.
-struct edge {
-    char *target;
-    const char *source;  // of byte 0 of the word
-    uint32_t low, high;  // alike: empty
-};
-CUDA_NC_KERNEL edge locate_edge(const block_place &b, uint32_t k) {
-    const uint32_t skew = low_bits(b.target, 3);
-    const uint32_t in_head = b.head == 0 ? 0 : (skew + b.head + 3) / 4;
-    uint32_t offset, low = 0, end;  // relative to the block's first byte less skew
-    if (k < in_head) {
-        offset = 4 * k;
-        low = k == 0 ? skew : 0;
-        end = skew + b.head;
-    } else {
-        offset = skew + b.head + b.words * 16 + 4 * (k - in_head);
-        end = skew + (b.end - b.begin);
-    }
-    edge e;
-    e.target = b.target - skew + offset;
-    e.source = b.source - skew + offset;
-    e.low = low;
-    e.high = offset < end ? min_u32(4, end - offset) : low;
-    return e;
-}
-
-// 4 bytes of which [low, high) are those at address + low .. address + high.
-CUDA_NC_KERNEL uint32_t gather_edge(const char *address, uint32_t low, uint32_t high) {
-    const uint32_t shift = low_bits(address, 3);
-    const char *aligned = address - shift;
-    uint32_t first = low + shift < 4 ? load_word<4>(aligned) : 0;
-    uint32_t second = high + shift > 4 ? load_word<4>(aligned + 4) : 0;
-    return funnel_right(first, second, shift * 8);
+// Byte `lane` of a block's edges, in order; behind its end where there are fewer.
+CUDA_NC_KERNEL uint32_t edge_offset(const block_place &b, uint32_t lane) {
+    return lane < b.head ? lane : lane + b.words * 16;
 }
 
 template <class Locator, int Unroll>
 CUDA_NC_KERNEL void scatter_edges(const part &a, const piece_counts &n, uint32_t i, uint32_t step,
                                   uint32_t limit) {
-    uint32_t value[Unroll];
-    edge at[Unroll];
+    const uint32_t lanes = 1u << n.lanes_log2;
+    char *target[Unroll];
+    word<1> value[Unroll];
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
         uint32_t item = i + static_cast<uint32_t>(u) * step;
-        at[u].low = at[u].high = 0;
+        target[u] = nullptr;
         if (item < limit) {
-            uint32_t block = n.by_edges.quotient(item);
-            at[u] = locate_edge(locate_block<Locator>(a, block), n.by_edges.remainder(item, block));
-            if (at[u].low < at[u].high) {
-                value[u] = gather_edge(at[u].source, at[u].low, at[u].high);
+            block_place b = locate_block<Locator>(a, item >> n.lanes_log2);
+            uint32_t lane = item & (lanes - 1), offset = edge_offset(b, lane);
+            if (offset < b.end - b.begin) {
+                target[u] = b.target + offset;
+                value[u] = load_word<1>(b.source + offset);
+            }
+            // A block that the part's end cuts may have more edges than lanes.
+            for (lane += lanes; edge_offset(b, lane) < b.end - b.begin; lane += lanes) {
+                offset = edge_offset(b, lane);
+                store_word<1>(b.target + offset, load_word<1>(b.source + offset));
             }
         }
     }
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        if (at[u].low < at[u].high) {
-            store_part(at[u].target, value[u], at[u].low, at[u].high);
+        if (target[u] != nullptr) {
+            store_word<1>(target[u], value[u]);
         }
     }
 }

@@ -1,24 +1,30 @@
 // Lists of blocks of different lengths. A warp takes a unit, a stretch of packed bytes, finds its
-// first block once, and puts the next 32 blocks into a table in shared memory; then its lanes share
-// the unit's aligned 16-byte words of the target evenly, whatever the blocks' lengths, and find
-// their blocks in the table.
+// first block once, and puts the next blocks into a table in shared memory; then its lanes share
+// the unit's words evenly, whatever the blocks' lengths, and find their blocks in the table. Where
+// words of W bytes lie alike on both sides they are just that; else aligned words of 16 bytes of
+// the target, which are put together.
 //
 // After the warp-per-unit idea of Wu et al. (HPDC 2016), with words in place of blocks as shares.
 #pragma once
 
 #include "ucs/exec/kernels/move_bytes.hpp"
+#include "ucs/exec/kernels/move_words.hpp"
 
 namespace cuda_nc::exec {
 
 constexpr uint32_t warp_lanes = 32;
-constexpr uint32_t table_blocks = warp_lanes;  // more than the 17 that a 16-byte word may touch
+// One less than lanes, each of which fetches one block: the last says where the others end.
+constexpr uint32_t table_blocks = warp_lanes - 1;
+// Blocks in front of the first that is wanted, at most. 17, which a 16-byte word may touch, are
+// left and more.
+constexpr uint32_t table_slack = 8;
 
 // A run of blocks of a list, in the order of the stream. Block i holds offsets
 // [bound[i], bound[i + 1]), clipped to the part; offset p of it lies at displacement delta[i] + p.
 struct unit_table {
-    int64_t delta[table_blocks];
-    uint32_t bound[table_blocks + 1];
-    uint32_t words[table_blocks + 1];  // unpack: target words before block i
+    int64_t delta[warp_lanes];
+    uint32_t bound[warp_lanes];
+    uint32_t words[warp_lanes];  // unpack: target words before block i
 };
 
 // The lanes of a warp, in step: each(action) runs action(lane) for all lanes and then lets each see
@@ -33,6 +39,18 @@ struct lanes_in_step {
 #else
         for (uint32_t one = 0; one < warp_lanes; ++one) {
             action(one);
+        }
+#endif
+    }
+    // Keeps what every lane has found alike for the next action: on the host, once all have run.
+    template <class Value>
+    CUDA_NC_KERNEL static void carry(uint32_t of_lane, const Value &found, Value *kept) {
+#ifdef __CUDA_ARCH__
+        static_cast<void>(of_lane);
+        *kept = found;
+#else
+        if (of_lane == warp_lanes - 1) {
+            *kept = found;
         }
 #endif
     }
@@ -59,14 +77,37 @@ CUDA_NC_KERNEL window_range range_of_window(const part &a, uint32_t window, uint
             window_begin(a, window, skew)};
 }
 
-// The last index in [0, 32) whose entry is at most `value`; that of 0 is.
+// The last index whose entry is at most `value`; that of 0 is.
 CUDA_NC_KERNEL uint32_t find_entry(const uint32_t *entries, uint32_t value) {
     uint32_t index = 0;
     CUDA_NC_UNROLL
-    for (uint32_t step = table_blocks / 2; step != 0; step /= 2) {
+    for (uint32_t step = warp_lanes / 2; step != 0; step /= 2) {
         index += entries[index + step] <= value ? step : 0;
     }
     return index;
+}
+
+// The same for a value that all lanes give alike; all must call it.
+CUDA_NC_KERNEL uint32_t find_common_entry(const uint32_t *entries, uint32_t value, uint32_t lane) {
+#ifdef __CUDA_ARCH__
+    return static_cast<uint32_t>(__popc(__ballot_sync(0xffffffffu, entries[lane] <= value))) - 1;
+#else
+    static_cast<void>(lane);
+    return find_entry(entries, value);
+#endif
+}
+
+// The same for a value between those of entries `first` and `last`.
+CUDA_NC_KERNEL uint32_t find_entry_between(const uint32_t *entries, uint32_t value, uint32_t first,
+                                           uint32_t last) {
+    if (last - first > 3) {
+        return find_entry(entries, value);
+    }
+    CUDA_NC_NO_UNROLL
+    while (first < last && entries[first + 1] <= value) {
+        ++first;
+    }
+    return first;
 }
 
 CUDA_NC_KERNEL void fill_table(const part &a, const unit_cursor &s, uint32_t lane, unit_table *t) {
@@ -76,37 +117,65 @@ CUDA_NC_KERNEL void fill_table(const part &a, const unit_cursor &s, uint32_t lan
         block = a.by_num_blocks.remainder(block, passes);
         pass += passes;
     }
-    const uint32_t part_end = a.first + a.length;
-    listed_block b = varying_locator::block_at(a, block, pass, part_end);
+    listed_block b = varying_locator::block_at(a, block, pass, a.first + a.length, s.block);
     t->bound[lane] = b.begin;
     t->delta[lane] = b.delta;
-    if (lane == table_blocks - 1) {
-        t->bound[table_blocks] = varying_locator::block_end(a, block, pass, part_end);
-    }
 }
 
-// Pack: windows at + lane, at + lane + 32, ... below `limit`, Unroll of them: all first loads, then
-// the rest of words that hold several blocks.
+// 16 bytes at `address`, a multiple of Align.
+template <int Align>
+CUDA_NC_KERNEL void load_whole(const char *address, quad_load<Align> *loaded) {
+    if constexpr (Align == 8) {
+        if (low_bits(address, 15) == 0) {
+            quad value = load_word<16>(address);
+            loaded->first = (static_cast<word<8>>(value.w[1]) << 32) | value.w[0];
+            loaded->second = (static_cast<word<8>>(value.w[3]) << 32) | value.w[2];
+            return;
+        }
+    }
+    loaded->load(address, 0, 16);
+}
+
+// Pack: windows first + lane, first + lane + 32, ... below `limit`, Unroll of them: all first
+// loads, then the rest of words that hold several blocks.
 template <int Align, int Unroll>
-CUDA_NC_KERNEL void pack_from_table(const part &a, const unit_table &t, uint32_t window,
-                                    uint32_t limit) {
+CUDA_NC_KERNEL void pack_from_table(const part &a, const unit_table &t, uint32_t first,
+                                    uint32_t limit, uint32_t lane) {
     const uint32_t skew = low_bits(a.packed, 15);
     quad_load<Align> loaded[Unroll];
     uint32_t entry[Unroll];
+    bool whole[Unroll];  // all lanes' windows lie in one block
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        uint32_t w = window + static_cast<uint32_t>(u) * warp_lanes;
-        if (w < limit) {
+        const uint32_t step = first + static_cast<uint32_t>(u) * warp_lanes, w = step + lane;
+        if (step >= limit) {
+            break;
+        }
+        const uint32_t begin = window_begin(a, step, skew);
+        const uint32_t stop = a.first + min_u32((step + warp_lanes) * 16 - skew, a.length);
+        const uint32_t e = find_common_entry(t.bound, begin, lane);
+        const uint32_t last = find_common_entry(t.bound, stop - 1, lane);
+        whole[u] = e == last && e < table_blocks && stop - begin == warp_lanes * 16 &&
+                   step + warp_lanes <= limit;
+        if (whole[u]) {
+            load_whole<Align>(a.base + (t.delta[e] + begin) + lane * 16, &loaded[u]);
+        } else if (w < limit) {
             window_range r = range_of_window(a, w, skew);
-            uint32_t e = entry[u] = find_entry(t.bound, r.begin);
-            loaded[u].load(a.base + (t.delta[e] + r.begin) - r.low, r.low,
-                           r.low + min_u32(t.bound[e + 1] - r.begin, r.high - r.low));
+            entry[u] = find_entry_between(t.bound, r.begin, e, last);
+            loaded[u].load(a.base + (t.delta[entry[u]] + r.begin) - r.low, r.low,
+                           r.low + min_u32(t.bound[entry[u] + 1] - r.begin, r.high - r.low));
         }
     }
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        uint32_t w = window + static_cast<uint32_t>(u) * warp_lanes;
-        if (w < limit) {
+        const uint32_t step = first + static_cast<uint32_t>(u) * warp_lanes, w = step + lane;
+        if (step >= limit) {
+            break;
+        }
+        char *target = a.packed - skew + uint64_t{w} * 16;
+        if (whole[u]) {
+            store_word<16>(target, loaded[u].join());
+        } else if (w < limit) {
             window_range r = range_of_window(a, w, skew);
             quad value = loaded[u].join();
             const uint32_t stop = r.begin + (r.high - r.low);
@@ -120,7 +189,7 @@ CUDA_NC_KERNEL void pack_from_table(const part &a, const unit_table &t, uint32_t
                            gather_quad<Align>(a.base + (t.delta[e] + next) - begin, begin, end),
                            begin);
             }
-            store_quad(a.packed - skew + uint64_t{w} * 16, value, r.low, r.high);
+            store_quad(target, value, r.low, r.high);
         }
     }
 }
@@ -164,38 +233,70 @@ CUDA_NC_KERNEL target_word locate_word(const part &a, int64_t delta, const block
     return r;
 }
 
-// Fills t->words; lanes in order on the host.
-CUDA_NC_KERNEL void count_target_words(const part &a, const unit_cursor &s, uint32_t lane,
-                                       unit_table *t) {
-    uint32_t begin = t->bound[lane] > s.at ? t->bound[lane] : s.at;
-    uint32_t end = min_u32(t->bound[lane + 1], s.end);
-    uint32_t sum = words_of_block(a, t->delta[lane], t->bound[lane], begin, end).count;
+// sums[l]: the sum of what the lanes below l give; lanes in order on the host.
+CUDA_NC_KERNEL void sum_before(uint32_t mine, uint32_t lane, uint32_t *sums) {
 #ifdef __CUDA_ARCH__
+    uint32_t sum = mine;
     CUDA_NC_UNROLL
     for (uint32_t step = 1; step < warp_lanes; step *= 2) {
         uint32_t before = __shfl_up_sync(0xffffffffu, sum, step);
         sum += lane >= step ? before : 0;
     }
+    sums[lane] = sum - mine;
 #else
-    sum += lane == 0 ? 0 : t->words[lane];
-#endif
-    t->words[lane + 1] = sum;
     if (lane == 0) {
-        t->words[0] = 0;
+        sums[0] = 0;
     }
+    if (lane + 1 < warp_lanes) {
+        sums[lane + 1] = sums[lane] + mine;
+    }
+#endif
 }
 
-template <int Align, int Unroll>
+// Fills t->words; lanes in order on the host.
+CUDA_NC_KERNEL void count_target_words(const part &a, const unit_cursor &s, uint32_t lane,
+                                       unit_table *t) {
+    uint32_t sum = 0;
+    if (lane < table_blocks) {
+        uint32_t begin = t->bound[lane] > s.at ? t->bound[lane] : s.at;
+        uint32_t end = min_u32(t->bound[lane + 1], s.end);
+        sum = words_of_block(a, t->delta[lane], t->bound[lane], begin, end).count;
+    }
+    sum_before(sum, lane, t->words);
+}
+
+// Items first + lane, first + lane + 32, ..., Unroll of them.
+template <int Unroll>
 CUDA_NC_KERNEL void scatter_from_table(const part &a, const unit_cursor &s, const unit_table &t,
-                                       uint32_t item) {
+                                       uint32_t first, uint32_t lane) {
     const uint32_t limit = t.words[table_blocks];
-    quad_load<Align> loaded[Unroll];
+    quad_load<1> loaded[Unroll];
     target_word word[Unroll];
+    bool whole[Unroll];  // all lanes' words are whole ones of one block
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        uint32_t i = item + static_cast<uint32_t>(u) * warp_lanes;
-        if (i < limit) {
-            uint32_t e = find_entry(t.words, i);
+        const uint32_t step = first + static_cast<uint32_t>(u) * warp_lanes, i = step + lane;
+        if (step >= limit) {
+            break;
+        }
+        const uint32_t stop = min_u32(step + warp_lanes, limit);
+        uint32_t e = find_common_entry(t.words, step, lane);
+        const uint32_t last = find_common_entry(t.words, stop - 1, lane);
+        whole[u] = false;
+        if (e == last) {
+            uint32_t begin = t.bound[e] > s.at ? t.bound[e] : s.at;
+            block_words w = words_of_block(a, t.delta[e], t.bound[e], begin, s.end);
+            int32_t offset = w.first + static_cast<int32_t>((step - t.words[e]) * 16);
+            whole[u] = offset >= 0 && stop - step == warp_lanes &&
+                       begin + static_cast<uint32_t>(offset) + warp_lanes * 16 <= t.bound[e + 1];
+            if (whole[u]) {
+                target_word one = locate_word(a, t.delta[e], w, i - t.words[e], t.bound[e + 1]);
+                word[u].target = one.target;
+                loaded[u].load(one.source, 0, 16);
+            }
+        }
+        if (!whole[u] && i < limit) {
+            e = find_entry_between(t.words, i, e, last);
             uint32_t begin = t.bound[e] > s.at ? t.bound[e] : s.at;
             block_words w = words_of_block(a, t.delta[e], t.bound[e], begin, s.end);
             word[u] = locate_word(a, t.delta[e], w, i - t.words[e], t.bound[e + 1]);
@@ -204,7 +305,13 @@ CUDA_NC_KERNEL void scatter_from_table(const part &a, const unit_cursor &s, cons
     }
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        if (item + static_cast<uint32_t>(u) * warp_lanes < limit) {
+        const uint32_t step = first + static_cast<uint32_t>(u) * warp_lanes;
+        if (step >= limit) {
+            break;
+        }
+        if (whole[u]) {
+            store_word<16>(word[u].target, loaded[u].join());
+        } else if (step + lane < limit) {
             store_quad(word[u].target, loaded[u].join(), word[u].low, word[u].high);
         }
     }
@@ -220,12 +327,12 @@ CUDA_NC_KERNEL void pack_unit(const part &a, unit_cursor s, unit_table *t, lanes
     const uint32_t part_end = a.first + a.length;
     while (s.at < s.end) {
         lanes.each([&](uint32_t lane) { fill_table(a, s, lane, t); });
-        uint32_t covered = t->bound[table_blocks];
+        const uint32_t covered = t->bound[table_blocks];
         uint32_t limit =
             covered == part_end ? s.end : min_u32(s.end, (covered - a.first + skew) / 16);
         for (uint32_t at = s.at; at < limit; at += warp_lanes * unroll_table_words<Align>) {
             lanes.each([&](uint32_t lane) {
-                pack_from_table<Align, unroll_table_words<Align>>(a, *t, at + lane, limit);
+                pack_from_table<Align, unroll_table_words<Align>>(a, *t, at, limit, lane);
             });
         }
         if (limit < s.end) {
@@ -236,20 +343,93 @@ CUDA_NC_KERNEL void pack_unit(const part &a, unit_cursor s, unit_table *t, lanes
     }
 }
 
-template <int Align>
 CUDA_NC_KERNEL void scatter_unit(const part &a, unit_cursor s, unit_table *t, lanes_in_step lanes) {
     while (s.at < s.end) {
         lanes.each([&](uint32_t lane) { fill_table(a, s, lane, t); });
         lanes.each([&](uint32_t lane) { count_target_words(a, s, lane, t); });
         const uint32_t limit = t->words[table_blocks];
-        for (uint32_t at = 0; at < limit; at += warp_lanes * unroll_table_words<Align>) {
+        for (uint32_t at = 0; at < limit; at += warp_lanes * unroll_table_words<1>) {
             lanes.each([&](uint32_t lane) {
-                scatter_from_table<Align, unroll_table_words<Align>>(a, s, *t, at + lane);
+                scatter_from_table<unroll_table_words<1>>(a, s, *t, at, lane);
             });
         }
         s.at = t->bound[table_blocks];
         s.block += table_blocks;
         lanes.each([](uint32_t) {});
+    }
+}
+
+// Where the words of a unit go on: a block, and up to which offset it holds all of them.
+struct block_ahead {
+    int64_t delta;
+    uint32_t end;
+};
+
+// Unpack, copy: words of W bytes at offsets begin + lane * W, begin + (lane + 32) * W, ... below
+// `end`, Unroll of them.
+template <int W, int Unroll>
+CUDA_NC_KERNEL void scatter_words_from_table(const part &a, const unit_table &t, block_ahead *ahead,
+                                             uint32_t begin, uint32_t end, uint32_t lane) {
+    constexpr uint32_t step = warp_lanes * W;
+    const bool copy = a.dir == gpu::direction::copy;
+    char *laid_out = copy ? a.packed : a.base;
+    const char *linear = packed_at(a, begin) + lane * W;
+    word<W> value[Unroll];
+    char *target[Unroll];
+    CUDA_NC_UNROLL
+    for (int u = 0; u < Unroll; ++u) {
+        const uint32_t first = begin + static_cast<uint32_t>(u) * step;
+        if (first >= end) {
+            break;
+        }
+        const uint32_t p = first + lane * W;
+        int64_t delta = ahead->delta;
+        if (first + step > ahead->end) {
+            const uint32_t e = find_common_entry(t.bound, first, lane);
+            const uint32_t last = find_common_entry(t.bound, min_u32(first + step, end) - 1, lane);
+            delta = t.delta[find_entry_between(t.bound, p < end ? p : first, e, last)];
+            ahead->delta = t.delta[last];
+            ahead->end = t.bound[last + 1];
+        }
+        if (p < end) {
+            target[u] = laid_out + (delta + p);
+            value[u] = load_word<W>(copy ? a.base + (delta + p)
+                                         : linear + static_cast<uint32_t>(u) * step);
+        }
+    }
+    CUDA_NC_UNROLL
+    for (int u = 0; u < Unroll; ++u) {
+        if (begin + static_cast<uint32_t>(u) * step + lane * W < end) {
+            store_word<W>(target[u], value[u]);
+        }
+    }
+}
+
+template <int W>
+constexpr int unroll_unit_words = W == 16 ? 2 : 4;
+
+template <int W>
+CUDA_NC_KERNEL void scatter_unit_words(const part &a, const word_range &r, uint32_t unit,
+                                       uint32_t unit_log2, unit_table *t, lanes_in_step lanes) {
+    unit_cursor s;
+    s.at = r.begin + (unit << unit_log2);
+    s.end = r.begin + min_u32((unit + 1) << unit_log2, r.count * W);
+    varying_locator::find_block_near(a, s.at, table_slack, &s.block, &s.pass);
+    while (s.at < s.end) {
+        lanes.each([&](uint32_t lane) { fill_table(a, s, lane, t); });
+        const uint32_t end = min_u32(s.end, t->bound[table_blocks]);
+        block_ahead ahead{0, 0};
+        CUDA_NC_NO_UNROLL
+        for (; s.at < end; s.at += warp_lanes * W * unroll_unit_words<W>) {
+            lanes.each([&](uint32_t lane) {
+                block_ahead own = ahead;
+                scatter_words_from_table<W, unroll_unit_words<W>>(a, *t, &own, s.at, end, lane);
+                lanes.carry(lane, own, &ahead);
+            });
+        }
+        s.at = end;
+        s.block += table_blocks;
+        lanes.each([](uint32_t) {});  // nobody fills while another reads
     }
 }
 
@@ -267,13 +447,14 @@ CUDA_NC_KERNEL void move_unit(const part &a, uint32_t unit, uint32_t unit_log2, 
         const uint32_t skew = low_bits(a.packed, 15);
         s.at = unit << (unit_log2 - 4);
         s.end = min_u32((unit + 1) << (unit_log2 - 4), count_windows(a));
-        varying_locator::find_block(a, window_begin(a, s.at, skew), &s.block, &s.pass);
+        varying_locator::find_block_near(a, window_begin(a, s.at, skew), table_slack, &s.block,
+                                         &s.pass);
         pack_unit<Align>(a, s, t, lanes);
     } else {
         s.at = a.first + (unit << unit_log2);
         s.end = a.first + min_u32((unit + 1) << unit_log2, a.length);
-        varying_locator::find_block(a, s.at, &s.block, &s.pass);
-        scatter_unit<Align>(a, s, t, lanes);
+        varying_locator::find_block_near(a, s.at, table_slack, &s.block, &s.pass);
+        scatter_unit(a, s, t, lanes);
     }
 }
 

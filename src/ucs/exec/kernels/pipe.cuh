@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
 template <class Locator, int W>
 struct words_mover {
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
-        words_thread<Locator, W>(a, threads * unroll_words<Locator, W>,
+        words_thread<Locator, W>(a, threads * unroll_deep<Locator, W>,
                                  thread_place{thread, threads, 0, 1});
     }
 };

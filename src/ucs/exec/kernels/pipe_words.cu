@@ -1,4 +1,3 @@
-#define CUDA_NC_SOURCE_CHANGES
 #include "ucs/exec/kernels/pipe.cuh"
 
 namespace cuda_nc::exec {

@@ -10,7 +10,8 @@ namespace cuda_nc::exec {
 // What a GPU can do, as far as kernels care; filled once per device.
 struct kernel_limits {
     unsigned num_sms = 0;
-    size_t l2_size = 0;  // bytes
+    size_t l2_size = 0;         // bytes
+    bool starts_early = false;  // kernels may start while the ones before them end
 };
 
 enum class method : uint8_t {
@@ -33,6 +34,9 @@ struct kernel_choice {
     uint32_t items = 0;      // words, windows, pieces, units or tiles
     uint32_t per_block = 0;  // items that a block of threads takes at a time
     uint32_t unit_log2 = 0;  // bytes of a unit
+    uint32_t reserve = 0;    // bytes of shared memory that a block of threads takes but does not
+                             // use, so that fewer of them run at a time
+    bool deep = true;        // words: see unroll_words
     piece_counts pieces;
     tile_shape tiles;
 };
@@ -44,12 +48,31 @@ kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_lim
 // Method, locator and word alone, for a kernel that takes a part piece by piece: words or windows.
 kernel_choice choose_mover(const part &a, unsigned align_log2) noexcept;
 
-// Loads that a thread keeps in flight. Where each waits for a table's entry, more threads with
-// fewer loads each are better.
+// Most threads of a block that moves units by words.
+constexpr uint32_t word_unit_threads = 640;
+
+// Loads that a thread keeps in flight where few threads run: in a pipe, or under a limit on
+// multiprocessors. Where each waits for a table's entry, more threads with fewer loads are better.
 template <class Locator, int W>
-constexpr int unroll_words = W == 16 ? 4 : 8;
+constexpr int unroll_deep = W == 16 ? 4 : 8;
 template <int W>
-constexpr int unroll_words<uniform_locator, W> = W == 16 ? 2 : 4;
+constexpr int unroll_deep<uniform_locator, W> = W == 16 ? 2 : 4;
+// The same on a whole GPU. Its threads have enough in flight together, and the less each adds, the
+// smaller the stretch of memory that is written at a time, which the memory rewards. Words below 8
+// bytes wait for instructions rather than memory: what a thread finds out once serves several.
+template <class Locator, int W>
+constexpr int unroll_full = W == 16  ? 1
+                            : W == 8 ? 2
+                                     : 8;
+template <int W>
+constexpr int unroll_full<strided_locator<1>, W> = W == 16  ? 1
+                                                   : W == 8 ? 2
+                                                   : W == 4 ? 8
+                                                            : 16;
+template <int W>
+constexpr int unroll_full<uniform_locator, W> = W == 8 || W == 16 ? 2 : 4;
+template <class Locator, int W, bool Deep>
+constexpr int unroll_words = Deep ? unroll_deep<Locator, W> : unroll_full<Locator, W>;
 constexpr int unroll_windows = 2;
 
 }  // namespace cuda_nc::exec

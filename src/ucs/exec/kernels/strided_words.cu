@@ -2,11 +2,10 @@
 
 namespace cuda_nc::exec {
 
-const void *strided_words_kernel(locator_kind kind, unsigned word_log2) noexcept {
+const void *strided_words_kernel(locator_kind kind, unsigned word_log2, bool deep) noexcept {
     return with_strided_locator(kind, [&](auto locator) {
         return with_word(word_log2, [&](auto width) {
-            return reinterpret_cast<const void *>(
-                move_words_kernel<typename decltype(locator)::type, decltype(width)::value>);
+            return words_kernel_of<typename decltype(locator)::type, decltype(width)::value>(deep);
         });
     });
 }

@@ -64,25 +64,16 @@ struct word_of<16> {
 template <int Bytes>
 using word = typename word_of<Bytes>::type;
 
-// `address` is a multiple of Bytes. Source memory does not change while a kernel runs, so the
-// read-only path serves it: neighbouring lanes that share a sector find it in the first cache.
-// A file whose kernels read memory that does change (the ring of a pipe) defines
-// CUDA_NC_SOURCE_CHANGES before it includes this one.
+// `address` is a multiple of Bytes. Plain loads: source memory may change while a kernel runs (the
+// ring of a pipe), and those of the read-only path were not faster.
 template <int Bytes>
 CUDA_NC_KERNEL word<Bytes> load_word(const char *address) {
-#if defined(__CUDA_ARCH__) && defined(CUDA_NC_SOURCE_CHANGES)
+#ifdef __CUDA_ARCH__
     if constexpr (Bytes == 16) {
         uint4 v = *reinterpret_cast<const uint4 *>(address);
         return quad{{v.x, v.y, v.z, v.w}};
     } else {
         return *reinterpret_cast<const word<Bytes> *>(address);
-    }
-#elif defined(__CUDA_ARCH__)
-    if constexpr (Bytes == 16) {
-        uint4 v = __ldg(reinterpret_cast<const uint4 *>(address));
-        return quad{{v.x, v.y, v.z, v.w}};
-    } else {
-        return __ldg(reinterpret_cast<const word<Bytes> *>(address));
     }
 #else
     CUDA_NC_ON_READ(address, Bytes);
@@ -109,6 +100,19 @@ CUDA_NC_KERNEL void store_word(char *address, const word<Bytes> &value) {
 
 CUDA_NC_KERNEL uint32_t low_bits(const char *address, uint32_t mask) {
     return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(address)) & mask;
+}
+
+CUDA_NC_KERNEL uint32_t min_u32(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+// floor(log2 value); value != 0.
+CUDA_NC_KERNEL uint32_t log2_of(uint32_t value) {
+#ifdef __CUDA_ARCH__
+    return 31 - static_cast<uint32_t>(__clz(static_cast<int>(value)));
+#else
+    return 31 - static_cast<uint32_t>(__builtin_clz(value));
+#endif
 }
 
 // The low 32 bits of high:low >> bits, bits in 0..31.

@@ -67,7 +67,11 @@ ucs_status_t cuda_device::allocate_pinned(size_t size, std::unique_ptr<memory> *
 }
 
 ucs_status_t cuda_device::create_stream(std::unique_ptr<stream> *stream_p) noexcept {
-    return run(context_, [&] { return make_stream(context_, limits_, stream_p); });
+    return run(context_, [&] {
+        exec::kernel_limits limits = limits_;
+        limits.starts_early = exec::kernels_await_predecessors();
+        return make_stream(context_, limits, stream_p);
+    });
 }
 
 ucs_status_t cuda_device::create_event(std::unique_ptr<event> *event_p) noexcept {

@@ -13,6 +13,7 @@ struct access_watch {
     uintptr_t read_begin = 0, read_end = 0;  // the source, rounded out to 16 bytes
     uintptr_t write_begin = 0;
     std::vector<uint8_t> writes;  // of each byte of the target
+    unsigned widest_write = 0;    // bytes
     std::string fault;            // the first one
 
     void on_read(const void *address, unsigned size) {
@@ -27,6 +28,7 @@ struct access_watch {
             note("write", at - write_begin, size);
             return;
         }
+        widest_write = size > widest_write ? size : widest_write;
         for (unsigned i = 0; i < size; ++i) {
             if (++writes[at - write_begin + i] > 1) {
                 note("second write", at - write_begin + i, 1);
@@ -54,7 +56,7 @@ template <int W>
 void emulate_tiles(const part &a, const kernel_choice &c) {
     std::vector<word<W>> shared(c.per_block * tile_shared_bytes<W> / W);
     for (uint32_t thread = 0; thread < c.threads; ++thread) {
-        move_edges<strided_locator<-1>, W>(a, split_words<W>(a), thread);
+        move_edges<strided_locator<-1>>(a, split_words<W>(a), thread, c.threads);
     }
     const uint32_t step = c.grid * c.per_block;
     for (uint32_t block = 0; block < c.grid; ++block) {
@@ -63,11 +65,12 @@ void emulate_tiles(const part &a, const kernel_choice &c) {
                 for (uint32_t t = 0; t < c.threads; ++t) {
                     uint32_t group = t / tile_threads;
                     word<W> *own = shared.data() + group * tile_shared_bytes<W> / W;
-                    const tile_origin o = locate_tile(a, c.tiles, tile + group, tile_side<W>);
+                    const word_range r = split_words<W>(a);
+                    const tile_work<W> work(a, c.tiles, r, tile + group);
                     if (loading) {
-                        tile_thread<W, true>(a, c.tiles, o, tile + group, t % tile_threads, own);
+                        tile_thread<W, true>(a, c.tiles, r, work, t % tile_threads, own);
                     } else {
-                        tile_thread<W, false>(a, c.tiles, o, tile + group, t % tile_threads, own);
+                        tile_thread<W, false>(a, c.tiles, r, work, t % tile_threads, own);
                     }
                 }
             }
@@ -80,22 +83,16 @@ inline void emulate_units(const part &a, const kernel_choice &c) {
     for (uint32_t block = 0; block < c.grid; ++block) {
         for (uint32_t warp = 0; warp < tables.size(); ++warp) {
             const thread_place at{warp * warp_lanes, c.threads, block, c.grid};
-            auto run = [&](auto packing, auto align) {
-                units_warp<decltype(packing)::value, decltype(align)::value>(
-                    a, c.unit_log2, at, &tables[warp], lanes_in_step());
-            };
-            auto run_aligned = [&](auto packing) {
-                if (c.word_log2 >= 3) {
-                    run(packing, std::integral_constant<int, 8>());
-                } else {
-                    run(packing, std::integral_constant<int, 1>());
-                }
-            };
-            if (a.dir == gpu::direction::pack) {
-                run_aligned(std::true_type());
-            } else {
-                run_aligned(std::false_type());
-            }
+            with_unit_kind(
+                a.dir == gpu::direction::pack, c.word_log2, [&](auto pack, auto align, auto width) {
+                    constexpr int w = decltype(width)::value;
+                    if constexpr (w != 0) {
+                        word_units_warp<w>(a, c.unit_log2, at, &tables[warp], lanes_in_step());
+                    } else {
+                        units_warp<decltype(pack)::value, decltype(align)::value>(
+                            a, c.unit_log2, at, &tables[warp], lanes_in_step());
+                    }
+                });
         }
     }
 }
@@ -111,7 +108,14 @@ void emulate_flat(const part &a, const kernel_choice &c) {
                 pieces_thread<Locator>(a, c.per_block, c.pieces, at);
             } else {
                 with_word(c.word_log2, [&](auto width) {
-                    words_thread<Locator, decltype(width)::value>(a, c.per_block, at);
+                    constexpr int w = decltype(width)::value;
+                    if (c.deep) {
+                        words_thread<Locator, w, unroll_words<Locator, w, true>>(a, c.per_block,
+                                                                                 at);
+                    } else {
+                        words_thread<Locator, w, unroll_words<Locator, w, false>>(a, c.per_block,
+                                                                                  at);
+                    }
                 });
             }
         }

@@ -30,6 +30,7 @@ class kernels_gpu : public testing::Test {
         limits_.l2_size = static_cast<size_t>(properties.l2CacheSize);
         ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
         ASSERT_EQ(load_kernels(), cudaSuccess);
+        limits_.starts_early = kernels_await_predecessors();
     }
     void TearDown() override {
         for (void *one : memory_) {

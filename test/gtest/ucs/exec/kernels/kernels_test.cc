@@ -83,6 +83,46 @@ TEST(kernels, move_exactly_the_bytes_of_random_layouts) {
     }
 }
 
+TEST(kernels, long_blocks_of_different_lengths_move_by_units) {
+    std::map<std::string, int> used;
+    for (uint64_t seed = first_seed(); seed < first_seed() + 150; ++seed) {
+        random_case c = case_maker(seed).make_long();
+        ASSERT_EQ(run_case(c, seed, &used), "")
+            << "CUDA_NC_TEST_SEED=" << seed << " direction " << static_cast<int>(c.dir)
+            << " offset " << c.packed_offset << " length " << c.length << " of "
+            << c.view.packed_size;
+    }
+    int units = 0;
+    for (const auto &one : used) {
+        units += one.first[0] == '0' + static_cast<int>(method::units) ? one.second : 0;
+    }
+    EXPECT_GE(units, 100);
+}
+
+TEST(kernels, whole_tiles_of_transposes_move_by_pairs) {
+    for (uint64_t element : {1, 2, 4, 8}) {
+        for (auto dir : {gpu::direction::pack, gpu::direction::unpack}) {
+            for (uint64_t first : {0, 258, 261, 130}) {  // elements; 128 are a row
+                random_case c;
+                auto stride = static_cast<int64_t>(element);
+                c.layout = std::make_unique<hand_made_layout>(
+                    std::vector<piece>{{0, element}},
+                    std::vector<layout_dim>{{128, 170 * stride}, {168, stride}});
+                c.view = c.layout->view();
+                c.view.align_log2 = static_cast<uint8_t>(__builtin_ctzll(element));
+                c.dir = dir;
+                c.packed_offset = first * element;
+                c.length = c.view.packed_size - c.packed_offset;
+                c.packed_skew = static_cast<uint32_t>(c.packed_offset % 16);
+                std::map<std::string, int> used;
+                EXPECT_EQ(run_case(c, element, &used), "") << element << " from " << first;
+                // From row 1 on the laid-out side is not aligned to pairs.
+                EXPECT_EQ(watch.widest_write, (first == 130 ? 1 : 2) * element) << first;
+            }
+        }
+    }
+}
+
 TEST(kernels, transposes_go_through_tiles) {
     for (uint64_t element : {1, 2, 4, 8, 16}) {
         for (auto dir : {gpu::direction::pack, gpu::direction::unpack}) {

@@ -43,7 +43,6 @@ class case_maker {
     uint64_t between(uint64_t low, uint64_t high) { return low + below(high - low + 1); }
 
     random_case make() {
-        random_case c;
         const uint64_t grain = uint64_t{1} << below(5);
         std::vector<piece> list;
         std::vector<layout_dim> dims;
@@ -54,6 +53,30 @@ class case_maker {
             list = below(2) == 0 ? one_block(grain) : many_blocks(grain);
             dims = make_dims(list, grain, list.size());
         }
+        return make(list, dims, grain);
+    }
+
+    // A list of long blocks of different lengths.
+    random_case make_long() {
+        const uint64_t grain = below(2) == 0 ? 1 : uint64_t{1} << below(5);
+        const uint64_t n = between(2, 90), longest = between(1200, 9000) / grain;
+        std::vector<piece> list;
+        uint64_t at = 0;
+        for (uint64_t b = 0; b < n; ++b) {
+            uint64_t length = grain * (below(8) == 0 ? between(1, 9) : between(1, longest));
+            list.push_back({static_cast<int64_t>(at), length});
+            at += length + grain * between(1, 20);
+        }
+        if (below(2) == 0) {
+            std::shuffle(list.begin(), list.end(), random_);
+        }
+        return make(list, {}, grain);
+    }
+
+  private:
+    random_case make(const std::vector<piece> &list, const std::vector<layout_dim> &dims,
+                     uint64_t grain) {
+        random_case c;
         c.layout = std::make_unique<hand_made_layout>(list, dims, below(8) == 0);
         c.view = c.layout->view();
         set_alignment(list, &c.view);
@@ -72,7 +95,6 @@ class case_maker {
         return c;
     }
 
-  private:
     std::vector<piece> one_block(uint64_t grain) {
         uint64_t words = below(3) == 0 ? between(1, 200) : between(1, 4);
         return {{static_cast<int64_t>(grain * below(40)) - 100 * static_cast<int64_t>(grain),
