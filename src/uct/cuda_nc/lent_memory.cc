@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/ipc_block.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -104,7 +105,7 @@ arena *make_arena(pool &lent, int device, unsigned wanted_log2) {
     made->size_log2 = log2;
     made->reserve();
     lent.arenas.reserve(lent.arenas.size() + 1);
-    if (where->allocate(size_t(1) << log2, &made->memory) != UCS_OK ||
+    if (where->allocate(in_ipc_blocks(size_t(1) << log2), &made->memory) != UCS_OK ||
         where->ipc_export(made->memory->address(), &made->handle, &made->offset) != UCS_OK) {
         return nullptr;
     }

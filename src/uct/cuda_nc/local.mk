@@ -18,6 +18,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/iface.hpp \
 	src/uct/cuda_nc/internal_ops.cc \
 	src/uct/cuda_nc/internal_ops.hpp \
+	src/uct/cuda_nc/ipc_block.hpp \
 	src/uct/cuda_nc/lent_memory.cc \
 	src/uct/cuda_nc/lent_memory.hpp \
 	src/uct/cuda_nc/md.cc \

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/ipc_block.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -82,7 +83,7 @@ bool add_slab(pool &to, int device) {
     made->sides.reserve(number);
     to.slabs.reserve(to.slabs.size() + 1);
     to.idle.reserve(to.number + number);  // give_side() cannot fail
-    if (where->allocate(number * side_bytes, &made->memory) != UCS_OK ||
+    if (where->allocate(in_ipc_blocks(number * side_bytes), &made->memory) != UCS_OK ||
         where->ipc_export(made->memory->address(), &made->handle, &offset) != UCS_OK ||
         where->allocate_pinned(number * report_bytes, &made->reports) != UCS_OK ||
         clear(*where, *made->memory) != UCS_OK) {
