@@ -3,13 +3,18 @@
 // processes.
 #pragma once
 
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -27,15 +32,44 @@ inline bool run(const std::string &command) {
     return std::system(command.c_str()) == 0;
 }
 
-inline bool wait_for(const std::atomic<int> &flag) {
+template <typename condition>
+bool wait_until(condition holds) {
     auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (flag == 0) {
+    while (!holds()) {
         if (std::chrono::steady_clock::now() > end) {
             return false;
         }
         std::this_thread::yield();
     }
     return true;
+}
+
+inline bool wait_for(const std::atomic<int> &flag) {
+    return wait_until([&] { return flag != 0; });
+}
+
+// An interface that was set up carries traffic a moment later; UCX passes over one that does not.
+inline bool wait_until_running(const char *interface) {
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    ifreq query{};
+    std::strncpy(query.ifr_name, interface, sizeof(query.ifr_name) - 1);
+    bool running =
+        fd >= 0 && wait_until([&] {
+            return ioctl(fd, SIOCGIFFLAGS, &query) == 0 && (query.ifr_flags & IFF_RUNNING) != 0;
+        });
+    if (fd >= 0) {
+        close(fd);
+    }
+    return running;
+}
+
+// UCX finds interfaces in /sys, which shows those of the namespace that mounted it. Where a mount
+// is refused, the machine's own may still have one of the same name.
+inline void show_own_interfaces() {
+    if (unshare(CLONE_NEWNS) == 0 &&
+        mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) {
+        mount("sysfs", "/sys", "sysfs", MS_RDONLY, nullptr);
+    }
 }
 
 // The parent, before there are children. False: not allowed here.
@@ -51,9 +85,11 @@ inline bool enter(state &common, int rank) {
         return false;
     }
     common.left[rank] = 1;
+    show_own_interfaces();
     return wait_for(common.linked[rank]) &&
            run("ip link set lo up && ip address add 10.77.0." + std::to_string(rank + 1) +
-               "/24 dev eth0 && ip link set eth0 up");
+               "/24 dev eth0 && ip link set eth0 up") &&
+           wait_until_running("eth0");
 }
 
 // The parent, after the fork.
