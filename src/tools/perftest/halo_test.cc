@@ -216,16 +216,12 @@ message_row run_halo_test(messenger &by, const message_plan &plan, const std::st
     row.transport = plan.transport;
     std::unique_ptr<halo_exchange> halo;
     std::string why = width > edge ? "the halo is wider than the box" : "";
-    try {
-        if (why.empty()) {
+    if (why.empty()) {
+        why = trouble_of([&] {
             halo = std::make_unique<halo_exchange>(by, plan, grid, neighbours);
             row.bytes = halo->bytes();
             row.window = static_cast<unsigned>(halo->messages());
-        }
-    } catch (const run_error &failure) {
-        why = failure.what();
-    } catch (const std::bad_alloc &) {
-        why = "not enough host memory";
+        });
     }
     row.error = agree(by, why);
     if (row.error.empty()) {

@@ -95,7 +95,7 @@ void print_message_row(const message_row &row) {
 std::string file_of(const message_heading &about, const nlohmann::json &rows) {
     const nlohmann::json file = {{"tool", "nc_perftest"},  {"version", about.version},
                                  {"mode", about.mode},     {"command", about.command},
-                                 {"date", about.date},     {"library", about.library},
+                                 {"date", about.date},     {"library", about.software},
                                  {"memory", about.memory}, {"device", about.device},
                                  {"rows", rows},           {"environment", about.environment}};
     return file.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

@@ -30,7 +30,7 @@ struct message_row {
 };
 
 struct message_heading {
-    std::string version, mode, command, date, library, memory, device;
+    std::string version, mode, command, date, software, memory, device;
     std::map<std::string, std::string> environment;  // what governs UCX and MPI
 };
 

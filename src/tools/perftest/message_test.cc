@@ -1,7 +1,6 @@
 #include "tools/perftest/message_test.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include <fmt/core.h>
 
@@ -125,11 +124,9 @@ side_request reference_request(const messenger &by, const message_plan &plan, ui
     return request;
 }
 
-class pair_test {
+class pair_test : public paired_case {
   public:
-    pair_test(messenger &by, const message_plan &plan, const std::string &test, const pairing &with,
-              prepared_case &what)
-        : by_(by), plan_(plan), test_(test), with_(with), what_(what) {}
+    using paired_case::paired_case;
 
     // The row's numbers, on rank 0; every rank's complaint is returned there.
     std::string measure(message_row *row_p) {
@@ -169,19 +166,6 @@ class pair_test {
     }
 
   private:
-    double run(const traffic &what, unsigned times) {
-        return with_.peer < 0 ? 0 : exchange(by_, test_, with_, what, times);
-    }
-
-    std::string look(const char *when) {
-        if (!plan_.verify || with_.peer < 0) {
-            return "";
-        }
-        const std::string fault = what_.laid_out.verify(
-            received_messages(test_, with_, what_.window), by_.rank() == 0 ? plan_.inject : "");
-        return fault.empty() ? "" : fmt::format("{} ({}, rank {})", fault, when, by_.rank());
-    }
-
     schedule plan_times(const traffic &laid_out, const traffic &reference) {
         double time = 0, reference_time = 0;
         for (unsigned i = 0; i < std::max(plan_.warm_up, 1u); ++i) {
@@ -191,12 +175,6 @@ class pair_test {
         const double messages = test_ == "latency" ? 2 : what_.window;
         return make_schedule(by_, plan_, time * messages, reference_time * messages);
     }
-
-    messenger &by_;
-    const message_plan &plan_;
-    const std::string test_;
-    const pairing with_;
-    prepared_case &what_;
 };
 
 }  // namespace
@@ -239,30 +217,52 @@ prepared_case::prepared_case(messenger &by, const message_plan &plan, const mess
     check_memory_of(by, *layout_of_type, of_rank(plan.memory, by.rank()));
 }
 
-message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,
-                          const std::string &test) {
-    watch_for(plan.timeout + 60, fmt::format("{} of {}", test, what.text));
+double paired_case::run(const traffic &what, unsigned times) {
+    return with_.peer < 0 ? 0 : exchange(by_, test_, with_, what, times);
+}
+
+std::string paired_case::look(const char *when) const {
+    if (!plan_.verify || with_.peer < 0) {
+        return "";
+    }
+    const std::string fault = what_.laid_out.verify(received_messages(test_, with_, what_.window),
+                                                    by_.rank() == 0 ? plan_.inject : "");
+    return fault.empty() ? "" : fmt::format("{} ({}, rank {})", fault, when, by_.rank());
+}
+
+message_row begin_row(const message_plan &plan, const message_case &what, const std::string &test) {
     message_row row;
     row.test = test;
     row.layout = what.name;
     row.text = what.text;
+    row.bytes = what.bytes;
     row.transport = plan.transport;
     row.misalign = what.misalign;
-    row.bytes = what.bytes;
+    return row;
+}
+
+std::string prepare(messenger &by, const message_plan &plan, const message_case &what,
+                    const std::string &inner, int peer, std::unique_ptr<prepared_case> *prepared_p,
+                    message_row *row_p) {
+    std::string why = trouble_of([&] {
+        *prepared_p = std::make_unique<prepared_case>(by, plan, what, inner, peer);
+        row_p->window = (*prepared_p)->window;
+        row_p->blocks = (*prepared_p)->layout_of_type->total_blocks();
+    });
+    if (why.empty() && by.size() < 2) {
+        why = "there is no pair of ranks";
+    }
+    return agree(by, why);
+}
+
+message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,
+                          const std::string &test) {
+    watch_for(plan.timeout + 60, fmt::format("{} of {}", test, what.text));
+    message_row row = begin_row(plan, what, test);
     row.directions = test == "bidir" ? 2 : 1;
     const pairing with = first_two(by);
     std::unique_ptr<prepared_case> prepared;
-    std::string why = by.size() < 2 ? "there is no pair of ranks" : "";
-    try {
-        prepared = std::make_unique<prepared_case>(by, plan, what, test, with.peer);
-        row.window = prepared->window;
-        row.blocks = prepared->layout_of_type->total_blocks();
-    } catch (const run_error &failure) {
-        why = failure.what();
-    } catch (const std::bad_alloc &) {
-        why = "not enough host memory";
-    }
-    row.error = agree(by, why);
+    row.error = prepare(by, plan, what, test, with.peer, &prepared, &row);
     if (row.error.empty()) {
         row.error = pair_test(by, plan, test, with, *prepared).measure(&row);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "tools/perftest/message_plan.hpp"
@@ -44,6 +45,35 @@ struct prepared_case {
     message_side laid_out, contiguous;
     std::unique_ptr<message_type> contiguous_type;
 };
+
+// Exchanges of one case between the ranks of pairs, and what has come of them.
+class paired_case {
+  public:
+    paired_case(messenger &by, const message_plan &plan, const std::string &test,
+                const pairing &with, prepared_case &what)
+        : by_(by), plan_(plan), test_(test), with_(with), what_(what) {}
+
+  protected:
+    // As exchange(); 0 for a rank without a peer.
+    double run(const traffic &what, unsigned times);
+    // This rank's complaint of the bytes that it has; empty where they are right.
+    std::string look(const char *when) const;
+
+    messenger &by_;
+    const message_plan &plan_;
+    const std::string test_;
+    const pairing with_;
+    prepared_case &what_;
+};
+
+// What a row says before anything is measured.
+message_row begin_row(const message_plan &plan, const message_case &what, const std::string &test);
+
+// Prepares a case of a test that exchanges messages as `inner` does; the complaint of any rank,
+// empty where all are ready.
+std::string prepare(messenger &by, const message_plan &plan, const message_case &what,
+                    const std::string &inner, int peer, std::unique_ptr<prepared_case> *prepared_p,
+                    message_row *row_p);
 
 // One test between ranks 0 and 1; the row is complete on rank 0.
 message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,

@@ -52,7 +52,7 @@ bool run_client(const p2p_options &o, const std::string &host, int port) {
     about.mode = "p2p";
     about.command = o.all.command;
     about.date = now();
-    about.library = results.library;
+    about.software = results.software;
     about.memory = results.memory;
     about.device = results.device;
     about.environment = message_environment();

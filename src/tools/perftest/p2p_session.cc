@@ -140,7 +140,7 @@ void take_line(const std::string &line, p2p_results *results_p) {
     if (what.contains("row")) {
         results_p->rows.push_back(what["row"]);
     } else {
-        results_p->library = what.value("library", "");
+        results_p->software = what.value("library", "");
         results_p->device = what.value("device", "");
         results_p->memory = what.value("memory", "");
     }

@@ -13,7 +13,7 @@ namespace cuda_nc::tools {
 
 struct p2p_results {
     nlohmann::json rows = nlohmann::json::array();
-    std::string library, device, memory;
+    std::string software, device, memory;
     bool good = true;  // every row, and the way there
 };
 

@@ -1,11 +1,9 @@
 #include "tools/perftest/pairs_test.hpp"
 
 #include <algorithm>
-#include <new>
 
 #include <fmt/core.h>
 
-#include "tools/perftest/run_error.hpp"
 #include "tools/perftest/sampling.hpp"
 #include "tools/perftest/watchdog.hpp"
 
@@ -20,11 +18,9 @@ pairing partner(const messenger &by) {
     return by.rank() < 2 * half ? pairing{by.rank() - half, false} : pairing{};
 }
 
-class pairs_test {
+class pairs_test : public paired_case {
   public:
-    pairs_test(messenger &by, const message_plan &plan, const std::string &inner,
-               prepared_case &what)
-        : by_(by), plan_(plan), inner_(inner), with_(partner(by)), what_(what) {}
+    using paired_case::paired_case;
 
     std::string measure(double *first_use_p) {
         what_.laid_out.fill_source();
@@ -62,17 +58,6 @@ class pairs_test {
     std::vector<double> alone, together, contiguous;
 
   private:
-    double run(const traffic &what, unsigned times) {
-        return with_.peer < 0 ? 0 : exchange(by_, inner_, with_, what, times);
-    }
-    std::string look(const char *when) {
-        if (!plan_.verify || with_.peer < 0) {
-            return "";
-        }
-        const std::string fault = what_.laid_out.verify(
-            received_messages(inner_, with_, what_.window), by_.rank() == 0 ? plan_.inject : "");
-        return fault.empty() ? "" : fmt::format("{} ({}, rank {})", fault, when, by_.rank());
-    }
     schedule plan_times(const traffic &laid_out, const traffic &reference) {
         double time = 0, reference_time = 0;
         for (unsigned i = 0; i < std::max(plan_.warm_up, 1u); ++i) {
@@ -84,12 +69,6 @@ class pairs_test {
         // Each sample is taken once for all and once for each pair.
         return make_schedule(by_, plan_, time * (1 + by_.size() / 2), reference_time);
     }
-
-    messenger &by_;
-    const message_plan &plan_;
-    const std::string inner_;
-    const pairing with_;
-    prepared_case &what_;
 };
 
 }  // namespace
@@ -99,30 +78,15 @@ std::vector<message_row> run_pairs_test(messenger &by, const message_plan &plan,
     watch_for(plan.timeout + 60, fmt::format("{} of {}", test, what.text));
     const bool both_ways = test == "pairs-bidir";
     const std::string inner = both_ways ? "bidir" : "bandwidth";
-    message_row row;
-    row.test = test;
-    row.layout = what.name;
-    row.text = what.text;
-    row.bytes = what.bytes;
-    row.transport = plan.transport;
-    row.misalign = what.misalign;
+    message_row row = begin_row(plan, what, test);
     row.directions = both_ways ? 2 : 1;
+    const pairing with = partner(by);
     std::unique_ptr<prepared_case> prepared;
-    std::string why = by.size() < 2 ? "there is no pair of ranks" : "";
-    try {
-        prepared = std::make_unique<prepared_case>(by, plan, what, inner, partner(by).peer);
-        row.window = prepared->window;
-        row.blocks = prepared->layout_of_type->total_blocks();
-    } catch (const run_error &failure) {
-        why = failure.what();
-    } catch (const std::bad_alloc &) {
-        why = "not enough host memory";
-    }
-    row.error = agree(by, why);
+    row.error = prepare(by, plan, what, inner, with.peer, &prepared, &row);
     if (!row.error.empty()) {
         return {row};
     }
-    pairs_test measured(by, plan, inner, *prepared);
+    pairs_test measured(by, plan, inner, with, *prepared);
     row.error = measured.measure(&row.first_use);
     const auto alone = gather_numbers(by, measured.alone),
                together = gather_numbers(by, measured.together),

@@ -1,7 +1,9 @@
 // What ends a measurement or the program: a sentence for the user.
 #pragma once
 
+#include <new>
 #include <stdexcept>
+#include <string>
 
 namespace cuda_nc::tools {
 
@@ -9,5 +11,18 @@ class run_error : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
 };
+
+// What kept `prepare` from its end; empty: nothing.
+template <typename function>
+std::string trouble_of(function &&prepare) {
+    try {
+        prepare();
+        return "";
+    } catch (const run_error &failure) {
+        return failure.what();
+    } catch (const std::bad_alloc &) {
+        return "not enough host memory";
+    }
+}
 
 }  // namespace cuda_nc::tools

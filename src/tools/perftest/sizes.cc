@@ -8,24 +8,13 @@
 
 #include "tools/perftest/run_error.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/base/text.hpp"
 #include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::tools {
 namespace {
 
 constexpr uint64_t largest_n = uint64_t(1) << 40;
-
-std::vector<std::string> split(const std::string &text, char separator) {
-    std::vector<std::string> parts(1);
-    for (char one : text) {
-        if (one == separator) {
-            parts.emplace_back();
-        } else {
-            parts.back() += one;
-        }
-    }
-    return parts;
-}
 
 uint64_t one_size(const std::string &text) {
     size_t size;

@@ -146,7 +146,7 @@ ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_
 template <typename side>
 void give_handle(side &of) noexcept {
     if (of.handle != 0) {
-        give_receive_handle(of.handle);
+        give_message_handle(of.handle);
         of.handle = 0;
     }
 }
@@ -203,7 +203,7 @@ request_state *request_state::start_pack(layout_ref what, const void *base,
         return nullptr;
     }
     if (made->gpu_sender->mover().has_kernels() && made->size >= config().direct_thresh) {
-        made->gpu_sender->handle = take_receive_handle(*made, *made->gpu_sender);
+        made->gpu_sender->handle = take_message_handle(*made, *made->gpu_sender);
     }
     return made;
 }
@@ -227,7 +227,7 @@ request_state *request_state::start_unpack(layout_ref what, void *base,
         free_list<state>::give(made);
         return nullptr;
     }
-    made->gpu_receiver->handle = take_receive_handle(*made, *made->gpu_receiver);
+    made->gpu_receiver->handle = take_message_handle(*made, *made->gpu_receiver);
     return made;
 }
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ucp/dt/receive_handles.hpp"
+#include "ucp/dt/message_handles.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/status.hpp"
 #include "ucs/gpu/device.hpp"
@@ -36,9 +36,9 @@ class request_state {
     void *to_ucx() noexcept;
     static request_state *from_ucx(void *kept) noexcept {
         auto word = reinterpret_cast<uintptr_t>(kept);
-        return CUDA_NC_LIKELY((word & receive_handle_mark) == 0)
+        return CUDA_NC_LIKELY((word & message_handle_mark) == 0)
                    ? static_cast<request_state *>(kept)
-                   : state_of_receive_handle(word);
+                   : state_of_message_handle(word);
     }
 
     size_t packed_size() const noexcept;

@@ -12,5 +12,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/statistics.hpp \
 	src/ucs/base/status.cc \
 	src/ucs/base/status.hpp \
+	src/ucs/base/text.hpp \
 	src/ucs/base/trace.cc \
 	src/ucs/base/trace.hpp

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ucs/base/settings.hpp"
+#include "ucs/base/text.hpp"
 
 namespace cuda_nc {
 namespace {
@@ -19,18 +20,6 @@ constexpr uint64_t max_blocks = uint64_t(1) << 28;  // what a tool may be asked 
 struct bad_text : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
-
-std::vector<std::string> split(const std::string &text, char separator) {
-    std::vector<std::string> parts(1);
-    for (char one : text) {
-        if (one == separator) {
-            parts.emplace_back();
-        } else {
-            parts.back() += one;
-        }
-    }
-    return parts;
-}
 
 uint64_t to_size(const std::string &text) {
     size_t value;

@@ -130,7 +130,7 @@ int run(const mpi_options &o) {
         about.mode = "mpi";
         about.command = o.all.command;
         about.date = now();
-        about.library = mpi_library();
+        about.software = mpi_library();
         for (int rank = 0; rank < messages.size(); ++rank) {
             about.memory += (rank == 0 ? "" : ",") + of_rank(plan.memory, rank);
         }

@@ -1,4 +1,4 @@
-// Numbers under which UCX knows messages that come to a GPU: never two messages by the same one.
+// Numbers under which UCX knows messages of GPU memory: never two messages by the same one.
 //
 // The transport finds in a request of UCP the state that our datatype gave it. A request that holds
 // no such state may still hold the address of an earlier one; an address is used again, a number
@@ -14,13 +14,13 @@ namespace cuda_nc::dt {
 class request_state;
 
 // Set in every number, and in no address of a state.
-constexpr uintptr_t receive_handle_mark = 4;
+constexpr uintptr_t message_handle_mark = 4;
 
 // 0: all are in use.
-uintptr_t take_receive_handle(request_state &state, uct::direct_end &end) noexcept;
-void give_receive_handle(uintptr_t handle) noexcept;
+uintptr_t take_message_handle(request_state &state, uct::direct_end &end) noexcept;
+void give_message_handle(uintptr_t handle) noexcept;
 
 // A number that is in use.
-request_state *state_of_receive_handle(uintptr_t handle) noexcept;
+request_state *state_of_message_handle(uintptr_t handle) noexcept;
 
 }  // namespace cuda_nc::dt

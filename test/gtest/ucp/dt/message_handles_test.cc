@@ -1,4 +1,4 @@
-#include "ucp/dt/receive_handles.hpp"
+#include "ucp/dt/message_handles.hpp"
 
 #include <gtest/gtest.h>
 
@@ -25,18 +25,18 @@ uct::direct_end *find(uint64_t word) {
     return finder != nullptr ? finder(word) : nullptr;
 }
 
-TEST(receive_handles, are_found_while_in_use_and_never_again) {
+TEST(message_handles, are_found_while_in_use_and_never_again) {
     state_stub state;
     end_stub end;
     std::set<uintptr_t> seen;
     for (int i = 0; i < 10000; ++i) {
-        uintptr_t handle = take_receive_handle(state, end);
+        uintptr_t handle = take_message_handle(state, end);
         ASSERT_NE(handle, 0u);
-        ASSERT_EQ(handle & 7, receive_handle_mark);
+        ASSERT_EQ(handle & 7, message_handle_mark);
         ASSERT_TRUE(seen.insert(handle).second) << "taken twice";
-        ASSERT_EQ(state_of_receive_handle(handle), &state);
+        ASSERT_EQ(state_of_message_handle(handle), &state);
         ASSERT_EQ(find(handle), &end);
-        give_receive_handle(handle);
+        give_message_handle(handle);
         ASSERT_EQ(find(handle), nullptr);
     }
     for (uintptr_t old : seen) {
@@ -44,33 +44,33 @@ TEST(receive_handles, are_found_while_in_use_and_never_again) {
     }
 }
 
-TEST(receive_handles, other_words_are_not_found) {
+TEST(message_handles, other_words_are_not_found) {
     state_stub state;
     end_stub end;
-    uintptr_t handle = take_receive_handle(state, end);
+    uintptr_t handle = take_message_handle(state, end);
     for (unsigned bit = 0; bit < 64; ++bit) {
         EXPECT_EQ(find(handle ^ (uintptr_t(1) << bit)), nullptr) << bit;
     }
     EXPECT_EQ(find(0), nullptr);
     EXPECT_EQ(find(reinterpret_cast<uintptr_t>(&state)), nullptr);
-    give_receive_handle(handle);
+    give_message_handle(handle);
 }
 
-TEST(receive_handles, run_out_without_harm) {
+TEST(message_handles, run_out_without_harm) {
     state_stub state;
     end_stub end;
     std::vector<uintptr_t> taken;
-    while (uintptr_t handle = take_receive_handle(state, end)) {
+    while (uintptr_t handle = take_message_handle(state, end)) {
         ASSERT_LT(taken.size(), size_t(1) << 17);
         taken.push_back(handle);
     }
     EXPECT_GT(taken.size(), 60000u);
     for (uintptr_t handle : taken) {
-        give_receive_handle(handle);
+        give_message_handle(handle);
     }
-    uintptr_t again = take_receive_handle(state, end);
+    uintptr_t again = take_message_handle(state, end);
     EXPECT_NE(again, 0u);
-    give_receive_handle(again);
+    give_message_handle(again);
 }
 
 }  // namespace

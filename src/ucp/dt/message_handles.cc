@@ -1,4 +1,4 @@
-#include "ucp/dt/receive_handles.hpp"
+#include "ucp/dt/message_handles.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -30,8 +30,8 @@ size_t place_of(uintptr_t handle) noexcept {
     return (handle >> mark_bits) & (num_places - 1);
 }
 
-uct::direct_end *find_receiver(uint64_t word) noexcept {
-    if ((word & ((uintptr_t(1) << mark_bits) - 1)) != receive_handle_mark) {
+uct::direct_end *find_end(uint64_t word) noexcept {
+    if ((word & ((uintptr_t(1) << mark_bits) - 1)) != message_handle_mark) {
         return nullptr;
     }
     place &where = places[place_of(word)];
@@ -40,7 +40,7 @@ uct::direct_end *find_receiver(uint64_t word) noexcept {
 
 }  // namespace
 
-uintptr_t take_receive_handle(request_state &state, uct::direct_end &end) noexcept {
+uintptr_t take_message_handle(request_state &state, uct::direct_end &end) noexcept {
     uint32_t index;
     {
         std::lock_guard<std::mutex> guard(mutex);
@@ -49,7 +49,7 @@ uintptr_t take_receive_handle(request_state &state, uct::direct_end &end) noexce
             first_free = places[index].next_free;
         } else if (never_used < num_places) {
             index = never_used++;
-            uct::end_finder.store(find_receiver, std::memory_order_release);
+            uct::end_finder.store(find_end, std::memory_order_release);
         } else {
             return 0;
         }
@@ -58,12 +58,12 @@ uintptr_t take_receive_handle(request_state &state, uct::direct_end &end) noexce
     where.state = &state;
     where.end = &end;
     uintptr_t handle = (++where.uses << (mark_bits + place_bits)) |
-                       (uintptr_t(index) << mark_bits) | receive_handle_mark;
+                       (uintptr_t(index) << mark_bits) | message_handle_mark;
     where.handle.store(handle, std::memory_order_release);
     return handle;
 }
 
-void give_receive_handle(uintptr_t handle) noexcept {
+void give_message_handle(uintptr_t handle) noexcept {
     size_t index = place_of(handle);
     places[index].handle.store(0, std::memory_order_release);
     std::lock_guard<std::mutex> guard(mutex);
@@ -71,7 +71,7 @@ void give_receive_handle(uintptr_t handle) noexcept {
     first_free = static_cast<uint32_t>(index);
 }
 
-request_state *state_of_receive_handle(uintptr_t handle) noexcept {
+request_state *state_of_message_handle(uintptr_t handle) noexcept {
     return places[place_of(handle)].state;
 }
 
