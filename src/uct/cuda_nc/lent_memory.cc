@@ -13,7 +13,8 @@ namespace cuda_nc::uct {
 namespace {
 
 constexpr unsigned least_log2 = 15;  // bytes of the smallest region
-constexpr unsigned most_log2 = 25;   // ... and of an allocation
+constexpr unsigned usual_log2 = 25;  // ... of an allocation
+constexpr unsigned most_log2 = 31;   // ... and of one for a larger region
 
 }  // namespace
 
@@ -72,7 +73,7 @@ struct pool {
     std::mutex mutex;
     std::vector<std::unique_ptr<arena>> arenas;
     size_t bytes = 0;
-    size_t lent = 0;
+    size_t lent = 0, lent_bytes = 0;
 };
 
 pool &all() noexcept {
@@ -91,7 +92,8 @@ unsigned log2_of_region(size_t size) noexcept {
 // The caller holds the lock.
 arena *make_arena(pool &lent, int device, unsigned wanted_log2) {
     gpu::device *where = gpu::platform::instance().get_device(device);
-    unsigned log2 = std::min(log2_floor(config().staging_size / 2), most_log2);
+    unsigned log2 =
+        std::min(log2_floor(config().staging_size / 2), std::max(usual_log2, wanted_log2));
     if (where == nullptr || log2 < wanted_log2) {
         return nullptr;
     }
@@ -144,6 +146,7 @@ region take_region(int device, size_t size) noexcept try {
         at = owner->take(log2);
     }
     ++lent.lent;
+    lent.lent_bytes += size_t(1) << log2;
     region taken;
     taken.address = owner->memory->address() + at;
     taken.size = size_t(1) << log2;
@@ -161,6 +164,13 @@ void give_region(const region &back) noexcept {
     back.owner->give(static_cast<size_t>(back.address - back.owner->memory->address()),
                      log2_of_region(back.size));
     --lent.lent;
+    lent.lent_bytes -= back.size;
+}
+
+size_t lendable() noexcept {
+    std::lock_guard<std::mutex> guard(all().mutex);
+    const size_t bound = config().staging_size / 2;
+    return bound > all().lent_bytes ? bound - all().lent_bytes : 0;
 }
 
 size_t regions_lent() noexcept {

@@ -29,6 +29,7 @@ region take_region(int device, size_t size) noexcept;
 // Nobody writes there any more.
 void give_region(const region &back) noexcept;
 
+size_t lendable() noexcept;      // bytes below the bound that are not lent now
 size_t regions_lent() noexcept;  // how many are taken now; for tests
 
 }  // namespace cuda_nc::uct

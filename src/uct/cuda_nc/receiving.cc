@@ -17,6 +17,16 @@ namespace {
 // Where memory is short a long message goes round in less of it, down to this many bytes.
 constexpr uint64_t least_ring = 64 << 10;
 
+bool is_on(const gpu::device *gpu, const wire::pipe_offer &offer) noexcept {
+    char place[sizeof(offer.gpu)] = {};
+    if (gpu == nullptr) {
+        return false;
+    }
+    const std::string &own = gpu->properties().bus_id;
+    std::memcpy(place, own.data(), std::min(own.size(), sizeof(place)));
+    return place[0] != '\0' && std::memcmp(place, offer.gpu, sizeof(place)) == 0;
+}
+
 }  // namespace
 
 receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id, uint64_t sender,
@@ -79,23 +89,25 @@ void receiving::say(wire::control_kind kind, uint64_t number) noexcept {
     owner_.send_control(ep_, message);
 }
 
-bool receiving::accept_slots(uint32_t flags) noexcept {
-    ring slots = take_ring(device_, rest());
+bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept {
+    ring slots =
+        take_ring(device_, rest(), is_on(gpu::platform::instance().get_device(device_), offer));
     if (!slots) {
         return false;
     }
     memory_ = slots.memory;
     slot_size_ = slots.slot_size;
-    for (slot &one : slots_) {
-        one.done = owner_.take_event(device_);
-        if (one.done == nullptr) {
+    num_slots_ = slots.num_slots;
+    for (unsigned i = 0; i < num_slots_; ++i) {
+        slots_[i].done = owner_.take_event(device_);
+        if (slots_[i].done == nullptr) {
             release(true);
             return false;
         }
     }
     wire::control answer = {};
     answer.kind = wire::control_kind::accept;
-    answer.slot = ring::num_slots;
+    answer.slot = static_cast<uint16_t>(num_slots_);
     answer.flags = flags;
     answer.to = sender_;
     answer.from = id_;
@@ -116,10 +128,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
         offer.sequence >= last_sequence || offer.sequence % gpu::pipe_sequence_step != 0) {
         return false;
     }
-    char own_place[sizeof(offer.gpu)] = {};
-    const std::string &place = gpu->properties().bus_id;
-    std::memcpy(own_place, place.data(), std::min(place.size(), sizeof(own_place)));
-    if (std::memcmp(own_place, offer.gpu, sizeof(own_place)) == 0) {
+    if (is_on(gpu, offer)) {
         return false;  // one GPU has both kernels: no pair of them need fit on it
     }
     gpu::pipe_work work;
@@ -190,7 +199,7 @@ void receiving::called(uint64_t segment) noexcept {
 }
 
 void receiving::take_data(const wire::control &message) noexcept {
-    bool fits = message.slot < ring::num_slots && !slots_[message.slot].unpacking &&
+    bool fits = message.slot < num_slots_ && !slots_[message.slot].unpacking &&
                 message.length >= 1 && message.length <= slot_size_ && message.offset >= first_ &&
                 message.offset <= total_ && message.length <= total_ - message.offset &&
                 message.length <= rest() - announced_ && !has_rest_;
@@ -320,7 +329,7 @@ void receiving::deliver() noexcept {
 
 unsigned receiving::progress_slots() noexcept {
     unsigned happened = 0;
-    for (unsigned i = 0; i < ring::num_slots && unpacking_ != 0; ++i) {
+    for (unsigned i = 0; i < num_slots_ && unpacking_ != 0; ++i) {
         if (slots_[i].unpacking) {
             ucs_status_t status = slots_[i].done->query();
             if (status != UCS_INPROGRESS) {

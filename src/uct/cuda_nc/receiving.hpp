@@ -28,7 +28,7 @@ class receiving final : public direct_message {
     // The answer to the sender's offer: `flags` as in the message. False: not this way, and nothing
     // was said.
     bool accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexcept;
-    bool accept_slots(uint32_t flags) noexcept;
+    bool accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept;
     void take_data(const wire::control &message) noexcept;
     void called(uint64_t segment) noexcept;
     // All bytes have been announced. UCP's header is kept for delivery.
@@ -80,9 +80,10 @@ class receiving final : public direct_message {
     pipe_drive drive_;
 
     uint64_t slot_size_ = 0;
+    unsigned num_slots_ = 0;
     uint64_t announced_ = 0, unpacked_ = 0;  // bytes
     unsigned unpacking_ = 0;
-    slot slots_[ring::num_slots];
+    slot slots_[ring::most_slots];
 };
 
 }  // namespace cuda_nc::uct

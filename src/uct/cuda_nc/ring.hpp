@@ -6,15 +6,17 @@
 namespace cuda_nc::uct {
 
 struct ring {
-    static constexpr unsigned num_slots = 4;
+    static constexpr unsigned most_slots = 4;
 
     region memory;
     size_t slot_size = 0;  // bytes, at most
+    unsigned num_slots = 0;
 
     explicit operator bool() const noexcept { return static_cast<bool>(memory); }
 };
 
-// For a message of `bytes`; empty where there is no memory to lend.
-ring take_ring(int device, uint64_t bytes) noexcept;
+// For a message of `bytes`, whose sender's GPU is the same or another; empty where there is no
+// memory to lend.
+ring take_ring(int device, uint64_t bytes, bool same_gpu) noexcept;
 
 }  // namespace cuda_nc::uct

@@ -49,15 +49,18 @@ sending::~sending() {
 void sending::make_offer() noexcept {
     gpu::device *gpu = gpu::platform::instance().get_device(device_);
     offer_.process = owner_.process();
-    if (gpu == nullptr || !owner_.uses_pipes() || lane_limit(device_) == 0) {
+    if (gpu == nullptr) {
         return;
     }
     const std::string &place = gpu->properties().bus_id;
-    side_ = place.empty() || place.size() > sizeof(offer_.gpu) ? nullptr : take_side(device_);
-    if (side_ == nullptr) {
+    if (place.empty() || place.size() > sizeof(offer_.gpu)) {
         return;
     }
     std::memcpy(offer_.gpu, place.data(), place.size());
+    side_ = owner_.uses_pipes() && lane_limit(device_) != 0 ? take_side(device_) : nullptr;
+    if (side_ == nullptr) {
+        return;
+    }
     offer_.lanes = message_lanes(device_);
     offer_.sequence = side_->sequence;
     offer_.credits = side_->words_offset;
@@ -180,8 +183,8 @@ bool sending::accepted(const wire::control &answer) noexcept {
     take_answer(answer);
     num_slots_ = answer.slot;
     slot_size_ = answer.length;
-    bool fits = num_slots_ >= 1 && num_slots_ <= ring::num_slots && slot_size_ >= 1 &&
-                slot_size_ <= UINT64_MAX / ring::num_slots;
+    bool fits = num_slots_ >= 1 && num_slots_ <= ring::most_slots && slot_size_ >= 1 &&
+                slot_size_ <= UINT64_MAX / ring::most_slots;
     if (fits) {
         ring_ = reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
                                   num_slots_ * slot_size_, 1);

@@ -105,7 +105,7 @@ class sending final : public direct_message {
     unsigned num_slots_ = 0;
     unsigned packing_ = 0;
     uint64_t first_ = 0, next_ = 0;  // packed bytes
-    slot slots_[ring::num_slots];
+    slot slots_[ring::most_slots];
 };
 
 }  // namespace cuda_nc::uct

@@ -122,7 +122,7 @@ bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t t
     uint64_t id = made->id();
     receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
     uint32_t flags = requests_.known() ? known_receivers : 0;
-    if (taken.accept_pipe(terms, flags) || taken.accept_slots(flags)) {
+    if (taken.accept_pipe(terms, flags) || taken.accept_slots(terms, flags)) {
         start_progress();
         return true;
     }

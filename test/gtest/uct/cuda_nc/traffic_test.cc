@@ -18,7 +18,7 @@ TEST_F(traffic_test, a_message_comes_slot_by_slot_and_is_delivered_once) {
     uint64_t message = accepted();
     uint64_t slot = sent.back().length;
     uint64_t offset = first;
-    for (unsigned i = 0; offset < total; i = (i + 1) % ring::num_slots) {
+    for (unsigned i = 0; offset < total; i = (i + 1) % ring::most_slots) {
         uint64_t length = std::min(slot, total - offset);
         say(control_kind::data, message, i, offset, length);
         EXPECT_EQ(end_.unpacked.back().offset, offset);
@@ -32,6 +32,25 @@ TEST_F(traffic_test, a_message_comes_slot_by_slot_and_is_delivered_once) {
     EXPECT_EQ(end_.message, nullptr);
     rest(message);
     EXPECT_EQ(ucp.lengths.size(), 2u);
+}
+
+TEST_F(traffic_test, on_one_gpu_a_message_comes_in_one_slot) {
+    const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
+    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    uint64_t message = accepted();
+    EXPECT_EQ(sent.back().slot, 1u);
+    EXPECT_GE(sent.back().length, total - first);
+    say(control_kind::data, message, 0, first, total - first);
+    ASSERT_EQ(end_.unpacked.size(), 1u);
+    EXPECT_EQ(end_.unpacked[0].length, total - first);
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    sent.clear();
+    message = accepted();
+    say(control_kind::data, message, 1, first, total - first);
+    EXPECT_EQ(end_.unpacked.size(), 1u) << "there is no second slot";
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses.back(), UCS_ERR_IO_ERROR);
 }
 
 TEST_F(traffic_test, a_receiver_that_is_not_ours_declines) {
@@ -164,7 +183,7 @@ TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    ring probe = take_ring(0, total);
+    ring probe = take_ring(0, total, false);
     ASSERT_TRUE(probe);
     char *begin = probe.memory.address, *end = begin + probe.memory.size;
     give_region(probe.memory);  // the next message's
@@ -177,7 +196,7 @@ TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
             };
             auto kind = static_cast<control_kind>(random() % (num_control_kinds + 2));
             say(kind == control_kind::cancel ? control_kind::data : kind, message,
-                static_cast<unsigned>(any(ring::num_slots)), any(total), any(total / 4));
+                static_cast<unsigned>(any(ring::most_slots)), any(total), any(total / 4));
         }
         for (const fake_end::range &one : end_.unpacked) {
             EXPECT_GE(one.offset, first);
