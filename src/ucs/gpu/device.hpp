@@ -114,6 +114,10 @@ class device {
     virtual ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept = 0;
     virtual ucs_status_t allocate_pinned(size_t size,
                                          std::unique_ptr<memory> *memory_p) noexcept = 0;
+    // Makes [address, address + size) of the process's memory, whole pages, pinned for as long as
+    // the result lives; the pages stay the caller's. UCS_ERR_UNSUPPORTED: not memory of that kind.
+    virtual ucs_status_t pin(void *address, size_t size,
+                             std::unique_ptr<memory> *memory_p) noexcept = 0;
     virtual ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept = 0;
     virtual ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept = 0;
     // Before the first pipe: loads what pipes launch, which may synchronise the device; again it

@@ -3,6 +3,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/device.hpp \
 	src/ucs/gpu/pipe.hpp \
 	src/ucs/gpu/platform.cc \
+	src/ucs/gpu/shared_memory.cc \
+	src/ucs/gpu/shared_memory.hpp \
 	src/ucs/gpu/sim/access.cc \
 	src/ucs/gpu/sim/access.hpp \
 	src/ucs/gpu/sim/address_space.cc \

@@ -66,6 +66,11 @@ ucs_status_t cuda_device::allocate_pinned(size_t size, std::unique_ptr<memory> *
     return run(context_, [&] { return cuda::allocate_pinned(context_, size, memory_p); });
 }
 
+ucs_status_t cuda_device::pin(void *address, size_t size,
+                              std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] { return cuda::pin(context_, address, size, memory_p); });
+}
+
 ucs_status_t cuda_device::create_stream(std::unique_ptr<stream> *stream_p) noexcept {
     return run(context_, [&] {
         exec::kernel_limits limits = limits_;

@@ -16,6 +16,8 @@ class cuda_device final : public device {
     const device_properties &properties() const noexcept override { return properties_; }
     ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
     ucs_status_t allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
+    ucs_status_t pin(void *address, size_t size,
+                     std::unique_ptr<memory> *memory_p) noexcept override;
     ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept override;
     ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept override;
     ucs_status_t prepare_pipes() noexcept override;

@@ -54,6 +54,18 @@ size_t at_least_one(size_t size) noexcept {
     return size == 0 ? 1 : size;
 }
 
+// The GPU must reach pinned memory by the host's address.
+ucs_status_t same_address(const primary_context &owner, void *address) noexcept {
+    void *seen = nullptr;
+    ucs_status_t status =
+        to_status(cudaHostGetDevicePointer(&seen, address, 0), "cudaHostGetDevicePointer");
+    if (status == UCS_OK && seen != address) {
+        nc_debug("pinned memory has another address on GPU %d", owner.ordinal());
+        status = UCS_ERR_UNSUPPORTED;
+    }
+    return status;
+}
+
 }  // namespace
 
 ucs_status_t allocate_device(primary_context &owner, size_t size,
@@ -74,7 +86,7 @@ ucs_status_t allocate_device(primary_context &owner, size_t size,
 ucs_status_t allocate_pinned(primary_context &owner, size_t size,
                              std::unique_ptr<memory> *memory_p) noexcept {
     auto made = make_owned(owner, cudaFreeHost, "cudaFreeHost");
-    void *address = nullptr, *seen = nullptr;
+    void *address = nullptr;
     if (made == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -85,11 +97,32 @@ ucs_status_t allocate_pinned(primary_context &owner, size_t size,
         return status;
     }
     made->own(address, size);
-    status = to_status(cudaHostGetDevicePointer(&seen, address, 0), "cudaHostGetDevicePointer");
-    if (status == UCS_OK && seen != address) {
-        nc_debug("pinned memory has another address on GPU %d", owner.ordinal());
-        status = UCS_ERR_UNSUPPORTED;
+    status = same_address(owner, address);
+    if (status == UCS_OK) {
+        *memory_p = std::move(made);
     }
+    return status;
+}
+
+ucs_status_t pin(primary_context &owner, void *address, size_t size,
+                 std::unique_ptr<memory> *memory_p) noexcept {
+    auto made = make_owned(owner, cudaHostUnregister, "cudaHostUnregister");
+    if (made == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    cudaError_t result =
+        cudaHostRegister(address, size, cudaHostRegisterPortable | cudaHostRegisterMapped);
+    if (result == cudaErrorHostMemoryAlreadyRegistered || result == cudaErrorNotSupported ||
+        result == cudaErrorInvalidValue) {
+        cudaGetLastError();
+        return UCS_ERR_UNSUPPORTED;
+    }
+    ucs_status_t status = to_status(result, "cudaHostRegister");
+    if (status != UCS_OK) {
+        return status;
+    }
+    made->own(address, size);
+    status = same_address(owner, address);
     if (status == UCS_OK) {
         *memory_p = std::move(made);
     }

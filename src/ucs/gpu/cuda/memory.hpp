@@ -15,6 +15,8 @@ ucs_status_t allocate_device(primary_context &owner, size_t size,
                              std::unique_ptr<memory> *memory_p) noexcept;
 ucs_status_t allocate_pinned(primary_context &owner, size_t size,
                              std::unique_ptr<memory> *memory_p) noexcept;
+ucs_status_t pin(primary_context &owner, void *address, size_t size,
+                 std::unique_ptr<memory> *memory_p) noexcept;
 ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
                          std::unique_ptr<memory> *memory_p) noexcept;
 ucs_status_t export_handle(primary_context &owner, const void *address, ipc_handle *handle_p,

@@ -94,6 +94,28 @@ class pinned_memory final : public memory {
     address_space &space_;
 };
 
+// Pages of somebody else's that count as pinned.
+class pinned_pages final : public memory {
+  public:
+    pinned_pages(address_space &space, void *address, size_t size) : space_(space) {
+        region one;
+        one.begin = one.alias = reinterpret_cast<uintptr_t>(address);
+        one.end = one.begin + size;
+        one.kind = memory_kind::pinned;
+        space_.add(one);
+        address_ = static_cast<char *>(address);
+        size_ = size;
+    }
+    ~pinned_pages() override {
+        if (!forked()) {
+            space_.remove(reinterpret_cast<uintptr_t>(address_));
+        }
+    }
+
+  private:
+    address_space &space_;
+};
+
 class sim_device final : public device {
   public:
     sim_device(environment &all, unsigned num_devices, int ordinal, std::unique_ptr<arena> own,
@@ -125,6 +147,17 @@ class sim_device final : public device {
             auto made = std::make_unique<pinned_memory>(all_.space);
             ucs_status_t status = made->allocate(size);
             return std::pair(status, std::move(made));
+        });
+    }
+
+    ucs_status_t pin(void *address, size_t size,
+                     std::unique_ptr<memory> *memory_p) noexcept override {
+        region known;
+        if (all_.space.find(address, 1, &known)) {
+            return UCS_ERR_UNSUPPORTED;
+        }
+        return make(fault::pinned, memory_p, [&] {
+            return std::pair(UCS_OK, std::make_unique<pinned_pages>(all_.space, address, size));
         });
     }
 

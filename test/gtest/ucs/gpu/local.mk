@@ -9,6 +9,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/pipe_test.cc \
 	test/gtest/ucs/gpu/platform_test.cc \
 	test/gtest/ucs/gpu/random_layouts.hpp \
+	test/gtest/ucs/gpu/shared_memory_test.cc \
 	test/gtest/ucs/gpu/sim_faults_test.cc \
 	test/gtest/ucs/gpu/sim_fixture.hpp \
 	test/gtest/ucs/gpu/sim_test.cc

@@ -1,0 +1,131 @@
+#include "ucs/gpu/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+namespace cuda_nc::gpu {
+namespace {
+
+// Its size cannot change under those who have it mapped.
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+struct handle_content {
+    uint64_t kind;
+    uint64_t size;
+    uint64_t inode;  // a number of a file is used again, the file is not
+    int32_t process, file;
+};
+static_assert(sizeof(handle_content) <= ipc_handle_size);
+constexpr uint64_t shared_kind = 0x6e635f73686d656d;
+
+class file {
+  public:
+    explicit file(int number = -1) noexcept : number_(number) {}
+    file(file &&other) noexcept : number_(other.number_) { other.number_ = -1; }
+    file &operator=(file &&) = delete;
+    ~file() {
+        if (number_ >= 0) {
+            close(number_);
+        }
+    }
+    int number() const noexcept { return number_; }
+
+  private:
+    int number_;
+};
+
+class shared_memory final : public memory {
+  public:
+    // `kept`: open for others as long as this lives.
+    explicit shared_memory(file kept) noexcept : kept_(std::move(kept)) {}
+    ~shared_memory() override {
+        pinned_.reset();
+        if (address_ != nullptr) {
+            munmap(address_, size_);
+        }
+    }
+
+    ucs_status_t map(device &where, int number, size_t size) noexcept {
+        void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, number, 0);
+        if (mapping == MAP_FAILED) {
+            return UCS_ERR_NO_MEMORY;
+        }
+        address_ = static_cast<char *>(mapping);
+        size_ = size;
+        return where.pin(mapping, size, &pinned_);
+    }
+
+  private:
+    const file kept_;
+    std::unique_ptr<memory> pinned_;
+};
+
+size_t whole_pages(size_t size) noexcept {
+    auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    return (size + page - 1) / page * page;
+}
+
+}  // namespace
+
+ucs_status_t make_shared_memory(device &where, size_t size, std::unique_ptr<memory> *memory_p,
+                                ipc_handle *handle_p) noexcept {
+    file made(memfd_create("cuda_nc", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    size = whole_pages(size == 0 ? 1 : size);
+    struct stat status;
+    if (made.number() < 0 || fchmod(made.number(), S_IRUSR | S_IWUSR) != 0 ||
+        ftruncate(made.number(), static_cast<off_t>(size)) != 0 ||
+        fcntl(made.number(), F_ADD_SEALS, seals) != 0 || fstat(made.number(), &status) != 0) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    const int number = made.number();
+    std::unique_ptr<shared_memory> result(new (std::nothrow) shared_memory(std::move(made)));
+    if (result == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    ucs_status_t mapped = result->map(where, number, size);
+    if (mapped != UCS_OK) {
+        return mapped;
+    }
+    handle_content content = {shared_kind, size, status.st_ino, getpid(), number};
+    *handle_p = {};
+    std::memcpy(handle_p->bytes, &content, sizeof(content));
+    *memory_p = std::move(result);
+    return UCS_OK;
+}
+
+ucs_status_t open_shared_memory(device &where, const ipc_handle &handle,
+                                std::unique_ptr<memory> *memory_p) noexcept {
+    handle_content content;
+    std::memcpy(&content, handle.bytes, sizeof(content));
+    if (content.kind != shared_kind || content.process <= 0 || content.file < 0) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    char name[64];
+    std::snprintf(name, sizeof(name), "/proc/%d/fd/%d", content.process, content.file);
+    file opened(open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    struct stat status;
+    if (opened.number() < 0 || fstat(opened.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_uid != geteuid() || status.st_ino != content.inode ||
+        static_cast<uint64_t>(status.st_size) != content.size || content.size == 0 ||
+        (fcntl(opened.number(), F_GET_SEALS) & seals) != seals) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    const int number = opened.number();
+    std::unique_ptr<shared_memory> result(new (std::nothrow) shared_memory(file()));
+    if (result == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    ucs_status_t mapped = result->map(where, number, static_cast<size_t>(content.size));
+    if (mapped == UCS_OK) {
+        *memory_p = std::move(result);
+    }
+    return mapped;
+}
+
+}  // namespace cuda_nc::gpu
