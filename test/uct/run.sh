@@ -86,13 +86,14 @@ runs() { # TEST SIZE
     ucx_perftest -l -t "$1" -s "$2" -n 200 -w 10
 }
 # Every message from GPU to GPU is counted as moved this way.
-goes_by() { # pipe|slots
-    local other=slots text
-    [ "$1" = pipe ] || other=pipe
+goes_by() { # pipe|slots|"host slots"
+    local other text
     text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 4 --kinds g 2>&1)
     echo "$text"
-    grep "sent .*[1-9][0-9]* by $1" <<<"$text" && grep RIGHT <<<"$text" &&
-        ! grep "sent .*[1-9][0-9]* by $other" <<<"$text"
+    for other in pipe slots "host slots"; do
+        [ "$other" = "$1" ] || ! grep "sent .*[1-9][0-9]* by $other" <<<"$text" || return 1
+    done
+    grep "sent .*[1-9][0-9]* by $1" <<<"$text" && grep RIGHT <<<"$text"
 }
 export -f goes_by is_listed knows_requests runs same_tables
 export root releases logs local_dir
@@ -179,8 +180,19 @@ matrix little-patience UCX_CUDA_NC_PIPE_PATIENCE=50 -- --window 24 --kinds g
 matrix one-lane UCX_CUDA_NC_MAX_SMS=1 -- --kinds g
 check pipes-are-used env "${with[@]}" "${direct[@]}" bash -c "goes_by pipe"
 check slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_PIPE=n bash -c "goes_by slots"
+# GPUs that do not reach each other.
+check host-slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ \
+    bash -c "goes_by 'host slots'"
 matrix little-staging UCX_CUDA_NC_STAGING_SIZE=2M -- --window 16 --kinds g
-matrix no-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- --kinds g
+matrix no-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- --kinds ggc
+matrix no-ipc-one-gpu UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- --gpus 1 --kinds g
+matrix no-ipc-little-staging UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ UCX_CUDA_NC_STAGING_SIZE=2M -- \
+    --window 16 --kinds g
+matrix no-ipc-four-ranks UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- --ranks 4 --window 24 --kinds g
+matrix no-ipc-killed-peer UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ UCX_CUDA_NC_CARRIERS=tcp \
+    UCX_KEEPALIVE_INTERVAL=0.3s -- --kill-batch 2 --window 12 --kinds gggc
+matrix no-ipc-no-pinning UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+,pin:1+ -- --kinds ggc
+matrix second-pinning UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+,pin:2 -- --kinds g
 matrix third-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:3 -- --kinds g
 matrix second-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:2 -- --kinds g
 matrix streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc

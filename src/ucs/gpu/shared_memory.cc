@@ -108,12 +108,16 @@ ucs_status_t open_shared_memory(device &where, const ipc_handle &handle,
     }
     char name[64];
     std::snprintf(name, sizeof(name), "/proc/%d/fd/%d", content.process, content.file);
-    file opened(open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    file seen(open(name, O_PATH | O_CLOEXEC));  // whatever it is, it is not opened yet
     struct stat status;
-    if (opened.number() < 0 || fstat(opened.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
+    if (seen.number() < 0 || fstat(seen.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
         status.st_uid != geteuid() || status.st_ino != content.inode ||
-        static_cast<uint64_t>(status.st_size) != content.size || content.size == 0 ||
-        (fcntl(opened.number(), F_GET_SEALS) & seals) != seals) {
+        static_cast<uint64_t>(status.st_size) != content.size || content.size == 0) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    std::snprintf(name, sizeof(name), "/proc/self/fd/%d", seen.number());
+    file opened(open(name, O_RDWR | O_CLOEXEC));
+    if (opened.number() < 0 || (fcntl(opened.number(), F_GET_SEALS) & seals) != seals) {
         return UCS_ERR_UNSUPPORTED;
     }
     const int number = opened.number();

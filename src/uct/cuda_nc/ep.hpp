@@ -11,6 +11,7 @@ struct endpoint {
     uint64_t peer = 0;             // identity of the interface there; 0: the carrier does not say
     bool direct = false;           // messages from GPU to GPU may be tried
     bool known_receivers = false;  // offers to it need no first bytes
+    bool host_slots = false;       // the GPU memory that it lends cannot be reached
 
     static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }
 };

@@ -1,6 +1,7 @@
-// Memory on our GPUs into which other processes' GPUs write: regions of a few large allocations,
-// each lent to one message at a time. Allocated when first needed and kept, at most half of
-// UCX_CUDA_NC_STAGING_SIZE for all GPUs. Thread safe.
+// Memory into which other processes' GPUs write, on our GPUs or pinned on the host: regions of a
+// few large allocations, each lent to one message at a time. Allocated when first needed and kept,
+// at most half of UCX_CUDA_NC_STAGING_SIZE on all GPUs and an eighth of it on the host. Thread
+// safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,6 @@ struct region {
     char *address = nullptr;
     size_t size = 0;    // bytes, at least as many as asked for
     size_t offset = 0;  // in the allocation, as a peer sees it
-    int device = -1;
     arena *owner = nullptr;
 
     explicit operator bool() const noexcept { return address != nullptr; }
@@ -26,10 +26,17 @@ struct region {
 // Empty: the bound is reached, or there is no memory. Aligned to 32 KiB.
 region take_region(int device, size_t size) noexcept;
 
+// Of pinned host memory, which `device` and all others reach; its handle is for
+// reach_peer_host_memory(). Empty for ever once there is none.
+region take_host_region(int device, size_t size) noexcept;
+
 // Nobody writes there any more.
 void give_region(const region &back) noexcept;
 
-size_t lendable() noexcept;      // bytes below the bound that are not lent now
+// Bytes below the bound that are not lent now.
+size_t lendable() noexcept;
+size_t lendable_on_host() noexcept;
+
 size_t regions_lent() noexcept;  // how many are taken now; for tests
 
 }  // namespace cuda_nc::uct

@@ -7,17 +7,20 @@
 #include <new>
 
 #include "ucs/base/log.hpp"
+#include "ucs/gpu/shared_memory.hpp"
 
 namespace cuda_nc::uct {
 namespace {
 
+constexpr int host = -1;
+
 struct key {
-    int device;
+    int place;  // the device that reaches it; host: pinned there, for all
     gpu::ipc_handle handle;
 
     bool operator<(const key &other) const noexcept {
-        return device != other.device
-                   ? device < other.device
+        return place != other.place
+                   ? place < other.place
                    : std::memcmp(handle.bytes, other.handle.bytes, sizeof(handle.bytes)) < 0;
     }
 };
@@ -45,22 +48,12 @@ opened &of_peers() noexcept {
     return *only;
 }
 
-std::shared_ptr<gpu::memory> open_allocation(int device, const gpu::ipc_handle &handle,
-                                             const process_id &owner) {
+// As `device` reaches it, or null.
+std::unique_ptr<gpu::memory> open_on_gpu(int device, const gpu::ipc_handle &handle) {
     gpu::platform &gpus = gpu::platform::instance();
     gpu::device *from = gpus.get_device(device);
-    if (from == nullptr) {
-        return nullptr;
-    }
-    opened &peers = of_peers();
-    std::lock_guard<std::mutex> guard(peers.mutex);
-    auto known = peers.all.find({device, handle});
-    if (known != peers.all.end()) {
-        return known->second.memory;
-    }
-    peers.close_unused();
     std::unique_ptr<gpu::memory> memory;
-    ucs_status_t status = from->ipc_open(handle, &memory);
+    ucs_status_t status = from != nullptr ? from->ipc_open(handle, &memory) : UCS_ERR_NO_DEVICE;
     if (status != UCS_OK) {
         nc_debug("a peer's GPU memory cannot be opened: %s", status_text(status));
         return nullptr;
@@ -70,25 +63,60 @@ std::shared_ptr<gpu::memory> open_allocation(int device, const gpu::ipc_handle &
         nc_debug("GPU %d does not reach the peer's memory", device);
         return nullptr;
     }
-    allocation &made = peers.all[{device, handle}];
-    made.memory = std::move(memory);
-    made.owner = owner;
-    return made.memory;
+    return memory;
+}
+
+std::unique_ptr<gpu::memory> open_on_host(int device, const gpu::ipc_handle &handle) {
+    gpu::device *by = gpu::platform::instance().get_device(device);
+    std::unique_ptr<gpu::memory> memory;
+    ucs_status_t status =
+        by != nullptr ? gpu::open_shared_memory(*by, handle, &memory) : UCS_ERR_NO_DEVICE;
+    if (status != UCS_OK) {
+        nc_debug("a peer's pinned memory cannot be opened: %s", status_text(status));
+        return nullptr;
+    }
+    return memory;
+}
+
+peer_memory reach(bool on_host, int device, const gpu::ipc_handle &handle, const process_id &owner,
+                  uint64_t offset, uint64_t length) {
+    opened &peers = of_peers();
+    std::lock_guard<std::mutex> guard(peers.mutex);
+    const key name = {on_host ? host : device, handle};
+    auto found = peers.all.find(name);
+    if (found == peers.all.end()) {
+        peers.close_unused();
+        std::shared_ptr<gpu::memory> memory =
+            on_host ? open_on_host(device, handle) : open_on_gpu(device, handle);
+        if (memory == nullptr) {
+            return {};
+        }
+        found = peers.all.emplace(name, allocation{std::move(memory), owner}).first;
+    }
+    const std::shared_ptr<gpu::memory> &memory = found->second.memory;
+    if (length > memory->size() || offset > memory->size() - length) {
+        return {};
+    }
+    return {memory, memory->address() + offset};
 }
 
 }  // namespace
 
 peer_memory reach_peer_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t offset, uint64_t length, size_t alignment) noexcept try {
-    std::shared_ptr<gpu::memory> memory = open_allocation(device, handle, owner);
-    if (memory == nullptr || length > memory->size() || offset > memory->size() - length) {
+    peer_memory found = reach(false, device, handle, owner, offset, length);
+    if (reinterpret_cast<uintptr_t>(found.address) % alignment != 0) {
         return {};
     }
-    char *start = memory->address() + offset;
-    if (reinterpret_cast<uintptr_t>(start) % alignment != 0) {
-        return {};
-    }
-    return {std::move(memory), start};
+    return found;
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
+peer_memory reach_peer_host_memory(int device, const gpu::ipc_handle &handle,
+                                   const process_id &owner, uint64_t offset,
+                                   uint64_t length) noexcept try {
+    return reach(true, device, handle, owner, offset, length);
 } catch (const std::bad_alloc &) {
     return {};
 }

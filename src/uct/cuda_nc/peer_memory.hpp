@@ -1,4 +1,4 @@
-// Other processes' GPU memory, as our GPUs reach it. Thread safe.
+// Other processes' memory, on GPUs or pinned on the host, as our GPUs reach it. Thread safe.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,11 @@ struct peer_memory {
 // opened once, and closed after its owner is gone.
 peer_memory reach_peer_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t offset, uint64_t length, size_t alignment) noexcept;
+
+// The same of pinned host memory that `owner` shares.
+peer_memory reach_peer_host_memory(int device, const gpu::ipc_handle &handle,
+                                   const process_id &owner, uint64_t offset,
+                                   uint64_t length) noexcept;
 
 // Closes what belongs to processes that are gone, and is not used.
 void close_memory_of_the_gone() noexcept;

@@ -90,14 +90,15 @@ void receiving::say(wire::control_kind kind, uint64_t number) noexcept {
 }
 
 bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept {
-    ring slots =
-        take_ring(device_, rest(), is_on(gpu::platform::instance().get_device(device_), offer));
+    const bool same_gpu = is_on(gpu::platform::instance().get_device(device_), offer);
+    ring slots = take_ring(device_, rest(), same_gpu, (offer.flags & wire::host_slots) != 0);
     if (!slots) {
         return false;
     }
     memory_ = slots.memory;
     slot_size_ = slots.slot_size;
     num_slots_ = slots.num_slots;
+    on_host_ = slots.on_host;
     for (unsigned i = 0; i < num_slots_; ++i) {
         slots_[i].done = owner_.take_event(device_);
         if (slots_[i].done == nullptr) {
@@ -108,7 +109,7 @@ bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noex
     wire::control answer = {};
     answer.kind = wire::control_kind::accept;
     answer.slot = static_cast<uint16_t>(num_slots_);
-    answer.flags = flags;
+    answer.flags = flags | (on_host_ ? wire::host_slots : 0);
     answer.to = sender_;
     answer.from = id_;
     answer.offset = memory_.offset;
@@ -116,6 +117,7 @@ bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noex
     answer.process = owner_.process();
     answer.handle = memory_.handle();
     owner_.send_control(ep_, answer);
+    trace_mark(on_host_ ? "host slots lent" : "slots lent", sender_);
     trace_mark("answer leaves", sender_);
     return true;
 }
@@ -316,7 +318,10 @@ void receiving::deliver() noexcept {
     call.end = end_;
     call.status = failed_;
     if (failed_ == UCS_OK) {
-        count(by_pipe_ ? counters::all().received_by_pipe : counters::all().received_by_slots);
+        counters &all = counters::all();
+        count(by_pipe_   ? all.received_by_pipe
+              : on_host_ ? all.received_by_host_slots
+                         : all.received_by_slots);
     }
     end_->message = nullptr;
     end_ = nullptr;

@@ -81,6 +81,7 @@ class receiving final : public direct_message {
 
     uint64_t slot_size_ = 0;
     unsigned num_slots_ = 0;
+    bool on_host_ = false;                   // the slots
     uint64_t announced_ = 0, unpacked_ = 0;  // bytes
     unsigned unpacking_ = 0;
     slot slots_[ring::most_slots];

@@ -11,12 +11,13 @@ struct ring {
     region memory;
     size_t slot_size = 0;  // bytes, at most
     unsigned num_slots = 0;
+    bool on_host = false;
 
     explicit operator bool() const noexcept { return static_cast<bool>(memory); }
 };
 
 // For a message of `bytes`, whose sender's GPU is the same or another; empty where there is no
-// memory to lend.
-ring take_ring(int device, uint64_t bytes, bool same_gpu) noexcept;
+// memory to lend. In host memory where none on the GPU is left, or where it must be `on_host`.
+ring take_ring(int device, uint64_t bytes, bool same_gpu, bool on_host) noexcept;
 
 }  // namespace cuda_nc::uct

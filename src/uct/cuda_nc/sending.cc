@@ -57,7 +57,10 @@ void sending::make_offer() noexcept {
         return;
     }
     std::memcpy(offer_.gpu, place.data(), place.size());
-    side_ = owner_.uses_pipes() && lane_limit(device_) != 0 ? take_side(device_) : nullptr;
+    offer_.flags = ep_->host_slots ? wire::host_slots : 0;
+    if (!ep_->host_slots && owner_.uses_pipes() && lane_limit(device_) != 0) {
+        side_ = take_side(device_);
+    }
     if (side_ == nullptr) {
         return;
     }
@@ -160,7 +163,8 @@ void sending::leave() noexcept {
 void sending::rest_sent() noexcept {
     rest_sent_ = true;
     trace_mark("end leaves", id_);
-    count(by_pipe_ ? counters::all().sent_by_pipe : counters::all().sent_by_slots);
+    counters &all = counters::all();
+    count(by_pipe_ ? all.sent_by_pipe : on_host_ ? all.sent_by_host_slots : all.sent_by_slots);
 }
 
 void sending::take_answer(const wire::control &answer) noexcept {
@@ -175,6 +179,18 @@ void sending::take_answer(const wire::control &answer) noexcept {
     }
 }
 
+// This message goes by host memory; those to come need not.
+void sending::cannot_reach() noexcept {
+    if (ep_ == nullptr) {
+        return;
+    }
+    if (!on_host_) {
+        ep_->host_slots = true;
+    } else if (ep_->host_slots) {
+        ep_->direct = false;
+    }
+}
+
 bool sending::accepted(const wire::control &answer) noexcept {
     if (state_ != state::offered) {
         return false;
@@ -185,9 +201,13 @@ bool sending::accepted(const wire::control &answer) noexcept {
     slot_size_ = answer.length;
     bool fits = num_slots_ >= 1 && num_slots_ <= ring::most_slots && slot_size_ >= 1 &&
                 slot_size_ <= UINT64_MAX / ring::most_slots;
+    on_host_ = (answer.flags & wire::host_slots) != 0;
     if (fits) {
-        ring_ = reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
-                                  num_slots_ * slot_size_, 1);
+        const uint64_t length = num_slots_ * slot_size_;
+        ring_ = on_host_ ? reach_peer_host_memory(device_, answer.handle, answer.process,
+                                                  answer.offset, length)
+                         : reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
+                                             length, 1);
         fits = static_cast<bool>(ring_);
     }
     for (unsigned i = 0; i < num_slots_ && fits; ++i) {
@@ -195,8 +215,8 @@ bool sending::accepted(const wire::control &answer) noexcept {
         fits = slots_[i].done != nullptr;
     }
     if (!fits) {
-        if (!ring_ && ep_ != nullptr) {
-            ep_->direct = false;
+        if (!ring_) {
+            cannot_reach();
         }
         give_up();
         return true;
@@ -233,8 +253,8 @@ bool sending::accepted_pipe(const wire::control &answer) noexcept {
     }
     if (!fits) {
         nc_debug("a receiver's pipe cannot be used");
-        if (work.credits != nullptr && ep_ != nullptr) {
-            ep_->direct = false;  // its memory cannot be opened
+        if (work.credits != nullptr) {
+            cannot_reach();
         }
         give_up();
         return true;

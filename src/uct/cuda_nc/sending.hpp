@@ -81,6 +81,7 @@ class sending final : public direct_message {
     void say_cancel() noexcept;
     void take_answer(const wire::control &answer) noexcept;
     void settle() noexcept;
+    void cannot_reach() noexcept;
 
     traffic &owner_;
     endpoint *ep_;
@@ -91,6 +92,7 @@ class sending final : public direct_message {
     state state_ = state::made;
     bool rest_sent_ = false;
     bool by_pipe_ = false;
+    bool on_host_ = false;        // the slots
     uint64_t early_request_ = 0;  // not 0: offered early, not answered
     uint64_t receiver_ = 0;       // its message
     std::chrono::steady_clock::time_point deadline_;

@@ -51,8 +51,8 @@ struct data_prefix {
 
 // What a sender brings to a pipe.
 struct pipe_offer {
-    uint32_t lanes;  // at most; 0: no pipe
-    uint32_t reserved;
+    uint32_t lanes;          // at most; 0: no pipe
+    uint32_t flags;          // host_slots
     char gpu[16];            // where it is plugged in, as text
     process_id process;      // the sender
     uint64_t sequence;       // the least that will do
@@ -89,7 +89,7 @@ struct control {
     uint8_t version;
     control_kind kind;
     uint16_t slot;      // accept: how many
-    uint32_t flags;     // accept, pipe: known_receivers
+    uint32_t flags;     // accept, pipe: known_receivers; accept: host_slots
     uint64_t to;        // the addressee's message
     uint64_t from;      // the author's message
     uint64_t identity;  // the author's interface
@@ -107,6 +107,8 @@ struct control {
 
 // The receiver finds its messages by UCP's requests: offers need no first bytes.
 constexpr uint32_t known_receivers = 1;
+// Asked for in an offer, given in an answer: slots in host memory.
+constexpr uint32_t host_slots = 2;
 
 constexpr size_t length_of(control_kind kind) noexcept {
     return kind == control_kind::pipe || kind == control_kind::early ? sizeof(control)

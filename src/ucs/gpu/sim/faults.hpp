@@ -8,8 +8,19 @@
 
 namespace cuda_nc::gpu::sim {
 
-enum class fault : unsigned { alloc, pinned, stream, event, ipc_open, launch, copy, kernel, stuck };
-constexpr unsigned num_faults = 9;
+enum class fault : unsigned {
+    alloc,
+    pinned,
+    pin,
+    stream,
+    event,
+    ipc_open,
+    launch,
+    copy,
+    kernel,
+    stuck
+};
+constexpr unsigned num_faults = 10;
 
 class fault_plan {
   public:

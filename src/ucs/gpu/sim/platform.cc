@@ -156,7 +156,7 @@ class sim_device final : public device {
         if (all_.space.find(address, 1, &known)) {
             return UCS_ERR_UNSUPPORTED;
         }
-        return make(fault::pinned, memory_p, [&] {
+        return make(fault::pin, memory_p, [&] {
             return std::pair(UCS_OK, std::make_unique<pinned_pages>(all_.space, address, size));
         });
     }

@@ -183,7 +183,7 @@ TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    ring probe = take_ring(0, total, false);
+    ring probe = take_ring(0, total, false, false);
     ASSERT_TRUE(probe);
     char *begin = probe.memory.address, *end = begin + probe.memory.size;
     give_region(probe.memory);  // the next message's
