@@ -1,5 +1,5 @@
-# CUDA_NC_CHECK_TOOLS: the tools are built where CLI11, fmt and nlohmann-json
-# (headers alone) are found.
+# CUDA_NC_CHECK_TOOLS: the tools are built where CLI11 and fmt (headers alone)
+# are found.
 AC_DEFUN([CUDA_NC_CHECK_TOOLS], [
     AC_ARG_ENABLE([tools], [AS_HELP_STRING([--disable-tools], [do not build nc_info and nc_perftest])],
                   [], [enable_tools=yes])
@@ -7,8 +7,8 @@ AC_DEFUN([CUDA_NC_CHECK_TOOLS], [
         AC_LANG_PUSH([C++])
         save_CXXFLAGS="$CXXFLAGS"
         CXXFLAGS="$CXXFLAGS -std=c++17"
-        AC_CHECK_HEADERS([CLI/CLI.hpp fmt/core.h nlohmann/json.hpp], [],
-                         [enable_tools="no (libcli11-dev, libfmt-dev or nlohmann-json3-dev is missing)"])
+        AC_CHECK_HEADERS([CLI/CLI.hpp fmt/core.h], [],
+                         [enable_tools="no (libcli11-dev or libfmt-dev is missing)"])
         CXXFLAGS="$save_CXXFLAGS"
         AC_LANG_POP([C++])
     ])

@@ -6,7 +6,7 @@
 #include "hooks/ucp_api.hpp"
 #include "ucp/dt/datatype.hpp"
 #include "ucs/base/compiler.hpp"
-#include "ucs/base/settings.hpp"
+#include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/selection.hpp"
 
 namespace cuda_nc::hooks {
@@ -29,7 +29,7 @@ bool is_on_gpu(const void *buffer) noexcept {
 uint32_t choose_flags(uint32_t given, const void *buffer, uint64_t bytes) noexcept {
     constexpr uint32_t fast = UCP_OP_ATTR_FLAG_FAST_CMPL, multi = UCP_OP_ATTR_FLAG_MULTI_SEND;
     if (is_on_gpu(buffer)) {
-        return bytes >= config().direct_thresh ? given & ~fast : (given & ~multi) | fast;
+        return bytes >= model::direct_thresh() ? given & ~fast : (given & ~multi) | fast;
     }
     return bytes >= host_rendezvous ? given : (given & ~multi) | fast;
 }

@@ -1,11 +1,13 @@
 if ENABLE_TOOLS
 bin_PROGRAMS += nc_info
 nc_info_SOURCES = \
+	src/tools/explain.cc \
+	src/tools/explain.hpp \
 	src/tools/found_libraries.cc \
 	src/tools/found_libraries.hpp \
 	src/tools/nc_info.cc
 nc_info_CPPFLAGS = $(AM_CPPFLAGS) -DFMT_HEADER_ONLY
-nc_info_LDADD = libcuda_nc_core.la
+nc_info_LDADD = $(tools_library) libcuda_nc_core.la
 # What the programs and the unit tests share.
 tools_library = libnc_perftest.la
 noinst_LTLIBRARIES += $(tools_library)
@@ -50,6 +52,12 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/sizes.hpp \
 	src/tools/perftest/socket.cc \
 	src/tools/perftest/socket.hpp \
+	src/tools/perftest/tune.cc \
+	src/tools/perftest/tune.hpp \
+	src/tools/perftest/tune_check.cc \
+	src/tools/perftest/tune_check.hpp \
+	src/tools/perftest/tune_points.cc \
+	src/tools/perftest/tune_points.hpp \
 	src/tools/perftest/ucp_library.cc \
 	src/tools/perftest/ucp_library.hpp \
 	src/tools/perftest/ucp_messenger.cc \
@@ -68,7 +76,9 @@ nc_perftest_SOURCES = \
 	src/tools/perftest/p2p_session.cc \
 	src/tools/perftest/p2p_session.hpp \
 	src/tools/perftest/pack_mode.cc \
-	src/tools/perftest/pack_mode.hpp
+	src/tools/perftest/pack_mode.hpp \
+	src/tools/perftest/tune_mode.cc \
+	src/tools/perftest/tune_mode.hpp
 nc_perftest_CPPFLAGS = $(AM_CPPFLAGS) -DFMT_HEADER_ONLY
 nc_perftest_LDADD = $(tools_library) libcuda_nc_core.la
 

@@ -3,9 +3,12 @@
 #include <fmt/core.h>
 
 #include <cstdio>
+#include <exception>
 #include <string>
+#include <vector>
 
 #include "cuda_nc/cuda_nc.h"
+#include "tools/explain.hpp"
 #include "tools/found_libraries.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/exec/host/host_executor.hpp"
@@ -82,12 +85,26 @@ int main(int argc, char **argv) {
     CLI::App app("Shows what ucx-cuda-nc found on this machine, and what it chose.", "nc_info");
     bool settings = false;
     std::string layout;
+    std::vector<std::string> explained;
     app.set_version_flag("--version", cuda_nc_version());
     app.add_flag("--settings", settings, "All settings: value in force, default, what it does");
     app.add_option("--layout", layout,
                    "Describe a layout, e.g. vector:1024,8,16 (count, block and stride in bytes), "
                    "transpose:1024,8, blocks:FILE");
+    app.add_option("--explain", explained,
+                   "LAYOUT [SIZE]: what would be chosen for a message of this layout and size, and "
+                   "how long it should take, e.g. vector:*,8,16 1M (* makes it as large)")
+        ->expected(1, 2);
     CLI11_PARSE(app, argc, argv);
+    if (!explained.empty()) {
+        try {
+            tools::explain(explained);
+            return 0;
+        } catch (const std::exception &wrong) {
+            fmt::print(stderr, "nc_info: {}\n", wrong.what());
+            return 1;
+        }
+    }
     if (!layout.empty()) {
         return print_layout(layout);
     }

@@ -68,7 +68,7 @@ test_perftest_says_what_is_wrong_with_options() {
         perftest_fails_with 'a layout of any size' pack -l vector-8 &&
         perftest_fails_with 'standard' pack --set nonsense &&
         perftest_fails_with 'there is no GPU 9' pack -l vector:1,8,8 --device 9 || return 1
-    for wanted in "" "pack" "pack -l vector:1,8,8 -n 0" "pack -l vector:1,8,8 -d sideways" "tune"; do
+    for wanted in "" "pack" "pack -l vector:1,8,8 -n 0" "pack -l vector:1,8,8 -d sideways" "tuna"; do
         perftest $wanted >/dev/null 2>&1 && return 1
     done
     return 0
@@ -188,6 +188,42 @@ test_perftest_results_are_compared_and_drawn() {
         "$WORK/drawn.json" --label a --label b --output "$WORK/picture" &&
         [ -s "$WORK/picture-latency.png" ] && [ -s "$WORK/picture-bandwidth.png" ] || return 1
     ! "$LOCAL/venv/bin/python3" "$ROOT/contrib/plot/perftest_plot.py" "$WORK/none" --output x
+}
+# tuned ARGUMENT...: with a cache directory of the test's own.
+tuned() { XDG_CACHE_HOME=$WORK/none perftest tune "$@" 2>/dev/null; }
+test_perftest_tune_measures_host_and_simulated_gpus() {
+    local began=$SECONDS gpu file
+    for gpu in sim none; do
+        export UCX_CUDA_NC_GPU=$gpu
+        XDG_CACHE_HOME=$WORK/cache "$HOME_DIR/bin/nc_perftest" tune --seconds 15 --check -s small \
+            --json "$WORK/check.json" >"$WORK/said" 2>"$WORK/progress" || return 1
+        grep '^ *0%  ' "$WORK/progress" && grep '^# written: ' "$WORK/said" &&
+            grep '^# predictions: .* of 10 ' "$WORK/said" || return 1
+        file=$(ls "$WORK/cache/ucx-cuda-nc/"*-"$gpu".json) || return 1
+        python3 -c "
+import json
+profile = json.load(open('$file'))
+assert len(profile['gpus']) == (2 if '$gpu' == 'sim' else 0), profile['gpus']
+assert len(profile['host_moves']['figures']) > 10
+assert len(json.load(open('$WORK/check.json'))) == 10" || return 1
+        XDG_CACHE_HOME=$WORK/cache "$HOME_DIR/bin/nc_info" --explain 'vector:*,8,16' 64K |
+            grep "^figures  *measured on .*$file" || return 1
+    done
+    [ $((SECONDS - began)) -lt 60 ]
+}
+test_perftest_tune_writes_only_what_it_is_told() {
+    tuned --dry-run --seconds 0.5 | grep 'nothing was written' && [ ! -e "$WORK/none" ] &&
+        tuned --seconds 0.5 -o "$WORK/here.json" | grep 'steps left out' &&
+        [ -s "$WORK/here.json" ] && [ ! -e "$WORK/none" ] || return 1
+    ls "$WORK"/here.json.* && return 1 # a temporary file
+    tuned --seconds 0.5 -o /proc/none/here.json && return 1
+    UCX_CUDA_NC_PROFILE=none perftest_fails_with 'no place for the profile' tune --seconds 0.5
+}
+test_a_broken_machine_profile_is_ignored_with_one_warning() {
+    printf '{"format": 1' >"$WORK/broken.json"
+    UCX_CUDA_NC_PROFILE=$WORK/broken.json UCX_CUDA_NC_GPU=sim "$HOME_DIR/bin/nc_info" \
+        --explain vector:1K,8,16 >"$WORK/said" 2>&1 || return 1
+    [ "$(grep -c 'broken.json is ignored: it is no JSON' "$WORK/said")" = 2 ] # warning and figures
 }
 test_perftest_mpi_is_its_own_program() {
     needed "$HOME_DIR/bin/nc_perftest" | grep mpi && return 1
@@ -320,7 +356,7 @@ for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     log=$WORK/$name.log
     # shellcheck disable=SC2163
     export -f "$name" sourced needed env_works_in settings_are_known perftest \
-        perftest_fails_with perftest_p2p p2p_fails_with result
+        perftest_fails_with perftest_p2p p2p_fails_with result tuned
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;

@@ -16,6 +16,7 @@
 #include "tools/perftest/compare_mode.hpp"
 #include "tools/perftest/p2p_mode.hpp"
 #include "tools/perftest/pack_mode.hpp"
+#include "tools/perftest/tune_mode.hpp"
 
 namespace {
 
@@ -51,6 +52,7 @@ int main(int argc, char **argv) {
     cuda_nc::tools::add_pack_mode(&app, command, &run);
     cuda_nc::tools::add_p2p_mode(&app, command, &run);
     cuda_nc::tools::add_compare_mode(&app, &run);
+    cuda_nc::tools::add_tune_mode(&app, &run);
     app.add_subcommand("mpi",
                        "Messages between the ranks of an MPI job: mpirun ... nc_perftest mpi");
     CLI11_PARSE(app, argc, argv);

@@ -5,26 +5,23 @@
 
 #include "ucp/dt/address.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/model/choices.hpp"
 
 namespace cuda_nc::dt {
 namespace {
 
 std::atomic<uint64_t> next_serial{1};
 
-// Kernels reach pinned memory at the bus's full rate where they use whole words. With bytes or
-// short words of scattered blocks the requests get too small for it: pack within GPU memory then,
-// and let a copy engine cross the bus.
-bool choose_zero_copy(const layout &what) noexcept {
+// By the figures of this GPU: kernels reach pinned memory at the bus's full rate where they use
+// whole words. With bytes or short words of scattered blocks the requests get too small for it:
+// pack within GPU memory then, and let a copy engine cross the bus.
+bool choose_zero_copy(gpu::direction dir, const layout &what, int ordinal) noexcept {
     const std::string &setting = config().zero_copy;
     if (setting == "y" || setting == "n") {
         return setting == "y";
     }
-    constexpr uint64_t small_message = 64 << 10;  // a second operation costs more than it saves
-    constexpr uint64_t large_block = 64;
-    constexpr unsigned word_log2 = 2;
-    uint64_t blocks = what.total_blocks();
-    return what.view().align_log2 >= word_log2 || what.packed_size() <= small_message ||
-           (blocks != 0 && what.packed_size() / blocks >= large_block);
+    return !model::prefers_staging(model::choices_of(ordinal), dir, what.view().align_log2,
+                                   what.packed_size(), what.total_blocks());
 }
 
 }  // namespace
@@ -41,7 +38,7 @@ ucs_status_t device_mover::open(gpu::direction dir, layout_ref what, char *base,
     layout_ = std::move(what);
     serial_ = next_serial.fetch_add(1, std::memory_order_relaxed);
     stream_ = &staging_->pick_stream(dir);
-    zero_copy_ = choose_zero_copy(*layout_);
+    zero_copy_ = choose_zero_copy(dir, *layout_, ordinal);
     if (worklist::acquire(staging_->device(), layout_, &list_) != UCS_OK) {
         list_.reset();
     }

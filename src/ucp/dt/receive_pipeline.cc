@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ucs/base/settings.hpp"
+#include "ucs/model/choices.hpp"
 
 namespace cuda_nc::dt {
 namespace {
@@ -59,7 +59,8 @@ bool receive_pipeline::slot::add(uint64_t offset, uint64_t bytes) noexcept {
 // A short message is one chunk; of a longer one, the last chunk's unpacking is all that its end
 // has to wait for, so chunks are a quarter of it, up to the configured size.
 void receive_pipeline::choose_chunk_size() noexcept {
-    size_t limit = std::min(std::max(config().fragment_size, least_chunk), most_chunk);
+    size_t limit =
+        std::min(std::max(model::fragment_size(mover_.ordinal()), least_chunk), most_chunk);
     uint64_t total = packed_size();
     size_t wanted = limit;
     if (total <= std::min(limit, single_chunk)) {

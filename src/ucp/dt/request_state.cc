@@ -11,10 +11,10 @@
 #include "ucp/dt/shape_text.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
-#include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
 #include "ucs/base/trace.hpp"
 #include "ucs/exec/host/host_executor.hpp"
+#include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/direct.hpp"
 
 namespace cuda_nc::dt {
@@ -202,7 +202,7 @@ request_state *request_state::start_pack(layout_ref what, const void *base,
         free_list<state>::give(made);
         return nullptr;
     }
-    if (made->gpu_sender->mover().has_kernels() && made->size >= config().direct_thresh) {
+    if (made->gpu_sender->mover().has_kernels() && made->size >= model::direct_thresh()) {
         made->gpu_sender->handle = take_message_handle(*made, *made->gpu_sender);
     }
     return made;

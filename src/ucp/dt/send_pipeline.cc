@@ -5,6 +5,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/direct.hpp"
 
 namespace cuda_nc::dt {
@@ -17,8 +18,8 @@ constexpr uint64_t single_chunk = uint64_t(256) << 10;
 constexpr size_t least_chunk = size_t(4) << 10;
 constexpr size_t most_chunk = size_t(16) << 20;
 
-size_t chunk_limit() noexcept {
-    return std::min(std::max(config().fragment_size, least_chunk), most_chunk);
+size_t chunk_limit(int ordinal) noexcept {
+    return std::min(std::max(model::fragment_size(ordinal), least_chunk), most_chunk);
 }
 
 }  // namespace
@@ -33,7 +34,7 @@ ucs_status_t send_pipeline::begin(layout_ref what, const void *base, int ordinal
     out_of_memory_ = !mover_.has_kernels();
     restart(0);
     // A launch costs more than all else until the receiver's answer.
-    bool ahead = packed_size() < config().direct_thresh ||
+    bool ahead = packed_size() < model::direct_thresh() ||
                  !uct::offers_are_taken.load(std::memory_order_relaxed);
     // Many sends may wait for receives that come late: they leave half of the staging to others.
     if (ahead && device_staging::bytes_in_use() <= config().staging_size / 2) {
@@ -49,8 +50,8 @@ void send_pipeline::restart(uint64_t offset) noexcept {
     }
     next_ = offset;
     uint64_t rest = packed_size() - offset;
-    growing_ = static_cast<size_t>(
-        std::min<uint64_t>(chunk_limit(), rest <= single_chunk ? rest : first_chunk));
+    growing_ = static_cast<size_t>(std::min<uint64_t>(chunk_limit(mover_.ordinal()),
+                                                      rest <= single_chunk ? rest : first_chunk));
 }
 
 void send_pipeline::give_back(staging_buffer *buffer) noexcept {
@@ -118,7 +119,7 @@ void send_pipeline::launch_ahead(unsigned limit) noexcept {
         made = {buffer, next_, next_ + length, false};
         ++count_;
         next_ += length;
-        growing_ = std::min(growing_ * 2, chunk_limit());
+        growing_ = std::min(growing_ * 2, chunk_limit(mover_.ordinal()));
     }
 }
 

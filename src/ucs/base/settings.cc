@@ -42,11 +42,13 @@ const field fields[] = {
           "Highest instruction set that the host executor may use."),
     FIELD(staging_size, "STAGING_SIZE", "256M", nullptr, kind::size,
           "Upper bound of staging memory, pinned and on GPUs, in this process."),
-    FIELD(fragment_size, "FRAGMENT_SIZE", "2M", nullptr, kind::size,
-          "Bytes that one launch packs ahead into staging."),
+    FIELD(
+        fragment_size, "FRAGMENT_SIZE", "2M", nullptr, kind::size,
+        "Bytes that one launch packs ahead into staging; the machine's figures decide where it is "
+        "not set."),
     FIELD(zero_copy, "ZERO_COPY", "auto", "auto|y|n", kind::text,
           "Let kernels access pinned host memory directly (y), or stage in GPU memory and copy "
-          "(n); auto decides by measurement."),
+          "(n); auto decides by the machine's figures."),
     FIELD(worklist_cache_size, "WORKLIST_CACHE_SIZE", "256M", nullptr, kind::size,
           "GPU memory, for each device, that holds work lists of irregular datatypes."),
     FIELD(max_sms, "MAX_SMS", "0", nullptr, kind::number,
@@ -59,12 +61,16 @@ const field fields[] = {
     FIELD(direct, "DIRECT", "y", nullptr, kind::boolean,
           "Let the transport cuda_nc move messages of one machine from GPU to GPU."),
     FIELD(direct_thresh, "DIRECT_THRESH", "9K", nullptr, kind::size,
-          "Bytes of a message from which on it goes from GPU to GPU."),
+          "Bytes of a message from which on it goes from GPU to GPU; the machine's figures decide "
+          "where it is not set."),
     FIELD(pipe, "PIPE", "y", nullptr, kind::boolean,
           "Move such messages by one kernel on each GPU, clocked by each other; n: by kernels for "
           "pieces of the message, clocked by the CPUs."),
     FIELD(pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
           "Microseconds that such a kernel waits for the other before it leaves for a while."),
+    FIELD(profile, "PROFILE", "auto", nullptr, kind::text,
+          "File with the figures of this machine, from nc_perftest tune; auto: the user's file for "
+          "this host; none: usual figures for its GPUs."),
     FIELD(sim_devices, "SIM_DEVICES", "2", nullptr, kind::number, "Simulated GPUs."),
     FIELD(sim_memory, "SIM_MEMORY", "1G", nullptr, kind::size, "Memory of each simulated GPU."),
     FIELD(sim_device, "SIM_DEVICE", "0", nullptr, kind::number,
@@ -159,7 +165,23 @@ bool is_launch_blocking() {
     return text != nullptr && *text != '\0' && *text != '0';
 }
 
+// XDG_CACHE_HOME, or what it stands for.
+std::string find_cache_home() {
+    const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+    if (cache != nullptr && *cache == '/') {
+        return cache;
+    }
+    return home != nullptr && *home == '/' ? std::string(home) + "/.cache" : "";
+}
+
+bool is_set(const char *name) {
+    return std::getenv((std::string("UCX_CUDA_NC_") + name).c_str()) != nullptr;
+}
+
 void load(settings &target) {
+    target.cache_home = find_cache_home();
+    target.fragment_size_is_set = is_set("FRAGMENT_SIZE");
+    target.direct_thresh_is_set = is_set("DIRECT_THRESH");
     target.transport_is_named = is_transport_named();
     target.launches_block = is_launch_blocking();
     for (const field &f : fields) {

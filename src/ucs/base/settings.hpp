@@ -12,21 +12,25 @@ namespace cuda_nc {
 struct settings {
     bool enable = true;
     bool stats = false;
-    std::string trace;                // file of a timeline; empty: none
-    std::string gpu;                  // auto, cuda, sim, none
-    std::string host_engine;          // auto, always, never
-    std::string host_simd;            // auto, avx512, avx2, sse2, scalar
-    size_t staging_size = 0;          // bytes of pinned and GPU staging, at most, in a process
-    size_t fragment_size = 0;         // bytes packed ahead by one launch
-    std::string zero_copy;            // auto, y, n
-    size_t worklist_cache_size = 0;   // bytes of GPU memory a device
-    unsigned max_sms = 0;             // 0: no limit
-    std::string transport;            // auto, y, n
-    std::string carriers;             // transports of UCX, separated by commas
-    bool direct = false;              // the transport moves messages from GPU to GPU
-    size_t direct_thresh = 0;         // bytes of a message from which on it does
-    bool pipe = false;                // ... by kernels that clock each other
-    unsigned pipe_patience = 0;       // microseconds that such a kernel waits for the other
+    std::string trace;                  // file of a timeline; empty: none
+    std::string gpu;                    // auto, cuda, sim, none
+    std::string host_engine;            // auto, always, never
+    std::string host_simd;              // auto, avx512, avx2, sse2, scalar
+    size_t staging_size = 0;            // bytes of pinned and GPU staging, at most, in a process
+    size_t fragment_size = 0;           // bytes packed ahead by one launch
+    std::string zero_copy;              // auto, y, n
+    size_t worklist_cache_size = 0;     // bytes of GPU memory a device
+    unsigned max_sms = 0;               // 0: no limit
+    std::string transport;              // auto, y, n
+    std::string carriers;               // transports of UCX, separated by commas
+    bool direct = false;                // the transport moves messages from GPU to GPU
+    size_t direct_thresh = 0;           // bytes of a message from which on it does
+    bool pipe = false;                  // ... by kernels that clock each other
+    unsigned pipe_patience = 0;         // microseconds that such a kernel waits for the other
+    std::string profile;                // auto, none, or a file with the machine's figures
+    bool fragment_size_is_set = false;  // by the environment
+    bool direct_thresh_is_set = false;
+    std::string cache_home;           // not a setting of ours: the user's directory for caches
     bool transport_is_named = false;  // not a setting of ours: UCX_TLS names cuda_nc
     bool launches_block = false;      // nor this: CUDA_LAUNCH_BLOCKING is set
     unsigned sim_devices = 0;

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "ucs/base/compiler.hpp"
-#include "ucs/base/settings.hpp"
+#include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/iface.hpp"
 
 namespace cuda_nc::uct {
@@ -12,7 +12,7 @@ using namespace wire;
 
 // Null: this message is not for the GPUs.
 sending *offering::begin(direct_end &end) noexcept try {
-    if (!ep_.direct || end.packed_bytes() < config().direct_thresh ||
+    if (!ep_.direct || end.packed_bytes() < model::direct_thresh() ||
         end.packed_bytes() <= sending::first_bytes) {
         return nullptr;
     }

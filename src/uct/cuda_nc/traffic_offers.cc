@@ -8,7 +8,7 @@
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
-#include "ucs/base/settings.hpp"
+#include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/message_map.hpp"
 #include "uct/cuda_nc/offering.hpp"
@@ -145,7 +145,7 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
         direct_end *end = requests_.find_send(words[1]);
         constexpr uint64_t one_fragment = 16 << 10;  // UCP would send it at once
         if (end == nullptr || end->message != nullptr ||
-            end->packed_bytes() < std::max<uint64_t>(config().direct_thresh, one_fragment)) {
+            end->packed_bytes() < std::max<uint64_t>(model::direct_thresh(), one_fragment)) {
             return;
         }
         auto made = std::make_unique<sending>(*this, ep, *end, next_message_id());

@@ -43,6 +43,33 @@ TEST(nc_info, describes_a_layout) {
     }
 }
 
+TEST(nc_info, explains_what_would_be_chosen) {
+    outcome seen = nc_info("--explain 'vector:*,8,16' 1M",
+                           "UCX_CUDA_NC_GPU=sim UCX_CUDA_NC_SIM_DEVICES=2 UCX_CUDA_NC_PROFILE=none "
+                           "UCX_CUDA_NC_HOST_SIMD=sse2");
+    EXPECT_EQ(seen.status, 0);
+    for (const char *text :
+         {"strided 131072 x 8 B", "usual figures", "GPU 1 ", "pack       words of 8 B; grid ",
+          "us to completion", "zero-copy", "staged", "fragments  2.0 MiB", "rendezvous; by pipe",
+          "GPU to GPU ", "host         sse2"}) {
+        EXPECT_TRUE(says(seen, text)) << text << seen;
+    }
+    seen = nc_info("--explain vector:512,8,16 4K",
+                   "UCX_CUDA_NC_GPU=sim UCX_CUDA_NC_ZERO_COPY=n UCX_CUDA_NC_FRAGMENT_SIZE=64K");
+    for (const char *text : {"staged (UCX_CUDA_NC_ZERO_COPY)", "64.0 KiB (UCX_CUDA_NC_FRAGMENT",
+                             "eager, through host memory"}) {
+        EXPECT_TRUE(says(seen, text)) << text << seen;
+    }
+    // A GPU is not needed; a layout of one size is repeated.
+    seen = nc_info("--explain triangle:100,8 1M", "UCX_CUDA_NC_GPU=none");
+    EXPECT_EQ(seen.status, 0);
+    EXPECT_TRUE(says(seen, "1010000 B packed")) << seen;
+    EXPECT_FALSE(says(seen, "GPU 0")) << seen;
+    EXPECT_EQ(nc_info("--explain circle").status, 1);
+    EXPECT_EQ(nc_info("--explain 'vector:*,8,16'").status, 1);
+    EXPECT_EQ(nc_info("--explain vector-8 much").status, 1);
+}
+
 TEST(nc_info, wrong_input_ends_with_an_error) {
     outcome seen = nc_info("--layout circle:3");
     EXPECT_EQ(seen.status, 1);
