@@ -1,5 +1,5 @@
 libcuda_nc_core_la_SOURCES += \
-	src/ucs/exec/host/block_copy.inc \
+	src/ucs/exec/host/block_copy.inc src/ucs/exec/host/list_copy.inc \
 	src/ucs/exec/host/disjoint.cc \
 	src/ucs/exec/host/disjoint.hpp \
 	src/ucs/exec/host/host_executor.cc \
