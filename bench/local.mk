@@ -11,7 +11,8 @@ EXTRA_DIST += bench/results/2026-11-21-h200x2-mpi_layouts.md
 EXTRA_DIST += bench/results/2026-11-21-h200x2-pipe_messages.md
 EXTRA_DIST += bench/results/2026-11-21-h200-messages.md
 EXTRA_DIST += bench/results/2026-11-21-h200x2-direct.md
-EXTRA_DIST += bench/results/2026-11-21-h100x1-host.md bench/results/2026-11-21-host-fragments.md
+EXTRA_DIST += bench/results/2026-11-21-h100x1-host.md bench/results/2026-11-21-host-fragments.md \
+	bench/results/2026-11-21-host-pairs.md
 EXTRA_DIST += bench/results/2026-11-21-h200-h100-kernels.md
 EXTRA_DIST += bench/results/2026-11-21-h200-nc_perftest.md bench/results/2026-11-21-h200x2-pipes.md
 EXTRA_PROGRAMS += pipe_bench
