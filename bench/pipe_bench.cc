@@ -135,7 +135,8 @@ class process {
         auto begin = start();
         do {
             w.turn = ++turn_;
-            need(stream_->launch(w), "a launch");
+            size_t launched;
+            need(stream_->launch(&w, 1, &launched), "a launch");
             await(&report->left, pipe_left(turn_, false));
         } while (__atomic_load_n(&report->left, __ATOMIC_ACQUIRE) != pipe_left(turn_, true));
         return finish(begin);

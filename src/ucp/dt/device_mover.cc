@@ -132,7 +132,7 @@ ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char
     return status;
 }
 
-ucs_status_t device_mover::launch_pipe(gpu::pipe_work &work, gpu::stream &on) noexcept {
+ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on) noexcept {
     if (list_ == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -143,7 +143,7 @@ ucs_status_t device_mover::launch_pipe(gpu::pipe_work &work, gpu::stream &on) no
     work.dir = dir_;
     work.layout = list_->view();
     work.base = base_;
-    return on.launch(work);
+    return UCS_OK;
 }
 
 ucs_status_t device_mover::wait(staging_buffer &buffer) noexcept {

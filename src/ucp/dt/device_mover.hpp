@@ -44,8 +44,9 @@ class device_mover {
     ucs_status_t enqueue_packed(uint64_t offset, uint64_t length, char *packed,
                                 gpu::event &done) noexcept;
 
-    // Launches one side of a pipe on a stream of the caller's; fills in what is this request's.
-    ucs_status_t launch_pipe(gpu::pipe_work &work, gpu::stream &on) noexcept;
+    // Before one side of a pipe is launched on a stream of the caller's: fills in what is this
+    // request's.
+    ucs_status_t prepare_pipe(gpu::pipe_work &work, gpu::stream &on) noexcept;
 
     // Waits for buffer.done. After an error the stream is given up, for all requests: its further
     // work would fail too.

@@ -37,8 +37,8 @@ struct gpu_side final : pipeline, uct::direct_end {
         }
         return pipeline::mover().enqueue_packed(offset, length, packed, done);
     }
-    ucs_status_t launch(gpu::pipe_work &work, gpu::stream &on) noexcept override {
-        return pipeline::mover().launch_pipe(work, on);
+    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &on) noexcept override {
+        return pipeline::mover().prepare_pipe(work, on);
     }
     void leave_transport() noexcept {
         if (message != nullptr) {

@@ -14,6 +14,7 @@ constexpr int max_devices = 64;
 constexpr unsigned lanes_of_sm = 2;
 
 std::atomic<unsigned> taken[max_devices][2];
+std::atomic<unsigned> promised[max_devices];
 
 std::atomic<unsigned> &count_of(int device, gpu::direction dir) noexcept {
     return taken[device][dir == gpu::direction::pack ? 0 : 1];
@@ -47,6 +48,18 @@ void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept {
 
 unsigned lanes_taken(int device, gpu::direction dir) noexcept {
     return count_of(device, dir).load(std::memory_order_relaxed);
+}
+
+void promise_lanes(int device, unsigned lanes) noexcept {
+    promised[device].fetch_add(lanes, std::memory_order_relaxed);
+}
+
+void end_promise(int device, unsigned lanes) noexcept {
+    promised[device].fetch_sub(lanes, std::memory_order_relaxed);
+}
+
+unsigned lanes_promised(int device) noexcept {
+    return promised[device].load(std::memory_order_relaxed);
 }
 
 }  // namespace cuda_nc::uct

@@ -18,4 +18,10 @@ bool take_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
 void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
 unsigned lanes_taken(int device, gpu::direction dir) noexcept;
 
+// Lanes of the messages that come to a GPU, from the answer to the sender until the end, whether
+// they run or wait.
+void promise_lanes(int device, unsigned lanes) noexcept;
+void end_promise(int device, unsigned lanes) noexcept;
+unsigned lanes_promised(int device) noexcept;
+
 }  // namespace cuda_nc::uct

@@ -23,7 +23,8 @@ std::string describe() {
            text(c.received_by_pipe) + " by pipe, " + text(c.received_by_slots) + " by slots, " +
            text(c.received_by_host_slots) + " by host slots; " + text(c.early) +
            " offers taken early, " + text(c.declined) + " declined, " + text(c.abandoned) +
-           " messages abandoned, " + text(c.relaunches) + " relaunches, " +
+           " messages abandoned, " + text(c.launched_sides) + " sides of pipes in " +
+           text(c.launches) + " launches, " + text(c.relaunches) + " relaunches, " +
            std::to_string(quarantined()) + " pieces of memory in quarantine";
 }
 

@@ -14,6 +14,7 @@ struct counters {
     std::atomic<uint64_t> abandoned{0};  // messages begun from GPU to GPU that went on otherwise
     std::atomic<uint64_t> early{0};      // offers taken before UCP asked for data
     std::atomic<uint64_t> relaunches{0};
+    std::atomic<uint64_t> launches{0}, launched_sides{0};  // of pipes; one launch serves several
 
     static counters &all() noexcept;
     static void report_at_exit() noexcept;  // once, whoever asks

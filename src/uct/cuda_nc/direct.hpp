@@ -53,9 +53,9 @@ class direct_end {
     virtual ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
                                  gpu::event &done) noexcept = 0;
 
-    // Launches one side of a pipe on a stream: fills in its direction, layout and base. After a
-    // failure no kernel has been launched.
-    virtual ucs_status_t launch(gpu::pipe_work &, gpu::stream &) noexcept {
+    // Before one side of a pipe is launched on a stream: fills in its direction, layout and base,
+    // and lets the stream wait for what the layout needs.
+    virtual ucs_status_t prepare(gpu::pipe_work &, gpu::stream &) noexcept {
         return UCS_ERR_UNSUPPORTED;
     }
 

@@ -30,6 +30,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/peer_memory.hpp \
 	src/uct/cuda_nc/pipe_drive.cc \
 	src/uct/cuda_nc/pipe_drive.hpp \
+	src/uct/cuda_nc/pipe_launches.cc \
+	src/uct/cuda_nc/pipe_launches.hpp \
 	src/uct/cuda_nc/pipe_shape.cc \
 	src/uct/cuda_nc/pipe_shape.hpp \
 	src/uct/cuda_nc/pipe_side.cc \

@@ -45,34 +45,30 @@ void pipe_drive::begin(pipe_side &side, direct_end &end, gpu::direction dir,
     due_ = {};
 }
 
-bool pipe_drive::launch() noexcept {
-    if (stream_ == nullptr) {
-        stream_ = take_stream(side_->device);
-    }
-    work_.turn = side_->turn + 1;
-    trace_begin(kernel_name(), trace_, work_.length);
-    ucs_status_t status = stream_ != nullptr ? end_->launch(work_, *stream_) : UCS_ERR_NO_RESOURCE;
-    trace_mark("launched", trace_);
-    if (status != UCS_OK) {
-        nc_debug("a pipe's kernel cannot be launched: %s", status_text(status));
-        stream_.reset();
-        return false;
-    }
-    side_->turn = work_.turn;
-    return true;
-}
-
 void pipe_drive::try_launch() noexcept {
     if (state_ != state::waiting ||
         !owner_.admit(message_, side_->device, work_.dir, work_.geometry.lanes)) {
         return;
     }
-    state_ = state::running;
-    if (!launch()) {
-        owner_.end_admission(side_->device, work_.dir, work_.geometry.lanes);
-        fail();
-        return;
+    trace_begin(kernel_name(), trace_, work_.length);
+    state_ = state::admitted;
+    if (!owner_.launch(*this)) {
+        launch_failed(UCS_ERR_NO_MEMORY);
     }
+}
+
+ucs_status_t pipe_drive::prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept {
+    work_.turn = side_->turn + 1;
+    ucs_status_t status = end_->prepare(work_, on);
+    *work_p = work_;
+    return status;
+}
+
+void pipe_drive::launched(const std::shared_ptr<pipe_stream> &on) noexcept {
+    trace_mark("launched", trace_);
+    side_->turn = work_.turn;
+    stream_ = on;
+    state_ = state::running;
     launched_ = clock::now();
     if (relaunching_) {
         count(counters::all().relaunches);
@@ -84,6 +80,12 @@ void pipe_drive::try_launch() noexcept {
     relaunching_ = true;
     fresh_call_ = marked_ = false;
     polls_ = 0;
+}
+
+void pipe_drive::launch_failed(ucs_status_t status) noexcept {
+    nc_debug("a pipe's kernel cannot be launched: %s", status_text(status));
+    give_back_lanes();
+    fail();
 }
 
 void pipe_drive::call(uint64_t number) noexcept {
@@ -106,6 +108,9 @@ bool pipe_drive::has_left() const noexcept {
 
 // A mark is recorded only where there is doubt: it is not free.
 bool pipe_drive::stream_failed() noexcept {
+    if (stream_->is_finished()) {
+        return !has_left();
+    }
     if (!marked_) {
         if (mark_ == nullptr) {
             mark_ = owner_.take_event(side_->device);
@@ -113,7 +118,7 @@ bool pipe_drive::stream_failed() noexcept {
         if (mark_ == nullptr) {
             return false;  // in a while, perhaps
         }
-        if (stream_->record(*mark_) != UCS_OK) {
+        if (stream_->get().record(*mark_) != UCS_OK) {
             return true;
         }
         marked_ = true;
@@ -122,15 +127,19 @@ bool pipe_drive::stream_failed() noexcept {
     return status != UCS_INPROGRESS && (status != UCS_OK || !has_left());
 }
 
-// The kernel has left.
-void pipe_drive::release() noexcept {
+void pipe_drive::give_back_lanes() noexcept {
     trace_end(kernel_name(), trace_);
     owner_.end_admission(side_->device, work_.dir, work_.geometry.lanes);
+}
+
+// The kernel has left.
+void pipe_drive::release() noexcept {
+    give_back_lanes();
     if (mark_ != nullptr) {
         owner_.give_event(side_->device, std::move(mark_));
     }
-    if (stream_ != nullptr && !broken_) {
-        give_stream(side_->device, std::move(stream_));
+    if (broken_) {
+        stream_->spoil();
     }
     stream_.reset();
 }
@@ -206,32 +215,39 @@ unsigned pipe_drive::progress() noexcept {
     return state_ != state::waiting;
 }
 
-void pipe_drive::stop() noexcept {
-    if (state_ == state::running) {
-        ucs_status_t told = write_abort(*side_, work_.sequence);
-        if (told != UCS_OK) {
-            nc_debug("a pipe's kernel is not told to leave, and does in a while");
-        }
-        for (unsigned polls = 1; !has_left(); ++polls) {
-            if (polls % 1024 != 0 || clock::now() - launched_ < doubt) {
-                continue;
-            }
-            if (!marked_ && mark_ == nullptr) {
-                mark_ = owner_.take_event(side_->device);
-            }
-            if (mark_ == nullptr) {
-                stream_.reset();  // waits for its work
-                broken_ = !has_left();
-                break;
-            }
-            if (stream_failed()) {
-                broken_ = true;
-                break;
-            }
-        }
-        release();
+void pipe_drive::stop_kernel() noexcept {
+    ucs_status_t told = write_abort(*side_, work_.sequence);
+    if (told != UCS_OK) {
+        nc_debug("a pipe's kernel is not told to leave, and does in a while");
     }
-    if (state_ == state::running || state_ == state::waiting) {
+    for (unsigned polls = 1; !has_left(); ++polls) {
+        if (polls % 1024 != 0 || clock::now() - launched_ < doubt) {
+            continue;
+        }
+        if (!marked_ && mark_ == nullptr) {
+            mark_ = owner_.take_event(side_->device);
+        }
+        if (mark_ == nullptr) {
+            stream_->finish();
+            broken_ = !has_left();
+            break;
+        }
+        if (stream_failed()) {
+            broken_ = true;
+            break;
+        }
+    }
+    release();
+}
+
+void pipe_drive::stop() noexcept {
+    if (state_ == state::admitted) {
+        owner_.do_not_launch(*this);
+        give_back_lanes();
+    } else if (state_ == state::running) {
+        stop_kernel();
+    }
+    if (state_ == state::admitted || state_ == state::running || state_ == state::waiting) {
         fail();
     }
 }

@@ -17,6 +17,7 @@ class pipe_drive {
     enum class state : uint8_t {
         idle,      // not begun
         waiting,   // for room, for its time, or for the peer
+        admitted,  // takes part in the owner's next launch
         running,   // its kernel is in flight
         complete,  // all bytes have been moved; nothing runs
         failed     // nothing runs
@@ -35,7 +36,7 @@ class pipe_drive {
     void begin(pipe_side &side, direct_end &end, gpu::direction dir, const gpu::pipe_work &work,
                uint64_t total, uint64_t segment) noexcept;
 
-    // From begin() on: launches where there is room, else waits for it.
+    // From begin() on: takes part in the next launch where there is room, else waits for it.
     void try_launch() noexcept;
     // From begin() on: waits for call(), though not for ever.
     void await_call() noexcept { due_ = clock::now() + std::chrono::milliseconds(5); }
@@ -44,6 +45,14 @@ class pipe_drive {
     void call(uint64_t number) noexcept;
 
     unsigned progress() noexcept;  // how much has happened
+
+    // For the owner's launches, while admitted: what is to be launched on the stream; and what
+    // became of it.
+    ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept;
+    void launched(const std::shared_ptr<pipe_stream> &on) noexcept;
+    void launch_failed(ucs_status_t status) noexcept;
+    int device() const noexcept { return side_->device; }
+    uint64_t message() const noexcept { return message_; }
 
     // Ends the kernel; on return it touches no memory. Waits for the GPU.
     void stop() noexcept;
@@ -62,7 +71,6 @@ class pipe_drive {
   private:
     using clock = std::chrono::steady_clock;
 
-    bool launch() noexcept;
     const char *kernel_name() const noexcept {
         return work_.dir == gpu::direction::pack ? "pack kernel" : "unpack kernel";
     }
@@ -71,6 +79,8 @@ class pipe_drive {
     void wait_for_peer(clock::time_point now) noexcept;
     bool has_left() const noexcept;
     bool stream_failed() noexcept;
+    void stop_kernel() noexcept;
+    void give_back_lanes() noexcept;
     void release() noexcept;
     void fail() noexcept;
 
@@ -90,7 +100,7 @@ class pipe_drive {
     bool broken_ = false;
     bool marked_ = false;
     unsigned polls_ = 0;
-    std::unique_ptr<gpu::stream> stream_;  // while running
+    std::shared_ptr<pipe_stream> stream_;  // while running
     std::unique_ptr<gpu::event> mark_;
     clock::time_point launched_, due_, call_time_;
     std::chrono::microseconds pause_{0};

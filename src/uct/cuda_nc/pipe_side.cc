@@ -143,27 +143,31 @@ void retire_side(pipe_side *) noexcept {
     lent.fetch_sub(1, std::memory_order_relaxed);
 }
 
-std::unique_ptr<gpu::stream> take_stream(int device) noexcept try {
+std::shared_ptr<pipe_stream> take_stream(int device) noexcept try {
     pool &from = pool_of(device);
+    std::unique_ptr<gpu::stream> taken;
     {
         std::lock_guard<std::mutex> guard(from.mutex);
         if (!from.streams.empty()) {
-            std::unique_ptr<gpu::stream> taken = std::move(from.streams.back());
+            taken = std::move(from.streams.back());
             from.streams.pop_back();
-            return taken;
         }
     }
     gpu::device *where = gpu::platform::instance().get_device(device);
-    std::unique_ptr<gpu::stream> made;
-    return where != nullptr && where->create_stream(&made) == UCS_OK ? std::move(made) : nullptr;
+    if (taken == nullptr && (where == nullptr || where->create_stream(&taken) != UCS_OK)) {
+        return nullptr;
+    }
+    return std::make_shared<pipe_stream>(device, std::move(taken));
 } catch (const std::bad_alloc &) {
     return nullptr;
 }
 
-void give_stream(int device, std::unique_ptr<gpu::stream> back) noexcept try {
-    pool &to = pool_of(device);
-    std::lock_guard<std::mutex> guard(to.mutex);
-    to.streams.push_back(std::move(back));
+pipe_stream::~pipe_stream() try {
+    if (stream_ != nullptr && !spoilt_) {
+        pool &to = pool_of(device_);
+        std::lock_guard<std::mutex> guard(to.mutex);
+        to.streams.push_back(std::move(stream_));
+    }
 } catch (const std::bad_alloc &) {
     // it ends here
 }

@@ -39,9 +39,29 @@ void give_side(pipe_side *back) noexcept;
 // It cannot be used again: what it belongs to has failed. Its memory stays with the process.
 void retire_side(pipe_side *broken) noexcept;
 
-// One stream for one kernel in flight; null: out of resources.
-std::unique_ptr<gpu::stream> take_stream(int device) noexcept;
-void give_stream(int device, std::unique_ptr<gpu::stream> back) noexcept;
+// A stream for one kernel in flight, which several sides share; it goes back to its pool with the
+// last of them.
+class pipe_stream {
+  public:
+    pipe_stream(int device, std::unique_ptr<gpu::stream> taken) noexcept
+        : device_(device), stream_(std::move(taken)) {}
+    ~pipe_stream();
+    pipe_stream(const pipe_stream &) = delete;
+    pipe_stream &operator=(const pipe_stream &) = delete;
+
+    gpu::stream &get() noexcept { return *stream_; }
+    // Its work failed: it is not used again.
+    void spoil() noexcept { spoilt_ = true; }
+    // Waits for its work; there is no stream any more.
+    void finish() noexcept { stream_.reset(); }
+    bool is_finished() const noexcept { return stream_ == nullptr; }
+
+  private:
+    int device_;
+    std::unique_ptr<gpu::stream> stream_;
+    bool spoilt_ = false;
+};
+std::shared_ptr<pipe_stream> take_stream(int device) noexcept;  // null: out of resources
 
 // Tells the side's kernel to leave message `sequence`; beside all streams.
 ucs_status_t write_abort(pipe_side &side, uint64_t sequence) noexcept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
@@ -68,6 +69,9 @@ void receiving::release(bool sender_is_through) noexcept {
         quarantine(side_, sending_process_);
     }
     side_ = nullptr;
+    if (promised_ != 0) {
+        end_promise(device_, std::exchange(promised_, 0));
+    }
     if (memory_ && sender_is_through) {
         give_region(memory_);
     } else if (memory_) {
@@ -145,12 +149,16 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     if (side_ == nullptr) {
         return false;
     }
-    // Each message leaves half of the lanes that it finds to those that come while it is moved.
-    const unsigned limit = lane_limit(device_),
-                   taken = lanes_taken(device_, gpu::direction::unpack);
-    constexpr unsigned least_lanes = 16;
-    lanes = std::min(lanes, std::max(limit > taken ? (limit - taken) / 2 : 0, least_lanes));
+    // Each message leaves half of the lanes that it finds to those that come before its end. Among
+    // many it gets so few that about 16 of a megabyte are under way at a time: a launch and the
+    // flags take longer than the bytes.
+    const unsigned limit = lane_limit(device_), others = lanes_promised(device_);
     uint64_t segment = std::min<uint64_t>(total_, owner_.longest_segment());
+    unsigned least = std::max(1u, std::min(16u, limit / 8));
+    if (segment > (uint64_t{2} << 20)) {
+        least *= 2;  // it would be the last to end
+    }
+    lanes = std::min(lanes, std::max(limit > others ? (limit - others) / 2 : 0, least));
     for (uint64_t room = UINT64_MAX; !memory_; room = work.geometry.ring_size() / 2) {
         work.geometry = choose_geometry(segment, lanes, room);
         if (work.geometry.lanes == 0 || (room != UINT64_MAX && room < least_ring)) {
@@ -183,9 +191,11 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     trace_mark("answer leaves", sender_);
 
     by_pipe_ = true;
+    promised_ = work.geometry.lanes;
+    promise_lanes(device_, promised_);
     drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment);
     // While there is much room a kernel may wait for its peer on the GPU.
-    if (taken + work.geometry.lanes > limit / 2) {
+    if (others + work.geometry.lanes > limit / 2) {
         drive_.await_call();
     } else {
         drive_.try_launch();

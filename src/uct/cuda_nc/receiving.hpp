@@ -76,6 +76,7 @@ class receiving final : public direct_message {
 
     region memory_;
     peer_memory credits_;
+    unsigned promised_ = 0;  // lanes
     pipe_side *side_ = nullptr;
     pipe_drive drive_;
 

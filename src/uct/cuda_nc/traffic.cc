@@ -89,6 +89,7 @@ unsigned traffic::progress() noexcept {
     unsigned happened = send_unsent();
     for_each(sends_, [&](sending &one) { happened += one.progress(); });
     for_each(receives_, [&](receiving &one) { happened += one.progress(); });
+    launch_all();
     return happened + release_held();
 }
 
@@ -313,6 +314,26 @@ bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned l
 
 void traffic::end_admission(int device, gpu::direction dir, unsigned lanes) noexcept {
     give_lanes(device, dir, lanes);
+}
+
+bool traffic::launch(pipe_drive &admitted) noexcept {
+    start_progress();
+    return launches_.add(admitted);
+}
+
+void traffic::launch_all() noexcept {
+    while (!launches_.empty()) {
+        uint64_t messages[pipe_launches::most_sides];
+        size_t number = launches_.flush_some(messages);
+        // The peers hear of it, or of the failure.
+        for (size_t i = 0; i < number; ++i) {
+            if (sending *send = find(sends_, messages[i])) {
+                send->progress();
+            } else if (receiving *receive = find(receives_, messages[i])) {
+                receive->progress();
+            }
+        }
+    }
 }
 
 void traffic::stop_waiting(uint64_t message) noexcept {

@@ -12,6 +12,7 @@
 
 #include "uct/cuda_nc/abi_parameters.hpp"
 #include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/pipe_launches.hpp"
 #include "uct/cuda_nc/pipe_side.hpp"
 #include "uct/cuda_nc/request_finder.hpp"
 #include "uct/cuda_nc/wire.hpp"
@@ -64,6 +65,10 @@ class traffic {
     // Lanes for a kernel of one message, in the order of messages; then end_admission().
     bool admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept;
     void stop_waiting(uint64_t message) noexcept;
+    // Takes part in the launch that ends this call of progress, or the next; false: no memory.
+    bool launch(pipe_drive &admitted) noexcept;
+    void do_not_launch(const pipe_drive &stopped) noexcept { launches_.remove(stopped); }
+    void launch_all() noexcept;
     void end_admission(int device, gpu::direction dir, unsigned lanes) noexcept;
     // Gives `side` back when the receiver has said that it writes there no more, or is gone.
     void await_end(pipe_side *side, uint64_t message, const endpoint *ep,
@@ -133,6 +138,7 @@ class traffic {
     std::map<uint64_t, std::unique_ptr<sending>> sends_;
     std::map<uint64_t, std::unique_ptr<receiving>> receives_;
     std::map<uint64_t, ending_side> ending_;
+    pipe_launches launches_;
     // By the sender's interface and UCP's number of the send there.
     std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;
     uint64_t first_waiting_[2] = {};  // message that waits for lanes, of each direction; 0: none

@@ -13,10 +13,12 @@ namespace cuda_nc::exec {
 cudaError_t launch_transfer(const gpu::transfer &work, const kernel_limits &limits,
                             cudaStream_t stream) noexcept;
 
-// Enqueues one side of a pipe. cudaErrorNotSupported: a layout that no pipe takes.
-cudaError_t launch_pipe(const gpu::pipe_work &work, cudaStream_t stream) noexcept;
+// Enqueues sides of pipes by one launch: as many of the first as one kernel serves, *launched_p.
+// cudaErrorNotSupported: the first has a layout that no pipe takes.
+cudaError_t launch_pipes(const gpu::pipe_work *sides, size_t number, cudaStream_t stream,
+                         size_t *launched_p) noexcept;
 
-// Load the kernels of launch_transfer(), or of launch_pipe(), on the current device (lazy loading
+// Load the kernels of launch_transfer(), or of launch_pipes(), on the current device (lazy loading
 // could synchronise later). The first error is returned, after all have been tried.
 cudaError_t load_kernels() noexcept;
 cudaError_t load_pipe_kernels() noexcept;

@@ -11,13 +11,19 @@ const void *kernel_of(const kernel_choice &mover) {
 
 }  // namespace
 
-cudaError_t launch_pipe(const gpu::pipe_work &work, cudaStream_t stream) noexcept {
+cudaError_t launch_pipes(const gpu::pipe_work *sides, size_t number, cudaStream_t stream,
+                         size_t *launched_p) noexcept {
     pipe_plan plan;
-    if (!plan_pipe(work, &plan)) {
+    size_t added = 0;
+    while (added < number && add_pipe(sides[added], &plan)) {
+        ++added;
+    }
+    *launched_p = added;
+    if (added == 0) {
         return cudaErrorNotSupported;
     }
-    void *arguments[] = {&plan.arguments};
-    cudaError_t error = cudaLaunchKernel(kernel_of(plan.mover), dim3(work.geometry.lanes),
+    void *arguments[] = {&plan.batch};
+    cudaError_t error = cudaLaunchKernel(kernel_of(plan.mover), dim3(plan.num_blocks),
                                          dim3(pipe_threads), arguments, 0, stream);
     if (error != cudaSuccess) {
         cudaGetLastError();  // not left behind for the application to find

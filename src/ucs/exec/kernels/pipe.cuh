@@ -1,4 +1,4 @@
-// The kernel of one side of a pipe; a family of movers is compiled in a file of its own.
+// The kernel of sides of pipes; a family of movers is compiled in a file of its own.
 #pragma once
 
 #include "ucs/exec/kernels/pipe_plan.hpp"
@@ -6,7 +6,7 @@
 
 namespace cuda_nc::exec {
 
-// Each takes pipe_arguments and runs on `lanes` blocks of pipe_threads threads.
+// Each takes a pipe_batch and runs on a block of pipe_threads threads for each lane of each side.
 const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pipe_windows_kernel(locator_kind kind) noexcept;
 
@@ -90,17 +90,19 @@ __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, ui
 // Mover::run(part, thread, threads) moves a part by one block of threads.
 template <class Mover>
 __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
-    pipe_kernel(const __grid_constant__ pipe_arguments a) {
+    pipe_kernel(const __grid_constant__ pipe_batch batch) {
     __shared__ __align__(alignof(part)) unsigned char piece_bytes[sizeof(part)];
     part &piece = *reinterpret_cast<part *>(piece_bytes);  // no constructor runs in shared memory
     __shared__ uint32_t first, go, any;
-    const uint32_t lane = blockIdx.x;
+    const uint32_t entry = pipe_entry(batch, blockIdx.x);
+    const pipe_arguments &a = batch.entries[entry];
+    const uint32_t lane = blockIdx.x - batch.first_block[entry];
     const bool leading = threadIdx.x == 0;
     const uint32_t chunks = gpu::pipe_lane_chunks(a.length, a.geometry, lane);
     if (leading) {
         uint64_t done = a.state->position[lane] - a.sequence;
         first = done <= chunks ? static_cast<uint32_t>(done) : 0;
-        piece = a.parts[0];
+        piece = a.what;
     }
     __syncthreads();
     uint32_t k = first;
@@ -114,10 +116,11 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
         }
         for (uint32_t which = 0; which < a.num_parts; ++which) {
             if (leading) {
+                const pipe_arguments &at = batch.entries[entry + which];
                 if (a.num_parts > 1) {
-                    piece = a.parts[which];
+                    piece = at.what;
                 }
-                any = pipe_piece(a, lane, k, which, &piece);
+                any = pipe_piece(a, at, lane, k, &piece);
             }
             __syncthreads();
             if (any != 0) {

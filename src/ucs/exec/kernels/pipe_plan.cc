@@ -10,11 +10,22 @@ locator_kind common_locator(locator_kind a, locator_kind b) {
     return a == b ? a : locator_kind::any_dims;
 }
 
+bool same_kernel(const kernel_choice &a, const kernel_choice &b) {
+    return a.how == b.how && a.locator == b.locator &&
+           (a.how == method::windows || a.word_log2 == b.word_log2);
+}
+
 }  // namespace
 
-bool plan_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
-    *plan_p = pipe_plan();
-    pipe_arguments &a = plan_p->arguments;
+bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
+    pipe_batch &batch = plan_p->batch;
+    const uint32_t most_parts = std::min(max_pipe_parts, max_pipe_entries - batch.num_entries);
+    if (most_parts == 0) {
+        return false;
+    }
+    pipe_arguments *parts = batch.entries + batch.num_entries;
+    kernel_choice mover;
+    uint32_t num_parts = 0;
     gpu::transfer all;
     all.dir = work.dir;
     all.layout = work.layout;
@@ -23,23 +34,34 @@ bool plan_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     all.packed_offset = work.packed_offset;
     all.length = work.length;
     for (uint64_t done = 0; done < work.length;) {
-        if (a.num_parts == max_pipe_parts) {
+        if (num_parts == most_parts) {
             return false;
         }
-        part &one = a.parts[a.num_parts];
-        a.begin[a.num_parts] = done;
+        part &one = parts[num_parts].what;
+        parts[num_parts].begin = done;
         done += cut_part(all, done, &one);
-        kernel_choice mover = choose_mover(one, work.layout.align_log2);
-        if (a.num_parts == 0) {
-            plan_p->mover = mover;
+        kernel_choice one_mover = choose_mover(one, work.layout.align_log2);
+        if (num_parts == 0) {
+            mover = one_mover;
         } else {
-            kernel_choice &common = plan_p->mover;
-            common.locator = common_locator(common.locator, mover.locator);
-            common.word_log2 = std::min(common.word_log2, mover.word_log2);
-            common.how = common.how == mover.how ? mover.how : method::windows;
+            mover.locator = common_locator(mover.locator, one_mover.locator);
+            mover.word_log2 = std::min(mover.word_log2, one_mover.word_log2);
+            mover.how = mover.how == one_mover.how ? mover.how : method::windows;
         }
-        ++a.num_parts;
+        ++num_parts;
     }
+    if (batch.num_entries != 0 && !same_kernel(mover, plan_p->mover)) {
+        return false;
+    }
+    plan_p->mover = mover;
+    batch.first_block[batch.num_entries] = plan_p->num_blocks;
+    plan_p->num_blocks += work.geometry.lanes;
+    for (uint32_t i = 1; i < num_parts; ++i) {
+        batch.first_block[batch.num_entries + i] = plan_p->num_blocks;
+    }
+    batch.num_entries += num_parts;
+    pipe_arguments &a = parts[0];
+    a.num_parts = num_parts;
     a.geometry = work.geometry;
     a.dir = work.dir;
     a.length = work.length;

@@ -1,4 +1,5 @@
-// What one side of a pipe moves, chunk by chunk: the kernel's arguments and its index code.
+// What sides of pipes move, chunk by chunk: a kernel's arguments and its index code. One launch
+// serves several sides, because it costs the CPU as much as all else of a message.
 #pragma once
 
 #include "ucs/exec/kernels/policy.hpp"
@@ -9,6 +10,7 @@ namespace cuda_nc::exec {
 // A message of at most max_pipe_length bytes crosses the range of 32-bit offsets once at most.
 constexpr uint32_t max_pipe_parts = 2;
 
+// A side has as many entries as parts; of those after the first only `begin` and `what` count.
 struct pipe_arguments {
     gpu::pipe_geometry geometry;
     gpu::direction dir{};
@@ -19,33 +21,54 @@ struct pipe_arguments {
     char *ring = nullptr, *flags = nullptr, *credits = nullptr;
     gpu::pipe_state *state = nullptr;
     gpu::pipe_report *report = nullptr;
-    uint64_t begin[max_pipe_parts] = {};  // of each part, bytes from the message's first
-    part parts[max_pipe_parts];
+    uint64_t begin = 0;  // of the part, bytes from the message's first
+    part what;
 };
 
+constexpr uint32_t max_pipe_entries = 4;  // 2 KB of parameters: with more each launch takes longer
+
+struct pipe_batch {
+    uint32_t num_entries = 0;
+    // Blocks of threads, a lane each, from this one on are the entry's; of a side's further
+    // entries: the first one after the side's.
+    uint32_t first_block[max_pipe_entries] = {};
+    pipe_arguments entries[max_pipe_entries];
+};
+static_assert(sizeof(pipe_batch) <= 2048);
+
 struct pipe_plan {
-    pipe_arguments arguments;
+    pipe_batch batch;
+    uint32_t num_blocks = 0;
     kernel_choice mover;  // serves every part
 };
 
-// False: the parts of the layout are more than max_pipe_parts.
-bool plan_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept;
+// Adds one side. False: not with those that are there; to an empty plan: a layout of more than
+// max_pipe_parts parts.
+bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept;
 
-// Narrows *piece_p, a copy of part `which`, to what lies in the lane's k-th chunk, to or from that
-// chunk's slot of the ring; false where nothing does.
-CUDA_NC_KERNEL bool pipe_piece(const pipe_arguments &a, uint32_t lane, uint32_t k, uint32_t which,
-                               part *piece_p) {
+// The first entry of the side that block of threads `block` serves.
+CUDA_NC_KERNEL uint32_t pipe_entry(const pipe_batch &b, uint32_t block) {
+    uint32_t entry = 0;
+    for (uint32_t i = 1; i < b.num_entries; ++i) {
+        entry = block >= b.first_block[i] ? i : entry;
+    }
+    return entry;
+}
+
+// Narrows *piece_p, a copy of the part of entry `at`, to what lies in the lane's k-th chunk of side
+// `a`, to or from that chunk's slot of the ring; false where nothing does.
+CUDA_NC_KERNEL bool pipe_piece(const pipe_arguments &a, const pipe_arguments &at, uint32_t lane,
+                               uint32_t k, part *piece_p) {
     const uint32_t size = a.geometry.chunk_size;
     const uint64_t chunk = (uint64_t{k} * a.geometry.lanes + lane) * size;
-    const part &whole = a.parts[which];
-    const uint64_t whole_end = a.begin[which] + whole.length;
+    const uint64_t whole_end = at.begin + at.what.length;
     uint64_t end = chunk + size < a.length ? chunk + size : a.length;
     end = end < whole_end ? end : whole_end;
-    const uint64_t begin = chunk > a.begin[which] ? chunk : a.begin[which];
+    const uint64_t begin = chunk > at.begin ? chunk : at.begin;
     if (begin >= end) {
         return false;
     }
-    piece_p->first = whole.first + static_cast<uint32_t>(begin - a.begin[which]);
+    piece_p->first = at.what.first + static_cast<uint32_t>(begin - at.begin);
     piece_p->length = static_cast<uint32_t>(end - begin);
     piece_p->packed = a.ring + (uint64_t{lane} * a.geometry.depth + k % a.geometry.depth) * size +
                       (begin - chunk);

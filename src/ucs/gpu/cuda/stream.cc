@@ -1,5 +1,6 @@
 #include "ucs/gpu/cuda/stream.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "ucs/gpu/backends.hpp"
@@ -75,13 +76,14 @@ class cuda_stream final : public stream {
         return run(owner_, "a kernel's launch",
                    [&] { return exec::launch_transfer(work, limits_, handle_); });
     }
-    ucs_status_t launch(const pipe_work &work) noexcept override {
-        if (!valid(work)) {
+    ucs_status_t launch(const pipe_work *sides, size_t number,
+                        size_t *launched_p) noexcept override {
+        if (!std::all_of(sides, sides + number, [](const pipe_work &one) { return valid(one); })) {
             return UCS_ERR_INVALID_PARAM;
         }
         cudaError_t result = cudaErrorNotSupported;
         ucs_status_t status = run(owner_, "a pipe's launch", [&] {
-            result = exec::launch_pipe(work, handle_);
+            result = exec::launch_pipes(sides, number, handle_, launched_p);
             return result == cudaErrorNotSupported ? cudaSuccess : result;
         });
         return status == UCS_OK && result == cudaErrorNotSupported ? UCS_ERR_UNSUPPORTED : status;

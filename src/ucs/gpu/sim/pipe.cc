@@ -118,38 +118,78 @@ class pipe_side {
     char *flags_ = nullptr, *credits_ = nullptr;
 };
 
-}  // namespace
+// A side's kernel while it runs.
+class running_side {
+  public:
+    running_side(const pipe_work &work, int ordinal, const address_space &space)
+        : side_(work, ordinal, space),
+          lanes_(work.geometry.lanes),
+          patience_(work.patience_us),
+          last_progress_(clock::now()) {}
 
-ucs_status_t execute(const pipe_work &work, int ordinal, const address_space &space,
-                     random_source &random, const std::function<void()> &pause) {
-    pipe_side side(work, ordinal, space);
-    if (!side.open()) {
-        return UCS_ERR_IO_ERROR;
-    }
-    using clock = std::chrono::steady_clock;
-    auto patience = std::chrono::microseconds(work.patience_us);
-    auto last_progress = clock::now();
-    const uint32_t lanes = work.geometry.lanes;
-    while (!side.complete() && !side.aborted()) {
-        bool progress = false;
-        auto first = static_cast<uint32_t>(random.up_to(lanes - 1));
-        for (uint32_t i = 0; i < lanes && !side.aborted(); ++i) {
-            bool moved;
-            if (!side.advance((first + i) % lanes, &moved)) {
-                return UCS_ERR_IO_ERROR;
+    bool open() noexcept { return side_.open(); }
+    bool has_left() const noexcept { return has_left_; }
+
+    // One chunk of each lane that can move. False: an illegal access.
+    bool step(random_source &random, bool *moved_p) {
+        bool moved = false;
+        auto first = static_cast<uint32_t>(random.up_to(lanes_ - 1));
+        for (uint32_t i = 0; i < lanes_ && !side_.aborted(); ++i) {
+            bool one_moved;
+            if (!side_.advance((first + i) % lanes_, &one_moved)) {
+                return false;
             }
-            progress |= moved;
+            moved |= one_moved;
         }
         auto now = clock::now();
-        if (progress) {
-            last_progress = now;
-        } else if (now - last_progress > patience) {
-            break;
-        } else {
+        if (moved) {
+            last_progress_ = now;
+        }
+        if (side_.complete() || side_.aborted() || now - last_progress_ > patience_) {
+            side_.leave();
+            has_left_ = true;
+        }
+        *moved_p |= moved;
+        return true;
+    }
+
+  private:
+    using clock = std::chrono::steady_clock;
+
+    pipe_side side_;
+    uint32_t lanes_;
+    std::chrono::microseconds patience_;
+    clock::time_point last_progress_;
+    bool has_left_ = false;
+};
+
+}  // namespace
+
+ucs_status_t execute(const std::vector<pipe_work> &sides, int ordinal, const address_space &space,
+                     random_source &random, const std::function<void()> &pause) {
+    std::vector<running_side> running;
+    running.reserve(sides.size());
+    for (const pipe_work &work : sides) {
+        running.emplace_back(work, ordinal, space);
+        if (!running.back().open()) {
+            return UCS_ERR_IO_ERROR;
+        }
+    }
+    for (size_t left = 0; left < running.size();) {
+        bool moved = false;
+        for (running_side &one : running) {
+            if (one.has_left()) {
+                continue;
+            }
+            if (!one.step(random, &moved)) {
+                return UCS_ERR_IO_ERROR;
+            }
+            left += one.has_left() ? 1 : 0;
+        }
+        if (!moved && left < running.size()) {
             pause();
         }
     }
-    side.leave();
     return UCS_OK;
 }
 

@@ -154,14 +154,20 @@ ucs_status_t sim_stream::launch(const transfer &work) noexcept {
     return enqueue_kernel(std::move(one));
 }
 
-ucs_status_t sim_stream::launch(const pipe_work &work) noexcept {
-    if (!valid(work)) {
+ucs_status_t sim_stream::launch(const pipe_work *sides, size_t number, size_t *launched_p) noexcept
+    try {
+    if (number == 0 ||
+        !std::all_of(sides, sides + number, [](const pipe_work &one) { return valid(one); })) {
         return UCS_ERR_INVALID_PARAM;
     }
+    constexpr size_t most = 4;
+    *launched_p = std::min(number, most);
     operation one;
     one.what = action::pipe;
-    one.side.reset(new (std::nothrow) pipe_work(work));
-    return one.side != nullptr ? enqueue_kernel(std::move(one)) : UCS_ERR_NO_MEMORY;
+    one.sides.assign(sides, sides + *launched_p);
+    return enqueue_kernel(std::move(one));
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
 }
 
 ucs_status_t sim_stream::copy(void *destination, const void *source, size_t length) noexcept {
@@ -268,7 +274,7 @@ ucs_status_t sim_stream::engine::execute(const operation &one) noexcept {
                                 [this] { pause(all.delay / 4); });
         case action::pipe:
             try {
-                return sim::execute(*one.side, ordinal, all.space, random,
+                return sim::execute(one.sides, ordinal, all.space, random,
                                     [this] { pause(all.delay / 4); });
             } catch (const std::bad_alloc &) {
                 return UCS_ERR_NO_MEMORY;

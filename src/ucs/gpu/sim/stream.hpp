@@ -56,7 +56,8 @@ class sim_stream final : public stream {
     ~sim_stream() override;
 
     ucs_status_t launch(const transfer &work) noexcept override;
-    ucs_status_t launch(const pipe_work &work) noexcept override;
+    ucs_status_t launch(const pipe_work *sides, size_t number,
+                        size_t *launched_p) noexcept override;
     ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override;
     ucs_status_t record(event &mark) noexcept override;
     ucs_status_t wait(event &mark) noexcept override;
@@ -66,9 +67,9 @@ class sim_stream final : public stream {
 
     struct operation {
         action what = action::launch;
-        transfer work;                    // launch
-        std::unique_ptr<pipe_work> side;  // pipe
-        char *destination = nullptr;      // copy; the simulator's addresses
+        transfer work;                 // launch
+        std::vector<pipe_work> sides;  // pipe
+        char *destination = nullptr;   // copy; the simulator's addresses
         const char *source = nullptr;
         size_t length = 0;
         std::vector<char> snapshot;        // copy: bytes of pageable memory

@@ -67,7 +67,9 @@ class gpu_pipe : public random_layout_test {
 
     void start(side &one, pipe_work &w) {
         w.turn = ++one.turn;
-        ASSERT_EQ(one.on->launch(w), UCS_OK);
+        size_t launched = 0;
+        ASSERT_EQ(one.on->launch(&w, 1, &launched), UCS_OK);
+        ASSERT_EQ(launched, 1u);
     }
 
     static void await_left(const side &one) {
@@ -221,6 +223,22 @@ TEST_P(gpu_pipe_plain, an_aborted_message_is_left_at_once_and_the_next_one_arriv
     expect_arrived();
 }
 
+// A ring smaller than the message: neither ends unless the other runs too.
+TEST_P(gpu_pipe_plain, sides_of_one_launch_run_side_by_side) {
+    send_.patience_us = receive_.patience_us = 10000000;
+    send_.turn = ++sender_.turn;
+    receive_.turn = ++receiver_.turn;
+    pipe_work both[] = {send_, receive_};
+    size_t launched = 0;
+    ASSERT_EQ(sender_.on->launch(both, 2, &launched), UCS_OK);
+    ASSERT_EQ(launched, 2u);
+    await_left(sender_);
+    await_left(receiver_);
+    EXPECT_TRUE(sender_.is_through());
+    EXPECT_TRUE(receiver_.is_through());
+    expect_arrived();
+}
+
 TEST_P(gpu_pipe_plain, of_the_last_chunks_no_credit_is_returned) {
     std::thread other([&] { drive(sender_, send_); });
     drive(receiver_, receive_);
@@ -238,7 +256,10 @@ TEST_P(gpu_pipe_plain, senseless_numbers_are_refused) {
     auto refused = [&](auto &&change) {
         pipe_work wrong = send_;
         change(wrong);
-        return sender_.on->launch(wrong) == UCS_ERR_INVALID_PARAM;
+        pipe_work both[] = {send_, wrong};
+        size_t launched = 0;
+        return sender_.on->launch(&wrong, 1, &launched) == UCS_ERR_INVALID_PARAM &&
+               sender_.on->launch(both, 2, &launched) == UCS_ERR_INVALID_PARAM;
     };
     EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.lanes = 0; }));
     EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.lanes = max_pipe_lanes + 1; }));

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "ucs/gpu/child_process.hpp"
+#include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/lent_memory.hpp"
 #include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/sending.hpp"
@@ -231,6 +232,9 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     traffic_->set_longest_segment(128 << 10);
     end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
     offer();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_TRUE(end_.launched.empty()) << "with what else has arrived";
+    traffic_->launch_all();
     ASSERT_EQ(end_.launched.size(), 1u);
     const gpu::pipe_work &work = end_.launched[0];
     EXPECT_EQ(work.length, 128u << 10);
@@ -238,7 +242,6 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     EXPECT_GE(work.sequence, terms_.sequence);
     EXPECT_LE(work.geometry.lanes, 4u);
     EXPECT_EQ(work.credits, reach(0, 16).address);
-    ASSERT_EQ(sent.size(), 1u);
     const control answer = sent[0];
     EXPECT_EQ(answer.kind, control_kind::pipe);
     EXPECT_EQ(answer.to, 5u);
@@ -248,7 +251,6 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     EXPECT_EQ(answer.terms.chunk_size, work.geometry.chunk_size);
     EXPECT_EQ(answer.terms.depth, work.geometry.depth);
     // The launch was refused: the sender is told, and brings the bytes another way.
-    say(control_kind::awake, answer.from);
     ASSERT_EQ(sent.size(), 2u);
     EXPECT_EQ(sent[1].kind, control_kind::stop);
     say(control_kind::cancel, answer.from);
@@ -257,6 +259,30 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     EXPECT_EQ(end_.message, nullptr);
     EXPECT_EQ(regions_lent(), regions);
     EXPECT_EQ(sides_lent(), sides);
+}
+
+TEST_F(traffic_with_peer, a_message_among_many_gets_few_lanes) {
+    terms_.lanes = max_message_lanes;
+    std::memcpy(terms_.gpu, "another", 7);
+    terms_.process = lent_.process;
+    terms_.sequence = gpu::pipe_sequence_step;
+    terms_.credits = lent_.offset;
+    terms_.memory = lent_.handle;
+    end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
+    for (bool crowded : {false, true}) {
+        const unsigned limit = lane_limit(0), others = crowded ? limit : 0;
+        promise_lanes(0, others);
+        sent.clear();
+        offer();
+        ASSERT_EQ(sent.size(), 1u);
+        const control answer = sent[0];
+        ASSERT_EQ(answer.kind, control_kind::pipe);
+        EXPECT_LE(answer.terms.lanes, crowded ? std::min(16u, limit / 8) : limit / 2);
+        EXPECT_EQ(lanes_promised(0), others + answer.terms.lanes);
+        say(control_kind::cancel, answer.from);
+        EXPECT_EQ(lanes_promised(0), others);
+        end_promise(0, others);
+    }
 }
 
 TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
@@ -289,6 +315,8 @@ TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
         answer.terms.sequence = any(one.offer().sequence + gpu::pipe_sequence_step);
         answer.terms.segment = any(total);
         EXPECT_TRUE(one.accepted_pipe(answer));
+        traffic_->launch_all();
+        one.progress();
         EXPECT_EQ(one.now(), sending::state::declined);
         for (const gpu::pipe_work &work : end_.launched) {
             ++taken;

@@ -27,7 +27,7 @@ class fake_end final : public direct_end {
         unpacked.push_back({offset, length, packed});
         return UCS_OK;  // a mark that was never recorded is complete
     }
-    ucs_status_t launch(gpu::pipe_work &work, gpu::stream &) noexcept override {
+    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &) noexcept override {
         launched.push_back(work);
         return launch_status;
     }

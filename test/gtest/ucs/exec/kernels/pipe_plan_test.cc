@@ -65,17 +65,33 @@ std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
     }
     work.base = laid_out.data - c.layout->lower();
     work.ring = ring.data;
+    // Among others of the same launch, before it and after it.
     pipe_plan plan;
-    if (!plan_pipe(work, &plan)) {
-        return "no plan";
+    const auto before = static_cast<uint32_t>(random.between(0, 3));
+    for (uint32_t i = 0; i < before + 3; ++i) {
+        gpu::pipe_work other = work;
+        other.geometry.lanes = static_cast<uint32_t>(random.between(1, 5));
+        if (!add_pipe(i == before ? work : other, &plan) && i <= before) {
+            return "no plan";
+        }
     }
     watch_buffers(source, target);
-    const pipe_arguments &a = plan.arguments;
-    for (uint32_t lane = 0; lane < g.lanes; ++lane) {
+    uint32_t lane = 0, entry = 0;
+    for (uint32_t block = 0; block < plan.num_blocks; ++block) {
+        uint32_t at = pipe_entry(plan.batch, block);
+        lane = block != 0 && at == entry ? lane + 1 : 0;
+        entry = at;
+        const pipe_arguments &a = plan.batch.entries[entry];
+        if (block - plan.batch.first_block[entry] != lane || lane >= a.geometry.lanes) {
+            return "block " + std::to_string(block) + " is not of its side";
+        }
+        if (entry != before * a.num_parts) {
+            continue;
+        }
         for (uint32_t k = 0; k < gpu::pipe_lane_chunks(c.length, g, lane); ++k) {
             for (uint32_t which = 0; which < a.num_parts; ++which) {
-                part piece = a.parts[which];
-                if (pipe_piece(a, lane, k, which, &piece)) {
+                part piece = plan.batch.entries[entry + which].what;
+                if (pipe_piece(a, plan.batch.entries[entry + which], lane, k, &piece)) {
                     move_by_one_block(piece, plan.mover);
                 }
             }
@@ -129,20 +145,48 @@ TEST(pipe_plan, long_messages_are_cut_in_two_parts_at_most) {
         work.packed_offset = random() % view.packed_size;
         work.length = std::min(view.packed_size - work.packed_offset, gpu::max_pipe_length);
         pipe_plan plan;
-        ASSERT_TRUE(plan_pipe(work, &plan)) << "round " << round;
-        const pipe_arguments &a = plan.arguments;
+        ASSERT_TRUE(add_pipe(work, &plan)) << "round " << round;
+        const pipe_arguments *entries = plan.batch.entries;
+        const uint32_t num_parts = entries[0].num_parts;
         for (int probe = 0; probe < 4; ++probe) {
             uint64_t offset = random() % work.length;
-            uint32_t which = a.num_parts == 2 && offset >= a.begin[1] ? 1 : 0;
-            const part &one = a.parts[which];
+            uint32_t which = num_parts == 2 && offset >= entries[1].begin ? 1 : 0;
+            const part &one = entries[which].what;
             cursor at;
             strided_locator<-1>::seek(
-                one, one.first + static_cast<uint32_t>(offset - a.begin[which]), &at);
+                one, one.first + static_cast<uint32_t>(offset - entries[which].begin), &at);
             int64_t base = reinterpret_cast<intptr_t>(one.base);
             ASSERT_EQ(base + at.displacement, view.locate(work.packed_offset + offset).displacement)
                 << "round " << round;
         }
     }
+}
+
+// As many as its parameters hold, of the first one's kernel.
+TEST(pipe_plan, a_launch_takes_the_sides_of_one_kernel_that_fit) {
+    gpu::pipe_work work;
+    work.layout.num_blocks = work.layout.num_dims = 1;
+    work.layout.kind = shape::strided;
+    work.layout.list_size = work.layout.block_length = 16;
+    work.layout.align_log2 = 4;
+    work.layout.packed_size = work.length = 16000;
+    work.layout.dims[0] = {1000, 32};
+    work.layout.by_dim[0] = fast_divide(1000);
+    work.layout.by_list = work.layout.by_block = fast_divide(16);
+    work.geometry = {3, 64, 2};
+    gpu::pipe_work other = work;
+    other.base += 1;  // not words of 16 bytes
+    pipe_plan plan;
+    ASSERT_TRUE(add_pipe(work, &plan));
+    EXPECT_FALSE(add_pipe(other, &plan));
+    EXPECT_EQ(plan.batch.num_entries, 1u);
+    for (uint32_t i = 1; i < max_pipe_entries; ++i) {
+        work.dir = gpu::direction::unpack;  // both directions by one kernel
+        ASSERT_TRUE(add_pipe(work, &plan));
+        EXPECT_EQ(plan.batch.first_block[i], 3 * i);
+    }
+    EXPECT_FALSE(add_pipe(work, &plan));
+    EXPECT_EQ(plan.num_blocks, 3 * max_pipe_entries);
 }
 
 }  // namespace

@@ -1,0 +1,29 @@
+// Kernels that are to be launched when all that has arrived has been looked at, so that one launch
+// serves several messages: it costs the CPU as much as all else of a message of a megabyte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace cuda_nc::uct {
+
+class pipe_drive;
+
+class pipe_launches {
+  public:
+    // False: no memory. The drive is admitted, and calls remove() when it is stopped before.
+    bool add(pipe_drive &ready) noexcept;
+    void remove(const pipe_drive &stopped) noexcept;
+    bool empty() const noexcept { return ready_.empty(); }
+
+    // Launches up to one launch's worth; each drive is told. The numbers of their messages are
+    // written to `messages`, how many is returned.
+    static constexpr size_t most_sides = 4;
+    size_t flush_some(uint64_t (&messages)[most_sides]) noexcept;
+
+  private:
+    std::vector<pipe_drive *> ready_;
+};
+
+}  // namespace cuda_nc::uct
