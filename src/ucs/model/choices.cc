@@ -130,7 +130,7 @@ void take_gpus(const machine_profile &read, gpu::platform &platform, state *made
     }
 }
 
-state *make() {
+std::unique_ptr<state> make() {
     gpu::platform &platform = gpu::platform::instance();
     auto made = std::make_unique<state>();
     made->profile = read_file(platform.name(), &made->why);
@@ -143,19 +143,22 @@ state *make() {
     made->usual = make_choices(default_gpu(gpu::device_properties()), 2.7);
     take_gpus(read, platform, made.get());
     nc_debug("machine profile: %s", made->why.c_str());
-    return made.release();  // read during exit, never destroyed
+    return made;
 }
 
 std::atomic<state *> known{nullptr};
 
 __attribute__((noinline)) const state &make_once() noexcept {
     static std::mutex mutex;
-    static state nothing;
+    static state &nothing = *new state;
     std::lock_guard<std::mutex> guard(mutex);
     if (known.load(std::memory_order_acquire) == nullptr) {
+        // Read during exit, and by others while a test reads anew: never destroyed.
+        static auto *all = new std::vector<std::unique_ptr<state>>;
         state *made = &nothing;
         try {
-            made = make();
+            all->push_back(make());
+            made = all->back().get();
         } catch (...) {
             made->usual.fragment_size = size_t(2) << 20;
             for (auto &direction : made->usual.staged_from) {
