@@ -159,10 +159,8 @@ class gpu_mover final : public mover {
     }
     void launch() {
         const int64_t low = request_.what->lower_bound();
-        check(list_->prepare(*stream_, size_.packed), "moving the work list to the GPU");
         gpu::transfer work;
         work.dir = request_.dir;
-        work.layout = list_->view();
         char *source = source_->address() + size_.source_skew;
         char *target = target_->address() + size_.target_skew;
         const bool unpack = request_.dir == gpu::direction::unpack;
@@ -172,7 +170,7 @@ class gpu_mover final : public mover {
                                                              : target;
         work.length = size_.packed;
         work.max_sms = request_.max_sms;
-        check(stream_->launch(work), "a launch");
+        check(worklist::launch(*list_, *stream_, work), "a launch");
     }
     void finish() {
         check(stream_->record(*done_), "marking the stream");

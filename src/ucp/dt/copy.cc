@@ -23,7 +23,7 @@ bool on_host(const gpu::memory_info &info) noexcept {
     return info.kind == memory_kind::host || info.kind == memory_kind::pinned;
 }
 
-// One launch from GPU memory to memory of the same GPU.
+// From GPU memory to memory of the same GPU.
 ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
                             int ordinal) noexcept {
     device_staging *staging = device_staging::get(std::max(ordinal, 0));
@@ -53,11 +53,7 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         work.packed = target;
         work.length = what->packed_size();
         work.max_sms = config().max_sms;
-        status = list->prepare(*stream, work.length);
-        if (status == UCS_OK) {
-            work.layout = list->view();
-            status = stream->launch(work);
-        }
+        status = worklist::launch(*list, *stream, work);
         ended = stream->record(*mark);
     }
     if (ended == UCS_OK) {

@@ -111,6 +111,25 @@ uint64_t table_list::tiles_needed(uint64_t packed_end) const noexcept {
     return source_->view().find_block(packed_end - 1) / tile_blocks + 1;
 }
 
+// More than is asked for, in growing parts: few copies, and none that delays the kernel behind it
+// by much.
+uint64_t table_list::with_next_part(uint64_t tiles) const noexcept {
+    const uint64_t part = std::min(largest_part_tiles, std::max(first_part_tiles, ready_tiles_));
+    return std::min(tiles_, std::max(tiles, ready_tiles_ + part));
+}
+
+uint64_t table_list::part_end(uint64_t begin, uint64_t end) const noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const layout_view &host = source_->view();
+    const uint64_t needed = tiles_needed(end);
+    const uint64_t next = with_next_part(tiles_needed(begin + 1));
+    if (needed <= ready_tiles_ || needed <= next) {
+        return end;
+    }
+    const uint64_t ready = host.block_packed(ready_tiles_ * tile_blocks);
+    return ready > begin ? ready : host.block_packed(next * tile_blocks);
+}
+
 // Extends the host's unit index so that it brackets every offset below `packed_end`.
 void table_list::index_units(uint64_t packed_end) {
     const layout_view &host = source_->view();
@@ -202,10 +221,7 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
     if (status != UCS_OK || tiles <= ready_tiles_) {
         return status;
     }
-    // More than asked for, in growing parts: few copies, and none that delays this call's kernel
-    // by much.
-    uint64_t part = std::min(largest_part_tiles, std::max(first_part_tiles, ready_tiles_));
-    tiles = std::min(tiles_, std::max(tiles, ready_tiles_ + part));
+    tiles = with_next_part(tiles);
     upload record{&on, nullptr, ready_tiles_};
     status = where_.create_event(&record.done);
     if (status != UCS_OK) {

@@ -21,6 +21,7 @@ class table_list final : public work_list {
     ~table_list() override;
 
     ucs_status_t prepare(gpu::stream &on, uint64_t packed_end) noexcept override;
+    uint64_t part_end(uint64_t begin, uint64_t end) const noexcept override;
     const layout_view &view() const noexcept override { return view_; }
     size_t device_bytes() const noexcept override { return memory_->size(); }
 
@@ -42,6 +43,7 @@ class table_list final : public work_list {
     template <class Action>
     void for_each_table(Action &&action);
     uint64_t tiles_needed(uint64_t packed_end) const noexcept;
+    uint64_t with_next_part(uint64_t tiles) const noexcept;
     void index_units(uint64_t packed_end);
     ucs_status_t order_behind_uploads(gpu::stream &on, uint64_t tiles) noexcept;
     ucs_status_t upload_tiles(gpu::stream &on, uint64_t tiles) noexcept;
@@ -59,7 +61,7 @@ class table_list final : public work_list {
     std::vector<uint32_t> units_;  // the host's copy, filled as parts are uploaded
     uint64_t unit_cursor_ = 0;     // the block that holds the last indexed unit
 
-    std::mutex mutex_;          // guards what follows, and units_
+    mutable std::mutex mutex_;  // guards what follows, and units_
     uint64_t ready_tiles_ = 0;  // uploaded, or on their way
     uint64_t units_sent_ = 0;
     std::vector<upload> uploads_;

@@ -18,6 +18,7 @@ class trivial_list final : public work_list {
   public:
     explicit trivial_list(layout_ref source) noexcept : source_(std::move(source)) {}
     ucs_status_t prepare(gpu::stream &, uint64_t) noexcept override { return UCS_OK; }
+    uint64_t part_end(uint64_t, uint64_t end) const noexcept override { return end; }
     const layout_view &view() const noexcept override { return source_->view(); }
     size_t device_bytes() const noexcept override { return 0; }
 
@@ -191,6 +192,27 @@ ucs_status_t acquire(gpu::device &where, const layout_ref &source, work_list_ref
     } catch (...) {
         return UCS_ERR_NO_MEMORY;
     }
+}
+
+ucs_status_t launch(work_list &list, gpu::stream &on, gpu::transfer work) noexcept {
+    const uint64_t end = work.packed_offset + work.length;
+    work.layout = list.view();
+    while (work.packed_offset < end) {
+        const uint64_t until = list.part_end(work.packed_offset, end);
+        work.length = until - work.packed_offset;
+        ucs_status_t status = list.prepare(on, until);
+        if (status == UCS_OK) {
+            status = on.launch(work);
+        }
+        if (status != UCS_OK) {
+            return status;
+        }
+        if (work.dir != gpu::direction::copy) {
+            work.packed += work.length;
+        }
+        work.packed_offset = until;
+    }
+    return UCS_OK;
 }
 
 cache_statistics statistics(gpu::device &where) noexcept {

@@ -25,6 +25,10 @@ class work_list {
     // Enqueues at most the missing parts and never waits for the GPU.
     virtual ucs_status_t prepare(gpu::stream &on, uint64_t packed_end) noexcept = 0;
 
+    // Up to where a kernel that starts at packed byte `begin` should go, in (begin, end]: what is
+    // in GPU memory already, or what the next part adds; `end` where the rest takes no longer.
+    virtual uint64_t part_end(uint64_t begin, uint64_t end) const noexcept = 0;
+
     // The layout with tables in GPU memory, for gpu::transfer::layout.
     virtual const layout_view &view() const noexcept = 0;
 
@@ -32,6 +36,11 @@ class work_list {
 };
 
 using work_list_ref = std::shared_ptr<work_list>;
+
+// Prepares and enqueues `work`, whose layout need not be set, on `on`: at once where the list is in
+// GPU memory, else in growing pieces, each behind the part of the list that it needs, so that the
+// first runs while the CPU prepares the next.
+ucs_status_t launch(work_list &list, gpu::stream &on, gpu::transfer work) noexcept;
 
 struct cache_statistics {
     uint64_t hits = 0, misses = 0, evictions = 0;

@@ -165,6 +165,93 @@ TEST_F(worklist_test, first_fragment_moves_a_part_only) {
     wait(*second_);
 }
 
+// Passes everything on; counts what came before the first launch.
+class watched_stream final : public gpu::stream {
+  public:
+    explicit watched_stream(gpu::stream &behind) : behind_(behind) {}
+    ucs_status_t launch(const gpu::transfer &work) noexcept override {
+        if (launches++ == 0) {
+            copied_first = copied;
+            launched_first = work.length;
+        }
+        return behind_.launch(work);
+    }
+    ucs_status_t launch(const gpu::pipe_work &work) noexcept override {
+        return behind_.launch(work);
+    }
+    ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override {
+        copied += length;
+        return behind_.copy(destination, source, length);
+    }
+    ucs_status_t record(gpu::event &mark) noexcept override { return behind_.record(mark); }
+    ucs_status_t wait(gpu::event &mark) noexcept override { return behind_.wait(mark); }
+
+    unsigned launches = 0;
+    size_t copied = 0, copied_first = 0, launched_first = 0;
+
+  private:
+    gpu::stream &behind_;
+};
+
+TEST_F(worklist_test, the_first_kernel_of_a_first_use_waits_for_a_part_only) {
+    for (bool uniform : {true, false}) {
+        auto pieces = random_pieces(14 + uniform, 300000, 9, uniform);
+        work_list_ref list;
+        ASSERT_EQ(acquire(*device_, make_layout(pieces), &list), UCS_OK);
+        size_t span = 0;
+        std::string expected;
+        for (const piece &one : pieces) {
+            span = std::max(span, static_cast<size_t>(one.displacement) + one.length);
+        }
+        std::string laid_out(span, 0);
+        for (size_t i = 0; i < span; ++i) {
+            laid_out[i] = static_cast<char>(i * 2654435761u >> 11);
+        }
+        for (const piece &one : pieces) {
+            expected.append(laid_out, static_cast<size_t>(one.displacement), one.length);
+        }
+        auto source = allocate(span), packed = allocate(expected.size());
+        ASSERT_EQ(first_->copy(source->address(), laid_out.data(), span), UCS_OK);
+        wait(*first_);
+        gpu::transfer work;
+        work.base = source->address();
+        work.packed = packed->address();
+        work.length = expected.size();
+        watched_stream cold(*first_), warm(*first_);
+        ASSERT_EQ(launch(*list, cold, work), UCS_OK);
+        wait(*first_);
+        std::string found(expected.size(), 0);
+        ASSERT_EQ(first_->copy(found.data(), packed->address(), found.size()), UCS_OK);
+        wait(*first_);
+        EXPECT_TRUE(found == expected);
+        EXPECT_LT(cold.copied_first, cold.copied / 8);
+        EXPECT_LT(cold.launched_first, expected.size() / 8);
+        EXPECT_LE(cold.launches, 8u);
+        // Once the list is there, one launch; the same from the middle on.
+        ASSERT_EQ(launch(*list, warm, work), UCS_OK);
+        work.packed_offset = expected.size() / 3;
+        work.packed += work.packed_offset;
+        work.length -= work.packed_offset;
+        ASSERT_EQ(launch(*list, warm, work), UCS_OK);
+        EXPECT_EQ(warm.launches, 2u);
+        EXPECT_EQ(warm.copied, 0u);
+        wait(*first_);
+        // A first use that begins far in the list.
+        list.reset();
+        trim(*device_);
+        ASSERT_EQ(acquire(*device_, make_layout(pieces), &list), UCS_OK);
+        std::string none(expected.size(), 0);
+        ASSERT_EQ(first_->copy(packed->address(), none.data(), none.size()), UCS_OK);
+        ASSERT_EQ(launch(*list, warm, work), UCS_OK);
+        wait(*first_);
+        ASSERT_EQ(first_->copy(found.data(), packed->address(), found.size()), UCS_OK);
+        wait(*first_);
+        EXPECT_TRUE(found.compare(work.packed_offset, std::string::npos, expected,
+                                  work.packed_offset) == 0);
+        EXPECT_TRUE(found.compare(0, work.packed_offset, none, 0, work.packed_offset) == 0);
+    }
+}
+
 TEST_F(worklist_test, equal_layouts_share_a_list) {
     std::vector<piece> pieces = random_pieces(9, 500, 20, false);
     layout_ref one = make_layout(pieces), two = make_layout(pieces);
