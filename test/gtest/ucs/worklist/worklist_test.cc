@@ -176,8 +176,9 @@ class watched_stream final : public gpu::stream {
         }
         return behind_.launch(work);
     }
-    ucs_status_t launch(const gpu::pipe_work &work) noexcept override {
-        return behind_.launch(work);
+    ucs_status_t launch(const gpu::pipe_work *sides, size_t number,
+                        size_t *launched_p) noexcept override {
+        return behind_.launch(sides, number, launched_p);
     }
     ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override {
         copied += length;
