@@ -134,9 +134,9 @@ void explain_message(const subject &s, const model::gpu_profile &of,
                              ->can_access_peer(properties.ordinal == 0 ? 1 : 0);
     const char *way = !config().direct ? "through host memory (UCX_CUDA_NC_DIRECT=n)"
                       : bytes < thresh ? "eager, through host memory"
-                      : !reaches       ? "rendezvous; slots on one GPU, else host memory"
-                      : config().pipe  ? "rendezvous; by pipe between two GPUs, by slots on one"
-                                       : "rendezvous; by slots (UCX_CUDA_NC_PIPE=n)";
+                      : !reaches      ? "rendezvous; by slots on one GPU, by host slots between two"
+                      : config().pipe ? "rendezvous; by pipe between two GPUs, by slots on one"
+                                      : "rendezvous; by slots (UCX_CUDA_NC_PIPE=n)";
     fmt::print("  {:<10} with the transport cuda_nc: {} (from {} on)\n", "message", way,
                size_text(thresh));
     fmt::print("  {:<10} GPU to GPU {:.1f} us ({} link), through host memory {:.1f} us\n", "",

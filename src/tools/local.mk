@@ -58,6 +58,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/tune_check.hpp \
 	src/tools/perftest/tune_points.cc \
 	src/tools/perftest/tune_points.hpp \
+	src/tools/perftest/tune_steps.cc \
+	src/tools/perftest/tune_steps.hpp \
 	src/tools/perftest/ucp_library.cc \
 	src/tools/perftest/ucp_library.hpp \
 	src/tools/perftest/ucp_messenger.cc \

@@ -2,6 +2,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucp/dt/fault_test.cc \
 	test/gtest/ucp/dt/message.hpp \
 	test/gtest/ucp/dt/message_handles_test.cc \
+	test/gtest/ucp/dt/mover_choice_test.cc \
 	test/gtest/ucp/dt/oracle.hpp \
 	test/gtest/ucp/dt/request_state_test.cc \
 	test/gtest/ucp/dt/settings_guard.hpp

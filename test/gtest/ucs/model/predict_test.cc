@@ -66,19 +66,62 @@ const recorded on_h200[] = {
     {"vector:256K,64,128", 13.1, 20.5, 1},
 };
 
-TEST(model_predict, usual_figures_come_near_what_an_h200_did) {
-    size_t near = 0, all = 0;
-    for (const recorded &one : on_h200) {
+// bench/results/2026-11-21-h200-h100-kernels.md
+const recorded on_h100[] = {
+    {"vector:4000,32000,64000", 90.3, 90.3, 0},
+    {"vector:8000,64000,128000", 347.3, 347.3, 0},
+    {"triangle:2000,8", 11.6, 12.8, 0},
+    {"triangle:4000,8", 51.0, 53.9, 0},
+    {"transpose:1024,8", 6.3, 5.8, 0},
+    {"transpose:4096,8", 98.2, 95.5, 0},
+    {"vector:32M,8,16", 266.5, 448.4, 0},
+    {"vector:4M,64,128", 185.5, 214.3, 0},
+    {"vector:1M,256,512", 181.9, 183.7, 0},
+    {"vector:64K,4K,8K", 181.9, 183.7, 0},
+    {"vector:2M,8,1000", 73.5, 151.8, 0},
+    {"subarray:8,512x512x512,512x512x3,0x0x0", 7.8, 13.0, 0},
+    {"subarray:8,512x512x512,512x3x512,0x0x0", 4.1, 4.2, 0},
+    {"subarray:8,512x512x512,3x512x512,0x0x0", 4.0, 3.9, 0},
+    {"subarray:4,128x64x64x128,64x32x32x64,0x0x0x0", 9.9, 9.5, 0},
+    {"indexed:1M,8,8,8,5", 13.5, 19.8, 0},
+    {"indexed:1M,64,64,8,5", 60.7, 72.7, 0},
+    {"indexed:256K,1K,1K,8,5", 187.3, 187.3, 0},
+    {"indexed:64K,8,4096,8,5", 104.2, 118.4, 0},
+    {"indexed:8K,1,4096,1,5", 14.4, 16.0, 0},
+    {"struct:24,986895,0:17", 15.3, 34.6, 0},
+    {"vector:1398101,12,20", 16.8, 17.6, 0},
+    {"vector:1398101,12,20", 17.2, 42.8, 1},
+    {"vector:256K,64,128", 18.8, 50.9, 1},
+};
+
+template <size_t Rows>
+size_t count_near(const gpu_profile &of, const recorded (&rows)[Rows]) {
+    size_t near = 0;
+    for (const recorded &one : rows) {
+        const layout_ref what = make(one.text);
         for (auto dir : {pack, unpack}) {
             const double is = dir == pack ? one.pack : one.unpack;
-            const double ratio = predict(one.text, dir, one.misalign).each / is;
+            const double ratio =
+                predict(of, sms, *what, dir, packed_side::gpu, one.misalign).each / is;
             near += ratio <= 1.25 && ratio >= 1 / 1.25;
-            ++all;
-            EXPECT_LT(std::fabs(std::log(ratio)), std::log(2.0))
+            EXPECT_LT(std::fabs(std::log(ratio)), std::log(2.2))
                 << one.text << (dir == pack ? " pack " : " unpack ") << ratio;
         }
     }
-    EXPECT_GE(near * 10, all * 9) << near << " of " << all;
+    return near;
+}
+
+TEST(model_predict, usual_figures_come_near_what_an_h200_did) {
+    EXPECT_EQ(count_near(h200(), on_h200), 48u);
+}
+
+// Of this GPU only the bandwidth of copies is known, and its kernels were older ones.
+TEST(model_predict, usual_figures_come_near_what_an_h100_did) {
+    gpu::device_properties p;
+    p.name = "NVIDIA H100 80GB HBM3";
+    p.compute_major = 9;
+    p.l2_size = size_t(50) << 20;
+    EXPECT_GE(count_near(default_gpu(p), on_h100) * 10, 48u * 9);
 }
 
 TEST(model_predict, more_bytes_take_longer_whatever_the_layout) {
