@@ -10,6 +10,7 @@ EXTRA_DIST += bench/mpi_pack_bench.cc bench/idle_cost.cc bench/idle_cost.sh benc
 EXTRA_DIST += bench/results/2026-11-21-h200x2-mpi_layouts.md
 EXTRA_DIST += bench/results/2026-11-21-h200x2-pipe_messages.md
 EXTRA_DIST += bench/results/2026-11-21-h200-messages.md
+EXTRA_DIST += bench/results/2026-11-21-model.md
 EXTRA_DIST += bench/results/2026-11-21-h200x2-direct.md
 EXTRA_DIST += bench/results/2026-11-21-h100x1-host.md bench/results/2026-11-21-host-fragments.md \
 	bench/results/2026-11-21-host-pairs.md
