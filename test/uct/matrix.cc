@@ -4,11 +4,12 @@
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
 //               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--sleep-batch N] [--hosts]
-//               [--gpus N] [--memory sim|cuda]
+//               [--gpus N] [--memory sim|cuda] [--self]
 //   gpus: simulated ones that the processes use in turn (2)
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
 //   sleep-batch: rank 1 sleeps for 3 s once it has begun its sends of that batch; meanwhile all
 //                messages of the others among themselves must end
+//   self: about half of the messages are from a process to itself
 //   hosts: each process has a network and a host name of its own; exit status 77 where that is not
 //          allowed
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
@@ -55,6 +56,7 @@ struct options {
     int kill_batch = -1;
     int sleep_batch = -1;
     bool hosts = false;
+    bool self = false;
 } chosen;
 
 struct shared_state {
@@ -227,7 +229,8 @@ class planner {
             message one;
             one.id = next_id_++;
             one.from = below(chosen.ranks);
-            one.to = (one.from + 1 + below(chosen.ranks - 1)) % chosen.ranks;
+            one.to = (one.from + (chosen.self && below(2) == 0 ? 0 : 1 + below(chosen.ranks - 1))) %
+                     chosen.ranks;
             one.bytes = size();
             one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
             one.send = side(one.bytes);
@@ -417,7 +420,7 @@ void run() {
         of_ep.err_mode =
             chosen.peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
         of_ep.err_handler.cb = on_error;
-        if (peer != rank_) {
+        if (peer != rank_ || chosen.self) {
             check(ucp_ep_create(worker, &of_ep, &eps[static_cast<size_t>(peer)]), "ucp_ep_create");
         }
     }
@@ -477,6 +480,8 @@ void parse(int argc, char **argv) {
             chosen.peer_errors = true;
         } else if (name == "--sleep-batch") {
             chosen.sleep_batch = std::atoi(value());
+        } else if (name == "--self") {
+            chosen.self = true;
         } else if (name == "--hosts") {
             chosen.hosts = true;
         } else if (name == "--wakeup") {

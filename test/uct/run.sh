@@ -95,7 +95,14 @@ goes_by() { # pipe|slots|"host slots"
     done
     grep "sent .*[1-9][0-9]* by $1" <<<"$text" && grep RIGHT <<<"$text"
 }
-export -f goes_by is_listed knows_requests runs same_tables
+# What a process sends to itself: between different GPUs it is pipes.
+goes_to_itself() {
+    local text
+    text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 4 --kinds g --self 2>&1)
+    echo "$text"
+    grep "sent [0-9]* by pipe, [1-9][0-9]* by slots" <<<"$text" && grep RIGHT <<<"$text"
+}
+export -f goes_by goes_to_itself is_listed knows_requests runs same_tables
 export root releases logs local_dir
 
 if ! python3 -c 'import elftools' 2>/dev/null &&
@@ -180,6 +187,15 @@ matrix little-patience UCX_CUDA_NC_PIPE_PATIENCE=50 -- --window 24 --kinds g
 matrix one-lane UCX_CUDA_NC_MAX_SMS=1 -- --kinds g
 check pipes-are-used env "${with[@]}" "${direct[@]}" bash -c "goes_by pipe"
 check slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_PIPE=n bash -c "goes_by slots"
+check self-by-slots env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_CARRIERS=posix,self \
+    bash -c goes_to_itself
+matrix self UCX_CUDA_NC_CARRIERS=posix,tcp,self -- --self --window 16 --kinds ggch
+matrix self-three-ranks UCX_CUDA_NC_CARRIERS=posix,self -- --self --ranks 3 --gpus 1 --kinds ggi
+matrix self-wakeup UCX_CUDA_NC_CARRIERS=posix,self -- --self --wakeup --kinds ggc
+matrix self-by-posix UCX_TLS=cuda_nc UCX_CUDA_NC_CARRIERS=posix -- --self --kinds ggc
+matrix self-by-tcp UCX_TLS=cuda_nc UCX_CUDA_NC_CARRIERS=tcp -- --self --kinds ggc
+matrix self-events-run-out UCX_CUDA_NC_CARRIERS=posix,self UCX_CUDA_NC_SIM_FAULTS=event:9+ -- --self \
+    --kinds g
 # GPUs that do not reach each other.
 check host-slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ \
     bash -c "goes_by 'host slots'"

@@ -127,6 +127,7 @@ ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_
     if (CUDA_NC_LIKELY(call == nullptr)) {
         return to.write(offset, source, length);
     }
+    uct::unpack_call::current_ = nullptr;  // for these bytes alone
     if (call->rest) {
         if (call->end != &to) {
             return UCS_ERR_IO_ERROR;

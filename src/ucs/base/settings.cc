@@ -56,7 +56,7 @@ const field fields[] = {
     FIELD(
         transport, "TRANSPORT", "auto", "auto|y|n", kind::text,
         "Register the transport cuda_nc with UCX 1.19 to 1.22: auto does where UCX_TLS names it."),
-    FIELD(carriers, "CARRIERS", "posix,tcp", nullptr, kind::text,
+    FIELD(carriers, "CARRIERS", "posix,tcp,self", nullptr, kind::text,
           "Transports of UCX that the transport cuda_nc may stand on."),
     FIELD(direct, "DIRECT", "y", nullptr, kind::boolean,
           "Let the transport cuda_nc move messages of one machine from GPU to GPU."),

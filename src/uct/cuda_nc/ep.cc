@@ -20,8 +20,8 @@ void meet_peer(interface &iface, endpoint &ep, const void *address) {
     address_header header;
     std::memcpy(&header, address, sizeof(header));
     ep.peer = header.identity;
-    ep.direct = iface.direct != nullptr && header.host == iface.address.host &&
-                header.identity != iface.address.identity;
+    ep.direct = iface.direct != nullptr && header.host == iface.address.host;
+    ep.loops = header.identity == iface.address.identity;
     iface.peers[header.identity] = &ep;
 }
 

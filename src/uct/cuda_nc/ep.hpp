@@ -10,6 +10,7 @@ struct endpoint {
     abi::uct_ep *carrier;          // owned
     uint64_t peer = 0;             // identity of the interface there; 0: the carrier does not say
     bool direct = false;           // messages from GPU to GPU may be tried
+    bool loops = false;            // to this very interface
     bool known_receivers = false;  // offers to it need no first bytes
     bool host_slots = false;       // the GPU memory that it lends cannot be reached
 

@@ -1,6 +1,7 @@
 #include "uct/cuda_nc/lent_memory.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -207,6 +208,21 @@ void give_region(const region &back) noexcept {
                      log2_of_region(back.size));
     --lent.lent;
     lent.of(back.owner->place).lent -= back.size;
+}
+
+char *find_lent(int device, const gpu::ipc_handle &handle, uint64_t offset,
+                uint64_t length) noexcept {
+    pool &lent = all();
+    std::lock_guard<std::mutex> guard(lent.mutex);
+    for (const auto &one : lent.arenas) {
+        const size_t size = size_t(1) << one->size_log2;
+        if ((one->place == device || one->place == host) &&
+            std::memcmp(one->handle.bytes, handle.bytes, sizeof(handle.bytes)) == 0 &&
+            offset >= one->offset && length <= size && offset - one->offset <= size - length) {
+            return one->memory->address() + (offset - one->offset);
+        }
+    }
+    return nullptr;
 }
 
 size_t lendable() noexcept {

@@ -33,6 +33,11 @@ region take_host_region(int device, size_t size) noexcept;
 // Nobody writes there any more.
 void give_region(const region &back) noexcept;
 
+// Where bytes [offset, offset + length) lie of what peers know by `handle`, if `device` reaches
+// them; else null.
+char *find_lent(int device, const gpu::ipc_handle &handle, uint64_t offset,
+                uint64_t length) noexcept;
+
 // Bytes below the bound that are not lent now.
 size_t lendable() noexcept;
 size_t lendable_on_host() noexcept;

@@ -64,6 +64,7 @@ pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) no
 size_t offering::compose(void *destination, void *self) noexcept {
     auto &call = *static_cast<offering *>(self);
     size_t packed = call.pack_(destination, call.arg_);
+    current_ = nullptr;  // the carrier self goes on to deliver, and UCP may send what comes next
     if (CUDA_NC_LIKELY(call.answer_ == pack_answer::host)) {
         return packed;
     }

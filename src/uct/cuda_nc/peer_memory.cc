@@ -8,6 +8,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/shared_memory.hpp"
+#include "uct/cuda_nc/lent_memory.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -80,6 +81,9 @@ std::unique_ptr<gpu::memory> open_on_host(int device, const gpu::ipc_handle &han
 
 peer_memory reach(bool on_host, int device, const gpu::ipc_handle &handle, const process_id &owner,
                   uint64_t offset, uint64_t length) {
+    if (is_own(owner)) {  // from us to us
+        return {nullptr, find_lent(device, handle, offset, length)};
+    }
     opened &peers = of_peers();
     std::lock_guard<std::mutex> guard(peers.mutex);
     const key name = {on_host ? host : device, handle};

@@ -51,6 +51,14 @@ process_id own_process_id() noexcept {
     return process_id_of(static_cast<uint32_t>(getpid()));
 }
 
+bool is_own(const process_id &process) noexcept {
+    static const process_id at_first = own_process_id();
+    const auto pid = static_cast<uint32_t>(getpid());
+    const process_id own = pid == at_first.pid ? at_first : own_process_id();  // forked
+    return process.started != 0 && process.started == own.started && process.pid == pid &&
+           process.pid_space == own.pid_space;
+}
+
 bool is_gone(const process_id &process) noexcept {
     if (process.started == 0 || process.pid_space != own_pid_space()) {
         return false;

@@ -95,7 +95,10 @@ void receiving::say(wire::control_kind kind, uint64_t number) noexcept {
 
 bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept {
     const bool same_gpu = is_on(gpu::platform::instance().get_device(device_), offer);
-    ring slots = take_ring(device_, rest(), same_gpu, (offer.flags & wire::host_slots) != 0);
+    // Launches reach no other GPU's memory of their own process.
+    const bool on_host =
+        (offer.flags & wire::host_slots) != 0 || (!same_gpu && is_own(offer.process));
+    ring slots = take_ring(device_, rest(), same_gpu, on_host);
     if (!slots) {
         return false;
     }

@@ -140,7 +140,8 @@ void traffic::send_control(endpoint *ep, const control &message) noexcept try {
     control versioned = message;
     versioned.version = protocol_version;
     versioned.identity = iface_.address.identity;
-    if (has_unsent(ep) || !try_control(*ep, versioned)) {
+    // The carrier self delivers while it sends: what two messages of ours tell each other waits.
+    if (ep->loops || has_unsent(ep) || !try_control(*ep, versioned)) {
         unsent_.push_back({ep, versioned});
         start_progress();
     }

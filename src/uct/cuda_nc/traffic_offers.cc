@@ -136,6 +136,9 @@ bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t t
 
 void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
                            size_t length) noexcept try {
+    if (ep.loops) {
+        return;  // they would come too late
+    }
     uint64_t words[2];
     if (id == rts_id) {
         if (length < sizeof(words) || !ep.known_receivers) {

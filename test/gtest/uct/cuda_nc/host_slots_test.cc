@@ -40,6 +40,21 @@ TEST_F(traffic_test, a_sender_that_reaches_no_gpu_memory_gets_slots_on_the_host)
     EXPECT_EQ(lendable_on_host(), left);
 }
 
+TEST_F(traffic_test, between_two_gpus_of_one_process_slots_are_on_the_host) {
+    terms_.process = own_process_id();
+    std::memcpy(terms_.gpu, "another", 7);
+    uint64_t message = accepted();
+    EXPECT_EQ(sent.back().flags, host_slots);
+    say(control_kind::cancel, message);
+    sent.clear();
+    const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
+    std::memset(terms_.gpu, 0, sizeof(terms_.gpu));
+    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    message = accepted();
+    EXPECT_EQ(sent.back().flags, 0u) << "the same GPU";
+    say(control_kind::cancel, message);
+}
+
 TEST_F(traffic_test, host_slots_are_asked_for_where_gpu_memory_cannot_be_reached) {
     ep_.direct = true;
     control answer = {};

@@ -88,6 +88,8 @@ TEST(lent_memory, regions_are_apart_bounded_and_used_again) {
 
 TEST(process_id, a_process_is_gone_when_it_has_ended) {
     EXPECT_FALSE(is_gone(own_process_id()));
+    EXPECT_TRUE(is_own(own_process_id()));
+    EXPECT_FALSE(is_own(process_id{})) << "not known";
     EXPECT_FALSE(is_gone(process_id{})) << "not known";
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
@@ -100,6 +102,7 @@ TEST(process_id, a_process_is_gone_when_it_has_ended) {
     process_id one = process_id_of(static_cast<uint32_t>(child));
     EXPECT_EQ(one.pid, static_cast<uint32_t>(child));
     EXPECT_FALSE(is_gone(one));
+    EXPECT_FALSE(is_own(one));
     process_id earlier = one;
     --earlier.started;
     EXPECT_TRUE(is_gone(earlier)) << "its number was given to another";

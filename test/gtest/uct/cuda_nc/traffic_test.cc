@@ -7,6 +7,7 @@
 
 #include <random>
 
+#include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/ring.hpp"
 #include "uct/cuda_nc/traffic_fixture.hpp"
@@ -51,6 +52,48 @@ TEST_F(traffic_test, on_one_gpu_a_message_comes_in_one_slot) {
     EXPECT_EQ(end_.unpacked.size(), 1u) << "there is no second slot";
     rest(message);
     EXPECT_EQ(ucp.rest_statuses.back(), UCS_ERR_IO_ERROR);
+}
+
+TEST_F(traffic_test, what_an_interface_tells_itself_waits_for_its_turn) {
+    static unsigned (*progress)(void *);
+    static void *argument;
+    ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
+                                                unsigned, int *id_p) {
+        progress = function;
+        argument = arg;
+        *id_p = 1;
+    };
+    ep_.loops = true;
+    offer();
+    EXPECT_TRUE(sent.empty()) << "the sender is in the middle of its offer";
+    EXPECT_TRUE(traffic_->is_busy());
+    ASSERT_NE(progress, nullptr);
+    progress(argument);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    say(control_kind::cancel, sent.back().from);
+}
+
+TEST_F(traffic_test, a_process_reaches_what_it_has_lent_itself) {
+    const process_id own = own_process_id();
+    region lent = take_region(0, 1 << 16), host = take_host_region(0, 1 << 16);
+    ASSERT_TRUE(lent && host);
+    auto reach = [&](int device, uint64_t offset, uint64_t length) {
+        return reach_peer_memory(device, lent.handle(), own, lent.offset + offset, length, 1)
+            .address;
+    };
+    EXPECT_EQ(reach(0, 0, lent.size), lent.address);
+    EXPECT_EQ(reach(0, 100, 200), lent.address + 100);
+    EXPECT_EQ(reach(1, 0, 16), nullptr) << "another GPU does not";
+    EXPECT_EQ(reach(0, uint64_t{1} << 40, 16), nullptr);
+    EXPECT_EQ(reach(0, 0, uint64_t{1} << 40), nullptr);
+    EXPECT_EQ(reach(0, ~uint64_t{0} - lent.offset - 15, 32), nullptr);
+    for (int device : {0, 1}) {
+        EXPECT_EQ(reach_peer_host_memory(device, host.handle(), own, host.offset, 16).address,
+                  host.address);
+    }
+    give_region(lent);
+    give_region(host);
 }
 
 TEST_F(traffic_test, a_receiver_that_is_not_ours_declines) {
