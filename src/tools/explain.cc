@@ -9,7 +9,6 @@
 #include "tools/perftest/sizes.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/exec/host/host_executor.hpp"
-#include "ucs/layout/layout_spec.hpp"
 #include "ucs/model/choices.hpp"
 #include "ucs/model/predict.hpp"
 
@@ -30,15 +29,6 @@ struct subject {
     size_t misalign = 0;
 };
 
-layout_ref parse(const std::string &text) {
-    std::string error;
-    layout_ref what = parse_layout(text, &error);
-    if (what == nullptr) {
-        throw run_error(error);
-    }
-    return what;
-}
-
 // A family as large as `bytes` says; any other layout as often as fits, like a count of MPI's.
 subject find(const std::string &name, uint64_t bytes) {
     const std::optional<named_layout> named = find_layout(name);
@@ -56,9 +46,9 @@ subject find(const std::string &name, uint64_t bytes) {
         if (!member) {
             throw run_error(fmt::format("no {} has {} bytes or less", named->text, bytes));
         }
-        return {parse(member->text), named->misalign};
+        return {layout_of(member->text), named->misalign};
     }
-    layout_ref what = parse(named->text);
+    layout_ref what = layout_of(named->text);
     const uint64_t count = bytes / std::max<uint64_t>(1, what->packed_size());
     if (count > 1) {
         what = what->repeat(count, what->upper_bound() - what->lower_bound());

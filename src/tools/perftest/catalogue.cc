@@ -3,6 +3,8 @@
 #include <map>
 
 #include "tools/perftest/applications.hpp"
+#include "tools/perftest/run_error.hpp"
+#include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::tools {
 namespace {
@@ -89,6 +91,15 @@ std::optional<named_layout> find_layout(const std::string &name_or_text) {
         return std::nullopt;
     }
     return named_layout{name_or_text, name_or_text, 0, {}};
+}
+
+layout_ref layout_of(const std::string &text) {
+    std::string error;
+    layout_ref what = parse_layout(text, &error);
+    if (what == nullptr) {
+        throw run_error(error);
+    }
+    return what;
 }
 
 }  // namespace cuda_nc::tools

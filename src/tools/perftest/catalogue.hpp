@@ -29,4 +29,7 @@ std::vector<std::string> set_names();
 // A name out of any set, or the text form of a layout.
 std::optional<named_layout> find_layout(const std::string &name_or_text);
 
+// The layout of a text form; throws run_error with what is wrong with it.
+layout_ref layout_of(const std::string &text);
+
 }  // namespace cuda_nc::tools

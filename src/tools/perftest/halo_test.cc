@@ -6,12 +6,12 @@
 
 #include <fmt/core.h>
 
+#include "tools/perftest/catalogue.hpp"
 #include "tools/perftest/halo_grid.hpp"
 #include "tools/perftest/message_memory.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/sampling.hpp"
 #include "tools/perftest/watchdog.hpp"
-#include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::tools {
 namespace {
@@ -22,15 +22,6 @@ struct message_of_halo {
     size_t bytes, at;  // of the contiguous reference
     std::unique_ptr<message_type> send_type, receive_type, contiguous;
 };
-
-layout_ref parse(const std::string &text) {
-    std::string error;
-    layout_ref what = parse_layout(text, &error);
-    if (what == nullptr) {
-        throw run_error(error);
-    }
-    return what;
-}
 
 int tag_of(const triple &direction) {
     return (direction[0] + 1) * 9 + (direction[1] + 1) * 3 + direction[2] + 1;
@@ -48,8 +39,8 @@ class halo_exchange {
             one.peer = grid.neighbour(by.rank(), direction);
             one.send_tag = tag_of(direction);
             one.receive_tag = tag_of(back);  // as its sender sees it
-            one.sent = parse(grid.sent(direction));
-            one.received = parse(grid.received(direction));
+            one.sent = layout_of(grid.sent(direction));
+            one.received = layout_of(grid.received(direction));
             check_memory_of(by, *one.sent, memory);  // edges and corners of a halo of width 1
             one.bytes = one.sent->packed_size();
             one.at = bytes_;

@@ -5,8 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "tools/perftest/catalogue.hpp"
 #include "tools/perftest/mover.hpp"
-#include "ucs/layout/layout_spec.hpp"
 #include "ucs/model/predict.hpp"
 
 namespace cuda_nc::tools {
@@ -55,11 +55,7 @@ std::vector<checked_row> check_predictions(const model::machine_profile &profile
             row.misalign = named.misalign;
             row.direction = dir == gpu::direction::pack ? "pack" : "unpack";
             row.error = trouble_of([&] {
-                std::string wrong;
-                const layout_ref what = parse_layout(named.text, &wrong);
-                if (what == nullptr) {
-                    throw run_error(wrong);
-                }
+                const layout_ref what = layout_of(named.text);
                 row.measured = measure(what, dir, on_gpu, named.misalign);
                 if (on_gpu) {
                     const gpu::device *device = gpu::platform::instance().get_device(0);

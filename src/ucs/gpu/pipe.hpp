@@ -29,6 +29,7 @@ constexpr size_t pipe_word_stride = 128;                    // bytes between wor
 constexpr uint64_t pipe_sequence_step = uint64_t{1} << 32;  // sequences are multiples of it
 constexpr uint64_t max_pipe_length = uint64_t{512} << 20;   // bytes of a message or segment
 constexpr uint32_t min_pipe_chunk = 16, max_pipe_chunk = 1u << 24;
+constexpr uint32_t max_pipe_sides = 4;  // of one launch
 
 // What both sides must agree on.
 struct pipe_geometry {

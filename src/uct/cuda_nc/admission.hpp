@@ -16,7 +16,7 @@ unsigned message_lanes(int device) noexcept;
 // False: there are too many. Each lane taken is given back when its kernel has left.
 bool take_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
 void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
-unsigned lanes_taken(int device, gpu::direction dir) noexcept;
+unsigned lanes_taken(int device, gpu::direction dir) noexcept;  // for tests
 
 // Lanes of the messages that come to a GPU, from the answer to the sender until the end, whether
 // they run or wait.

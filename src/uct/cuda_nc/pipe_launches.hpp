@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ucs/gpu/pipe.hpp"
+
 namespace cuda_nc::uct {
 
 class pipe_drive;
@@ -19,7 +21,7 @@ class pipe_launches {
 
     // Launches up to one launch's worth; each drive is told. The numbers of their messages are
     // written to `messages`, how many is returned.
-    static constexpr size_t most_sides = 4;
+    static constexpr size_t most_sides = gpu::max_pipe_sides;
     size_t flush_some(uint64_t (&messages)[most_sides]) noexcept;
 
   private:

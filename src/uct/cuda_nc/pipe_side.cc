@@ -162,14 +162,17 @@ std::shared_ptr<pipe_stream> take_stream(int device) noexcept try {
     return nullptr;
 }
 
-pipe_stream::~pipe_stream() try {
-    if (stream_ != nullptr && !spoilt_) {
+pipe_stream::~pipe_stream() {
+    if (stream_ == nullptr || spoilt_) {
+        return;
+    }
+    try {  // not around the body: a destructor would throw again what is caught there
         pool &to = pool_of(device_);
         std::lock_guard<std::mutex> guard(to.mutex);
         to.streams.push_back(std::move(stream_));
+    } catch (const std::bad_alloc &) {
+        // it ends here
     }
-} catch (const std::bad_alloc &) {
-    // it ends here
 }
 
 ucs_status_t write_abort(pipe_side &side, uint64_t sequence) noexcept {

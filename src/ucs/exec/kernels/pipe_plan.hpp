@@ -25,7 +25,8 @@ struct pipe_arguments {
     part what;
 };
 
-constexpr uint32_t max_pipe_entries = 4;  // 2 KB of parameters: with more each launch takes longer
+// 2 KB of parameters: with more each launch takes longer.
+constexpr uint32_t max_pipe_entries = gpu::max_pipe_sides;
 
 struct pipe_batch {
     uint32_t num_entries = 0;

@@ -160,8 +160,7 @@ ucs_status_t sim_stream::launch(const pipe_work *sides, size_t number, size_t *l
         !std::all_of(sides, sides + number, [](const pipe_work &one) { return valid(one); })) {
         return UCS_ERR_INVALID_PARAM;
     }
-    constexpr size_t most = 4;
-    *launched_p = std::min(number, most);
+    *launched_p = std::min<size_t>(number, max_pipe_sides);
     operation one;
     one.what = action::pipe;
     one.sides.assign(sides, sides + *launched_p);

@@ -2,12 +2,11 @@
 #include <algorithm>
 #include <random>
 
-#include "ucs/gpu/child_process.hpp"
 #include "ucs/gpu/shared_memory.hpp"
 #include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/lending_child.hpp"
 #include "uct/cuda_nc/lent_memory.hpp"
 #include "uct/cuda_nc/sending.hpp"
-#include "uct/cuda_nc/traffic_fixture.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -83,30 +82,13 @@ TEST_F(traffic_test, host_slots_are_asked_for_where_gpu_memory_cannot_be_reached
 
 // ---- with another process's memory
 
-struct lent_on_host {
-    gpu::ipc_handle handle;
-    process_id process;
-};
-
-constexpr uint64_t lent_bytes = 1 << 20;
-
-class traffic_with_host_peer : public traffic_test {
+class traffic_with_host_peer : public traffic_with_lender {
   protected:
-    void SetUp() override {
-        traffic_test::SetUp();
-        if (traffic_ == nullptr) {
-            return;
-        }
-        child_ = std::make_unique<gpu::test::child_process>(
-            "host_peer_process.DISABLED_lends_memory", std::vector<std::string>{});
-        ASSERT_TRUE(child_->receive(&lent_, sizeof(lent_))) << child_->output();
-    }
+    traffic_with_host_peer() : traffic_with_lender("host_peer_process.DISABLED_lends_memory") {}
+
     peer_memory reach(uint64_t offset, uint64_t length) {
         return reach_peer_host_memory(0, lent_.handle, lent_.process, offset, length);
     }
-
-    std::unique_ptr<gpu::test::child_process> child_;
-    lent_on_host lent_ = {};
 };
 
 // In the child.
@@ -114,12 +96,9 @@ TEST(host_peer_process, DISABLED_lends_memory) {
     gpu::device *device = gpu::platform::instance().get_device(0);
     ASSERT_NE(device, nullptr);
     std::unique_ptr<gpu::memory> memory;
-    lent_on_host mine = {};
+    lent mine = {};
     ASSERT_EQ(gpu::make_shared_memory(*device, lent_bytes, &memory, &mine.handle), UCS_OK);
-    mine.process = own_process_id();
-    ASSERT_TRUE(gpu::test::send_to_parent(&mine, sizeof(mine)));
-    char byte;
-    gpu::test::receive_from_parent(&byte, 1);
+    lend(mine);
 }
 
 TEST_F(traffic_with_host_peer, its_memory_is_opened_once_within_its_bounds_while_it_lives) {

@@ -1,6 +1,7 @@
 unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/carrier_test.cc \
 	test/gtest/uct/cuda_nc/host_slots_test.cc \
+	test/gtest/uct/cuda_nc/lending_child.hpp \
 	test/gtest/uct/cuda_nc/pipe_drive_test.cc \
 	test/gtest/uct/cuda_nc/pipe_parts_test.cc \
 	test/gtest/uct/cuda_nc/pipe_traffic_test.cc \

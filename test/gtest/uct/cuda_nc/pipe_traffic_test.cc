@@ -3,12 +3,11 @@
 
 #include <random>
 
-#include "ucs/gpu/child_process.hpp"
 #include "uct/cuda_nc/admission.hpp"
+#include "uct/cuda_nc/lending_child.hpp"
 #include "uct/cuda_nc/lent_memory.hpp"
 #include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/sending.hpp"
-#include "uct/cuda_nc/traffic_fixture.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -152,31 +151,13 @@ TEST_F(traffic_test, an_answer_that_comes_too_late_is_cancelled) {
 
 // ---- with another process's memory
 
-struct lent {
-    gpu::ipc_handle handle;
-    uint64_t offset;
-    process_id process;
-};
-
-constexpr uint64_t lent_bytes = 1 << 20;
-
-class traffic_with_peer : public traffic_test {
+class traffic_with_peer : public traffic_with_lender {
   protected:
-    void SetUp() override {
-        traffic_test::SetUp();
-        if (traffic_ == nullptr) {
-            return;
-        }
-        child_ = std::make_unique<gpu::test::child_process>("peer_process.DISABLED_lends_memory",
-                                                            std::vector<std::string>{});
-        ASSERT_TRUE(child_->receive(&lent_, sizeof(lent_))) << child_->output();
-    }
+    traffic_with_peer() : traffic_with_lender("peer_process.DISABLED_lends_memory") {}
+
     peer_memory reach(uint64_t offset, uint64_t length) {
         return reach_peer_memory(0, lent_.handle, lent_.process, lent_.offset + offset, length, 16);
     }
-
-    std::unique_ptr<gpu::test::child_process> child_;
-    lent lent_ = {};
 };
 
 // In the child.
@@ -189,10 +170,7 @@ TEST(peer_process, DISABLED_lends_memory) {
     size_t offset;
     ASSERT_EQ(device->ipc_export(memory->address(), &mine.handle, &offset), UCS_OK);
     mine.offset = offset;
-    mine.process = own_process_id();
-    ASSERT_TRUE(gpu::test::send_to_parent(&mine, sizeof(mine)));
-    char byte;
-    gpu::test::receive_from_parent(&byte, 1);
+    lend(mine);
 }
 
 TEST_F(traffic_with_peer, its_memory_is_reached_within_its_bounds) {
