@@ -53,13 +53,18 @@ void publish(uint64_t *word, uint64_t value) {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-void await(const uint64_t *word, uint64_t value) {
+template <class Condition>
+void await(const Condition &holds) {
     auto limit = steady_clock::now() + std::chrono::seconds(60);
-    while (__atomic_load_n(word, __ATOMIC_ACQUIRE) < value) {
+    while (!holds()) {
         if (steady_clock::now() > limit) {
             fail("waiting for the other process");
         }
     }
+}
+
+void await(const uint64_t *word, uint64_t value) {
+    await([=] { return __atomic_load_n(word, __ATOMIC_ACQUIRE) >= value; });
 }
 
 double microseconds(steady_clock::time_point begin) {
@@ -134,11 +139,13 @@ class process {
         w.patience_us = 1000;
         auto begin = start();
         do {
-            w.turn = ++turn_;
+            turns_.begin(&w);
             size_t launched;
             need(stream_->launch(&w, 1, &launched), "a launch");
-            await(&report->left, pipe_left(turn_, false));
-        } while (__atomic_load_n(&report->left, __ATOMIC_ACQUIRE) != pipe_left(turn_, true));
+            turns_.launched(w);
+            await([&] { return turns_.has_left(); });
+            w.resumes = true;
+        } while (!turns_.is_through());
         return finish(begin);
     }
 
@@ -210,7 +217,8 @@ class process {
     std::unique_ptr<memory> data_, own_, state_, report_, mapped_;
     char *peer_ = nullptr;
     std::vector<char> image_;
-    uint64_t round_ = 0, turn_ = 0, meetings_ = 0;
+    uint64_t round_ = 0, meetings_ = 0;
+    pipe_turns turns_;
 };
 
 double median(std::vector<double> times) {

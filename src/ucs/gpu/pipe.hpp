@@ -29,7 +29,8 @@ constexpr size_t pipe_word_stride = 128;                    // bytes between wor
 constexpr uint64_t pipe_sequence_step = uint64_t{1} << 32;  // sequences are multiples of it
 constexpr uint64_t max_pipe_length = uint64_t{512} << 20;   // bytes of a message or segment
 constexpr uint32_t min_pipe_chunk = 16, max_pipe_chunk = 1u << 24;
-constexpr uint32_t max_pipe_sides = 4;  // of one launch
+constexpr uint32_t max_pipe_sides = 4;    // of one launch
+constexpr uint32_t max_pipe_groups = 16;  // of lanes
 
 // What both sides must agree on.
 struct pipe_geometry {
@@ -53,19 +54,31 @@ CUDA_NC_HD uint32_t pipe_lane_chunks(uint64_t length, const pipe_geometry &g, ui
 
 // One side's private words, in its GPU's memory, zero before the first use.
 struct pipe_state {
-    uint64_t arrivals;  // lanes that have left; those that were through count in the high half too
-    uint64_t abort;     // the sequence of a message that is to be left at once
+    uint64_t abort;     // the sequence of a message that is to be left soon
+    uint64_t arrivals;  // a large group's lanes that have left, in the high half those through
     uint64_t position[max_pipe_lanes];  // sequence + chunks done
 };
 
-// What a side tells its CPU, in pinned memory, zero before the first use.
+// What a side tells its CPU, in pinned memory, zero before the first use: of each group of lanes
+// pipe_left() of the last launch in which it has left; from then on it touches no memory. Each has
+// a line of its own: a GPU's write to a line that a CPU polls takes longer.
 struct pipe_report {
-    uint64_t left;  // pipe_left() of the last launch that has left: it touches no memory any more
+    struct alignas(64) group {
+        uint16_t left;
+    } groups[max_pipe_groups];
 };
 
-// One word, so that one store says both.
-CUDA_NC_HD uint64_t pipe_left(uint64_t turn, bool message_complete) {
-    return turn * 2 + (message_complete ? 1 : 0);
+// Lanes of a group. Few lanes are each one: waiting for each other takes them a microsecond.
+CUDA_NC_HD uint32_t pipe_group_size(uint32_t lanes) {
+    return lanes <= max_pipe_groups ? 1 : lanes;
+}
+
+constexpr uint64_t pipe_left_period = (1 << 15) - 1;  // launches until a value comes again
+
+// Never 0. One word, so that one store says both: the launch, and whether all chunks of the group
+// have been moved.
+CUDA_NC_HD uint16_t pipe_left(uint64_t turn, bool through) {
+    return static_cast<uint16_t>((turn % pipe_left_period + 1) * 2 + (through ? 1 : 0));
 }
 
 // One launch of one side.
@@ -78,6 +91,7 @@ struct pipe_work {
     pipe_geometry geometry;
     uint64_t sequence = 0;    // of the message; larger than any before over the same words
     uint64_t turn = 0;        // of this launch; larger than any before over the same report
+    bool resumes = false;     // after a launch of the same message and sequence that has left
     char *ring = nullptr;     // in the receiver's memory; 16-byte aligned
     char *flags = nullptr;    // one word a lane, in the receiver's memory
     char *credits = nullptr;  // one word a lane, in the sender's memory
@@ -97,5 +111,48 @@ inline bool valid(const pipe_work &w) noexcept {
            w.length <= w.layout.packed_size - w.packed_offset && w.sequence != 0 &&
            w.sequence % pipe_sequence_step == 0 && w.turn != 0;
 }
+
+// A side's launches, one after the other, as its CPU sees them.
+class pipe_turns {
+  public:
+    // Before a launch; the one before has left.
+    void begin(pipe_work *work_p) const noexcept {
+        work_p->turn = turn_ + 1;
+        if (work_p->turn % pipe_left_period == 0) {  // from here on values come again
+            *work_p->report = {};
+        }
+    }
+    // What begin() has prepared is launched.
+    void launched(const pipe_work &work) noexcept {
+        turn_ = work.turn;
+        report_ = work.report;
+        const uint32_t size = pipe_group_size(work.geometry.lanes);
+        groups_ = work.geometry.lanes / size;
+        seen_ = through_ = 0;
+    }
+    // Whether the last launch has left.
+    bool has_left() noexcept {
+        for (; seen_ < groups_; ++seen_) {
+            // The last one first: it is the last to be launched.
+            const pipe_report::group &group = report_->groups[groups_ - 1 - seen_];
+            const uint16_t left = __atomic_load_n(&group.left, __ATOMIC_ACQUIRE);
+            if (left != pipe_left(turn_, true)) {
+                if (left != pipe_left(turn_, false)) {
+                    return false;
+                }
+            } else {
+                ++through_;
+            }
+        }
+        return true;
+    }
+    // It has: whether all bytes have been moved.
+    bool is_through() const noexcept { return through_ == groups_; }
+
+  private:
+    uint64_t turn_ = 0;  // of the last launch
+    const pipe_report *report_ = nullptr;
+    uint32_t groups_ = 0, seen_ = 0, through_ = 0;
+};
 
 }  // namespace cuda_nc::gpu

@@ -18,10 +18,6 @@ constexpr auto first_pause = microseconds(100), longest_pause = microseconds(500
 // A kernel that has not left for so long may have failed: its stream is asked.
 constexpr auto doubt = std::chrono::milliseconds(5);
 
-uint64_t load(const uint64_t &word) noexcept {
-    return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
-}
-
 }  // namespace
 
 void pipe_drive::begin(pipe_side &side, direct_end &end, gpu::direction dir,
@@ -58,7 +54,8 @@ void pipe_drive::try_launch() noexcept {
 }
 
 ucs_status_t pipe_drive::prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept {
-    work_.turn = side_->turn + 1;
+    side_->turns.begin(&work_);
+    work_.resumes = relaunching_;
     ucs_status_t status = end_->prepare(work_, on);
     *work_p = work_;
     return status;
@@ -66,7 +63,7 @@ ucs_status_t pipe_drive::prepare(gpu::stream &on, gpu::pipe_work *work_p) noexce
 
 void pipe_drive::launched(const std::shared_ptr<pipe_stream> &on) noexcept {
     trace_mark("launched", trace_);
-    side_->turn = work_.turn;
+    side_->turns.launched(work_);
     stream_ = on;
     state_ = state::running;
     launched_ = clock::now();
@@ -103,7 +100,7 @@ void pipe_drive::call(uint64_t number) noexcept {
 }
 
 bool pipe_drive::has_left() const noexcept {
-    return load(side_->report->left) >= gpu::pipe_left(work_.turn, false);
+    return side_->turns.has_left();
 }
 
 // A mark is recorded only where there is doubt: it is not free.
@@ -174,9 +171,8 @@ void pipe_drive::next_segment() noexcept {
 }
 
 unsigned pipe_drive::see_left() noexcept {
-    bool complete = load(side_->report->left) == gpu::pipe_left(work_.turn, true);
     release();
-    if (complete) {
+    if (side_->turns.is_through()) {
         next_segment();
         if (state_ == state::waiting) {
             progress();

@@ -15,11 +15,11 @@ namespace cuda_nc::uct {
 namespace {
 
 constexpr size_t state_bytes = 4096;
-constexpr size_t report_bytes = 128;  // the peer of no other side shares its line
+// No two sides share a line.
+constexpr size_t report_bytes = (sizeof(gpu::pipe_report) + sizeof(uint64_t) + 127) / 128 * 128;
 constexpr size_t side_bytes = pipe_words_bytes + state_bytes;
 constexpr size_t most_sides = 512;  // of a GPU
 static_assert(sizeof(gpu::pipe_state) <= state_bytes);
-static_assert(sizeof(gpu::pipe_report) + sizeof(uint64_t) <= report_bytes);
 
 struct slab {
     std::unique_ptr<gpu::memory> memory, reports;

@@ -27,7 +27,7 @@ struct pipe_side {
     gpu::pipe_report *report;                     // pinned
     uint64_t *abort_source;                       // pinned
     uint64_t sequence = gpu::pipe_sequence_step;  // the least that the next message may have
-    uint64_t turn = 0;                            // of the last launch
+    gpu::pipe_turns turns;
 };
 
 // Null: out of resources, or the GPU has no pipes.

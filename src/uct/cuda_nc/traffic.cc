@@ -213,6 +213,7 @@ void traffic::take_control(const void *data, size_t length) noexcept {
             if (send == nullptr || !send->accepted_pipe(message)) {
                 answer_late(message);
             }
+            launch_if_alone();
             break;
         case control_kind::decline:
         case control_kind::stop:

@@ -69,6 +69,12 @@ class traffic {
     bool launch(pipe_drive &admitted) noexcept;
     void do_not_launch(const pipe_drive &stopped) noexcept { launches_.remove(stopped); }
     void launch_all() noexcept;
+    // A message that is alone does not wait for others to share a launch with.
+    void launch_if_alone() noexcept {
+        if (sends_.size() + receives_.size() == 1) {
+            launch_all();
+        }
+    }
     void end_admission(int device, gpu::direction dir, unsigned lanes) noexcept;
     // Gives `side` back when the receiver has said that it writes there no more, or is gone.
     void await_end(pipe_side *side, uint64_t message, const endpoint *ep,

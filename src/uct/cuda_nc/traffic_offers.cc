@@ -124,6 +124,7 @@ bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t t
     uint32_t flags = requests_.known() ? known_receivers : 0;
     if (taken.accept_pipe(terms, flags) || taken.accept_slots(terms, flags)) {
         start_progress();
+        launch_if_alone();
         return true;
     }
     receives_.erase(id);

@@ -25,6 +25,10 @@ __device__ __forceinline__ void store_release(uint64_t *word, uint64_t value) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
 
+__device__ __forceinline__ void store_release(uint16_t *word, uint16_t value) {
+    asm volatile("st.release.sys.global.u16 [%0], %1;" ::"l"(word), "h"(value) : "memory");
+}
+
 __device__ __forceinline__ uint64_t nanoseconds() {
     uint64_t value;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
@@ -33,22 +37,23 @@ __device__ __forceinline__ uint64_t nanoseconds() {
 
 // Waits, in one thread, until the lane may move its next chunk. False: it is to leave.
 __device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lane, uint32_t k) {
+    constexpr uint32_t now_and_then = 16;  // looks at the clock and the abort word, which cost time
     const bool sending = a.dir == gpu::direction::pack;
-    const uint64_t *word = gpu::pipe_word(sending ? a.credits : a.flags, lane);
     const uint64_t *abort = &a.state->abort;
+    if (k % now_and_then == now_and_then - 1 && load_acquire(abort) == a.sequence) {
+        return false;
+    }
     uint64_t wanted = a.sequence + k + 1;
     if (sending) {
         if (k < a.geometry.depth) {
-            return load_acquire(abort) != a.sequence;
+            return true;
         }
         wanted -= a.geometry.depth;
     }
+    const uint64_t *word = gpu::pipe_word(sending ? a.credits : a.flags, lane);
     uint64_t limit = 0;
-    for (uint32_t tries = 0;; ++tries) {
-        if (load_acquire(word) >= wanted) {
-            return load_acquire(abort) != a.sequence;
-        }
-        if (tries % 16 == 15) {  // now and then: the clock and the abort word cost time
+    for (uint32_t tries = 1; load_acquire(word) < wanted; ++tries) {
+        if (tries % now_and_then == 0) {
             uint64_t now = nanoseconds();
             if (limit == 0) {
                 limit = now + a.patience_ns;
@@ -57,6 +62,7 @@ __device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lan
             }
         }
     }
+    return true;
 }
 
 // Tells the peer, in one thread, that the lane's k-th chunk is in the ring, or out of it.
@@ -70,21 +76,25 @@ __device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t lane,
     }
 }
 
-// The last lane to leave reports to the CPU; in one thread of each.
+// The last lane of a group to leave reports to the CPU; in one thread of each.
 __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, uint32_t k,
                                       uint32_t chunks) {
     a.state->position[lane] = a.sequence + k;
-    __threadfence_system();  // with the block's stores, as in announce()
-    unsigned long long mine = k == chunks ? (1ull << 32) + 1 : 1;
-    auto *arrivals = reinterpret_cast<unsigned long long *>(&a.state->arrivals);
-    unsigned long long all = atomicAdd(arrivals, mine) + mine;
-    if ((all & 0xffffffffu) != a.geometry.lanes) {
-        return;
+    const uint32_t size = gpu::pipe_group_size(a.geometry.lanes);
+    bool through = k == chunks;
+    if (size > 1) {
+        __threadfence_system();  // with the block's stores, as in announce()
+        const unsigned long long mine = through ? (1ull << 32) + 1 : 1;
+        auto *arrivals = reinterpret_cast<unsigned long long *>(&a.state->arrivals);
+        const unsigned long long all = atomicAdd(arrivals, mine) + mine;
+        if (static_cast<uint32_t>(all) != size) {
+            return;
+        }
+        *arrivals = 0;
+        through = all >> 32 == size;
     }
-    *arrivals = 0;
-    __threadfence_system();  // what other lanes moved is this one's too
-    *static_cast<volatile uint64_t *>(&a.report->left) =
-        gpu::pipe_left(a.turn, all >> 32 == a.geometry.lanes);
+    // What other lanes moved is this one's too.
+    store_release(&a.report->groups[lane / size].left, gpu::pipe_left(a.turn, through));
 }
 
 // Mover::run(part, thread, threads) moves a part by one block of threads.
@@ -98,9 +108,10 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     const pipe_arguments &a = batch.entries[entry];
     const uint32_t lane = blockIdx.x - batch.first_block[entry];
     const bool leading = threadIdx.x == 0;
-    const uint32_t chunks = gpu::pipe_lane_chunks(a.length, a.geometry, lane);
+    const uint32_t chunks = pipe_chunks(a, lane);
+    const bool whole = a.num_parts == 1;
     if (leading) {
-        uint64_t done = a.state->position[lane] - a.sequence;
+        uint64_t done = a.resumes ? a.state->position[lane] - a.sequence : 0;
         first = done <= chunks ? static_cast<uint32_t>(done) : 0;
         piece = a.what;
     }
@@ -108,6 +119,9 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     uint32_t k = first;
     for (; k < chunks; ++k) {
         if (leading) {
+            if (whole) {  // while the peer is at it
+                any = pipe_piece(a, a, lane, k, &piece);
+            }
             go = await_turn(a, lane, k);
         }
         __syncthreads();
@@ -115,14 +129,14 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
             break;
         }
         for (uint32_t which = 0; which < a.num_parts; ++which) {
-            if (leading) {
-                const pipe_arguments &at = batch.entries[entry + which];
-                if (a.num_parts > 1) {
+            if (!whole) {
+                if (leading) {
+                    const pipe_arguments &at = batch.entries[entry + which];
                     piece = at.what;
+                    any = pipe_piece(a, at, lane, k, &piece);
                 }
-                any = pipe_piece(a, at, lane, k, &piece);
+                __syncthreads();
             }
-            __syncthreads();
             if (any != 0) {
                 Mover::run(piece, threadIdx.x, blockDim.x);
             }

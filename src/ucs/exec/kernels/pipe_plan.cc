@@ -65,8 +65,13 @@ bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     a.geometry = work.geometry;
     a.dir = work.dir;
     a.length = work.length;
+    // Divided here: on a GPU that takes longer than all else before a kernel's first load.
+    const uint64_t chunks = (work.length + work.geometry.chunk_size - 1) / work.geometry.chunk_size;
+    a.chunks = static_cast<uint32_t>(chunks / work.geometry.lanes);
+    a.longer_lanes = static_cast<uint32_t>(chunks % work.geometry.lanes);
     a.sequence = work.sequence;
     a.turn = work.turn;
+    a.resumes = work.resumes;
     a.patience_ns = uint64_t{work.patience_us} * 1000;
     a.ring = work.ring;
     a.flags = work.flags;

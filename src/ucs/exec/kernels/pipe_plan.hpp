@@ -14,8 +14,10 @@ constexpr uint32_t max_pipe_parts = 2;
 struct pipe_arguments {
     gpu::pipe_geometry geometry;
     gpu::direction dir{};
+    bool resumes = false;
     uint32_t num_parts = 0;
-    uint64_t length = 0;  // bytes
+    uint32_t chunks = 0, longer_lanes = 0;  // of each lane; so many lanes have one more
+    uint64_t length = 0;                    // bytes
     uint64_t sequence = 0, turn = 0;
     uint64_t patience_ns = 0;
     char *ring = nullptr, *flags = nullptr, *credits = nullptr;
@@ -56,6 +58,10 @@ CUDA_NC_KERNEL uint32_t pipe_entry(const pipe_batch &b, uint32_t block) {
     return entry;
 }
 
+CUDA_NC_KERNEL uint32_t pipe_chunks(const pipe_arguments &a, uint32_t lane) {
+    return a.chunks + (lane < a.longer_lanes ? 1 : 0);
+}
+
 // Narrows *piece_p, a copy of the part of entry `at`, to what lies in the lane's k-th chunk of side
 // `a`, to or from that chunk's slot of the ring; false where nothing does.
 CUDA_NC_KERNEL bool pipe_piece(const pipe_arguments &a, const pipe_arguments &at, uint32_t lane,
@@ -71,8 +77,9 @@ CUDA_NC_KERNEL bool pipe_piece(const pipe_arguments &a, const pipe_arguments &at
     }
     piece_p->first = at.what.first + static_cast<uint32_t>(begin - at.begin);
     piece_p->length = static_cast<uint32_t>(end - begin);
-    piece_p->packed = a.ring + (uint64_t{lane} * a.geometry.depth + k % a.geometry.depth) * size +
-                      (begin - chunk);
+    const uint32_t depth = a.geometry.depth;
+    piece_p->packed =
+        a.ring + (uint64_t{lane} * depth + (k < depth ? k : k % depth)) * size + (begin - chunk);
     return true;
 }
 

@@ -48,7 +48,7 @@ class pipe_side {
             return false;
         }
         for (uint32_t lane = 0; lane < g.lanes; ++lane) {
-            uint64_t chunks = state_->position[lane] - work_.sequence;
+            uint64_t chunks = work_.resumes ? state_->position[lane] - work_.sequence : 0;
             done_[lane] = chunks <= chunks_of(lane) ? static_cast<uint32_t>(chunks) : 0;
         }
         return true;
@@ -58,7 +58,7 @@ class pipe_side {
 
     bool complete() const noexcept {
         for (uint32_t lane = 0; lane < work_.geometry.lanes; ++lane) {
-            if (done_[lane] != chunks_of(lane)) {
+            if (!is_through(lane)) {
                 return false;
             }
         }
@@ -100,13 +100,22 @@ class pipe_side {
         for (uint32_t lane = 0; lane < work_.geometry.lanes; ++lane) {
             state_->position[lane] = work_.sequence + done_[lane];
         }
-        store(&report_->left, pipe_left(work_.turn, complete()));
+        const uint32_t lanes = work_.geometry.lanes, size = pipe_group_size(lanes);
+        for (uint32_t first = 0; first < lanes; first += size) {
+            bool through = true;
+            for (uint32_t lane = first; lane < first + size; ++lane) {
+                through &= is_through(lane);
+            }
+            __atomic_store_n(&report_->groups[first / size].left, pipe_left(work_.turn, through),
+                             __ATOMIC_RELEASE);
+        }
     }
 
   private:
     uint32_t chunks_of(uint32_t lane) const noexcept {
         return pipe_lane_chunks(work_.length, work_.geometry, lane);
     }
+    bool is_through(uint32_t lane) const noexcept { return done_[lane] == chunks_of(lane); }
 
     const pipe_work &work_;
     int ordinal_;

@@ -1,5 +1,6 @@
 // Pipes between two streams of a device, on every platform, against bytes counted one by one.
 #include <chrono>
+#include <random>
 #include <thread>
 
 #include "ucs/gpu/random_layouts.hpp"
@@ -17,13 +18,15 @@ class gpu_pipe : public random_layout_test {
     struct side {
         std::unique_ptr<stream> on;
         std::unique_ptr<memory> state, words, report_memory;
-        uint64_t turn = 0;
+        pipe_turns turns;
+        uint64_t sequence = 0;  // last launched
 
-        bool has_left() const { return left() == pipe_left(turn, false) || is_through(); }
-        bool is_through() const { return left() == pipe_left(turn, true); }
-        uint64_t left() const {
-            auto *report = reinterpret_cast<pipe_report *>(report_memory->address());
-            return __atomic_load_n(&report->left, __ATOMIC_ACQUIRE);
+        // Before a launch of the work.
+        void begin(pipe_work *work_p) {
+            turns.begin(work_p);
+            turns.launched(*work_p);
+            work_p->resumes = sequence == work_p->sequence;
+            sequence = work_p->sequence;
         }
     };
 
@@ -66,15 +69,15 @@ class gpu_pipe : public random_layout_test {
     }
 
     void start(side &one, pipe_work &w) {
-        w.turn = ++one.turn;
+        one.begin(&w);
         size_t launched = 0;
         ASSERT_EQ(one.on->launch(&w, 1, &launched), UCS_OK);
         ASSERT_EQ(launched, 1u);
     }
 
-    static void await_left(const side &one) {
+    static void await_left(side &one) {
         auto limit = steady_clock::now() + std::chrono::seconds(20);
-        while (!one.has_left()) {
+        while (!one.turns.has_left()) {
             ASSERT_LT(steady_clock::now(), limit) << "a kernel does not leave";
             std::this_thread::yield();
         }
@@ -85,7 +88,7 @@ class gpu_pipe : public random_layout_test {
         for (int launches = 1; launches < 5000; ++launches) {
             start(one, w);
             await_left(one);
-            if (HasFatalFailure() || one.is_through()) {
+            if (HasFatalFailure() || one.turns.is_through()) {
                 return launches;
             }
         }
@@ -149,6 +152,32 @@ TEST_P(gpu_pipe, random_layouts_arrive_in_random_layouts) {
     }
 }
 
+// Values come again after a while: none of before is taken for one of now.
+TEST(pipe_turns, a_launch_has_left_when_all_of_its_groups_have) {
+    std::mt19937 random(20261121);
+    pipe_report report = {};
+    pipe_turns turns;
+    for (uint64_t round = 0; round < 3 * pipe_left_period; ++round) {
+        pipe_work work;
+        work.report = &report;
+        work.geometry.lanes = random() % 64 == 0 ? max_pipe_lanes : 1 + random() % 40;
+        turns.begin(&work);
+        turns.launched(work);
+        const uint32_t size = pipe_group_size(work.geometry.lanes);
+        const uint32_t groups = work.geometry.lanes / size;
+        ASSERT_LE(groups, max_pipe_groups);
+        bool through = true;
+        for (uint32_t i = 0, group = random() % groups; i < groups; ++i) {
+            ASSERT_FALSE(turns.has_left()) << round;
+            const bool group_through = random() % 8 != 0;
+            through &= group_through;
+            report.groups[(group + i) % groups].left = pipe_left(work.turn, group_through);
+        }
+        ASSERT_TRUE(turns.has_left()) << round;
+        ASSERT_EQ(turns.is_through(), through) << round;
+    }
+}
+
 class gpu_pipe_plain : public gpu_pipe {
   protected:
     void SetUp() override {
@@ -192,12 +221,12 @@ TEST_P(gpu_pipe_plain, a_kernel_without_a_peer_leaves_and_goes_on_later) {
     for (int i = 0; i < 2; ++i) {
         start(sender_, send_);
         await_left(sender_);
-        EXPECT_FALSE(sender_.is_through());
+        EXPECT_FALSE(sender_.turns.is_through());
     }
     // The receiver empties the ring and leaves.
     start(receiver_, receive_);
     await_left(receiver_);
-    EXPECT_FALSE(receiver_.is_through());
+    EXPECT_FALSE(receiver_.turns.is_through());
     std::thread other([&] { drive(sender_, send_); });
     drive(receiver_, receive_);
     other.join();
@@ -213,7 +242,7 @@ TEST_P(gpu_pipe_plain, an_aborted_message_is_left_at_once_and_the_next_one_arriv
     auto begin = steady_clock::now();
     await_left(sender_);
     EXPECT_LT(steady_clock::now() - begin, std::chrono::seconds(5));
-    EXPECT_FALSE(sender_.is_through());
+    EXPECT_FALSE(sender_.turns.is_through());
     next_message();
     send_.sequence = receive_.sequence = sequence_;
     send_.patience_us = 2000;
@@ -226,16 +255,16 @@ TEST_P(gpu_pipe_plain, an_aborted_message_is_left_at_once_and_the_next_one_arriv
 // A ring smaller than the message: neither ends unless the other runs too.
 TEST_P(gpu_pipe_plain, sides_of_one_launch_run_side_by_side) {
     send_.patience_us = receive_.patience_us = 10000000;
-    send_.turn = ++sender_.turn;
-    receive_.turn = ++receiver_.turn;
+    sender_.begin(&send_);
+    receiver_.begin(&receive_);
     pipe_work both[] = {send_, receive_};
     size_t launched = 0;
     ASSERT_EQ(sender_.on->launch(both, 2, &launched), UCS_OK);
     ASSERT_EQ(launched, 2u);
     await_left(sender_);
     await_left(receiver_);
-    EXPECT_TRUE(sender_.is_through());
-    EXPECT_TRUE(receiver_.is_through());
+    EXPECT_TRUE(sender_.turns.is_through());
+    EXPECT_TRUE(receiver_.turns.is_through());
     expect_arrived();
 }
 

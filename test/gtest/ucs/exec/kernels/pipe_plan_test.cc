@@ -88,7 +88,10 @@ std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
         if (entry != before * a.num_parts) {
             continue;
         }
-        for (uint32_t k = 0; k < gpu::pipe_lane_chunks(c.length, g, lane); ++k) {
+        if (pipe_chunks(a, lane) != gpu::pipe_lane_chunks(c.length, g, lane)) {
+            return "lane " + std::to_string(lane) + " has other chunks";
+        }
+        for (uint32_t k = 0; k < pipe_chunks(a, lane); ++k) {
             for (uint32_t which = 0; which < a.num_parts; ++which) {
                 part piece = plan.batch.entries[entry + which].what;
                 if (pipe_piece(a, plan.batch.entries[entry + which], lane, k, &piece)) {
