@@ -7,6 +7,7 @@
 
 #include "tools/perftest/report.hpp"
 #include "tools/perftest/tune_steps.hpp"
+#include "ucs/model/predict.hpp"
 
 namespace cuda_nc::tools {
 namespace {
@@ -24,8 +25,10 @@ moving measure_host(clockwork *clock) {
     clock->step("host: calls and copies", [&] {
         auto tiny = ready_mover("vector:4,8,16", direction::pack, memory_choice::host, 0, 0);
         by.call = std::max(1e-3, time_each_us([&](unsigned n) { return tiny->transfer(n * 50); }));
-        by.near_copy = measure_copy(where, static_cast<double>(by.cache_size) / 2, by.call);
-        by.far_copy = measure_copy(where, static_cast<double>(by.cache_size) * 8, by.call);
+        by.near_copy =
+            measure_copy(where, static_cast<double>(by.cache_size) / 2, model::start_of(by));
+        by.far_copy =
+            measure_copy(where, static_cast<double>(by.cache_size) * 8, model::start_of(by));
     });
     measure_points(host_points(), where, "host", clock, &by);
     fill_gaps(usual.figures, &by);
@@ -50,9 +53,10 @@ void measure_calls(const place &where, model::gpu_profile *of) {
     of->completion = median_of(std::move(singles));
     // The sizes that a copy within the cache has, and one far beyond.
     const double cache = static_cast<double>(of->moves.cache_size);
-    of->moves.near_copy =
-        measure_copy(where, std::exp2(std::floor(std::log2(cache / 3))), of->moves.call);
-    of->moves.far_copy = measure_copy(where, std::min(cache * 3, where.most), of->moves.call);
+    of->moves.near_copy = measure_copy(where, std::exp2(std::floor(std::log2(cache / 3))),
+                                       model::start_of(of->moves));
+    of->moves.far_copy =
+        measure_copy(where, std::min(cache * 3, where.most), model::start_of(of->moves));
 }
 
 void measure_bus(const place &where, model::gpu_profile *of) {

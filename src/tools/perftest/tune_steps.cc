@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "ucs/layout/layout_spec.hpp"
+#include "ucs/model/predict.hpp"
 
 namespace cuda_nc::tools {
 namespace {
@@ -33,16 +34,16 @@ layout_ref parse(const std::string &text) {
     return what;
 }
 
-// us for a MiB beyond what a call costs, with so many bytes touched.
+// us for a MiB beyond a call's start, with so many bytes touched.
 double measure(const tune_point &point, direction dir, const place &where, double touched,
-               double call) {
+               double start) {
     const std::string text = text_of(point, touched, where.most);
     std::unique_ptr<mover> moves =
         ready_mover(text, dir, point.what == family::pinned ? memory_choice::pinned : where.memory,
                     where.device, point.misalign);
     const double each = time_each_us([&](unsigned times) { return moves->transfer(times); });
     const double size = static_cast<double>(parse(text)->packed_size()) / mib;
-    return std::max(each - call, each / 10) / size;
+    return std::max(each - start, each / 10) / size;
 }
 
 }  // namespace
@@ -70,17 +71,18 @@ std::unique_ptr<mover> ready_mover(const std::string &text, gpu::direction dir,
     return made;
 }
 
-double measure_copy(const place &where, double bytes, double call) {
+double measure_copy(const place &where, double bytes, double start) {
     const std::string text = fmt::format("vector:1,{0},{0}", static_cast<uint64_t>(bytes));
     std::unique_ptr<mover> moves =
         ready_mover(text, direction::pack, where.memory, where.device, 0);
     const double each = time_each_us([&](unsigned times) { return moves->plain_copy(times); });
-    return std::max(each - call, each / 10) / (bytes / mib);
+    return std::max(each - start, each / 10) / (bytes / mib);
 }
 
 void measure_points(const std::vector<tune_point> &points, const place &where,
                     const std::string &who, clockwork *clock, model::moving *by) {
     const double near = static_cast<double>(by->cache_size), far = near * far_times;
+    const double start = model::start_of(*by);
     for (const tune_point &point : points) {
         for (direction dir : {direction::pack, direction::unpack}) {
             model::figure one{point.what, dir, point.align_log2, point.block, 0, 0};
@@ -88,11 +90,11 @@ void measure_points(const std::vector<tune_point> &points, const place &where,
                                     dir == direction::pack ? "packed" : "unpacked", point.block),
                         [&] {
                             if (point.what == family::pinned) {
-                                one.near = measure(point, dir, where, pinned_bytes, by->call);
+                                one.near = measure(point, dir, where, pinned_bytes, start);
                                 one.far = one.near;
                             } else {
-                                one.near = measure(point, dir, where, near, by->call);
-                                one.far = measure(point, dir, where, far, by->call);
+                                one.near = measure(point, dir, where, near, start);
+                                one.far = measure(point, dir, where, far, start);
                             }
                             by->figures.push_back(one);
                         });

@@ -73,8 +73,8 @@ struct place {
     double most = 0;  // bytes on the laid-out side
 };
 
-// us for a MiB of a plain copy beyond what a call costs.
-double measure_copy(const place &where, double bytes, double call);
+// us for a MiB of a plain copy beyond a call's start.
+double measure_copy(const place &where, double bytes, double start);
 
 // Near and far figures of each point, both directions; needs `call` and `cache_size` of *by.
 void measure_points(const std::vector<tune_point> &points, const place &where,

@@ -166,7 +166,7 @@ prediction predict(const gpu_profile &of, unsigned num_sms, const layout &what, 
         p.rate = std::max(p.rate, rate(of.moves, family::pinned, dir, f.align_log2, f.block, set));
         p.what = family::pinned;
     }
-    p.each = of.moves.call + size * p.rate;
+    p.each = std::max(of.moves.call, start_of(of.moves) + size * p.rate);
     p.single = of.completion + size * p.rate;
     if (where == packed_side::staged) {
         const double copy =
@@ -184,7 +184,7 @@ prediction predict_host(const moving &by, const layout &what, gpu::direction dir
     }
     const features f = features_of(what, misalign);
     p.rate = rate_of(by, f, false, dir, working_set(f, what), &p.what);
-    p.each = p.single = by.call + static_cast<double>(what.packed_size()) / mib * p.rate;
+    p.each = p.single = start_of(by) + static_cast<double>(what.packed_size()) / mib * p.rate;
     return p;
 }
 

@@ -1,11 +1,12 @@
 // How long a layout will take, by a machine's figures.
 //
-//     time = what a call costs + packed MiB * rate(family, alignment, block, bytes touched)
+//     time = start of a call + packed MiB * rate(family, alignment, block, bytes touched)
 //
 // The family is what the engine's own choice of a kernel makes of the layout; strided blocks that
 // lie apart are between `strided` and `sparse`, lists in an order between `strided` and `listed`.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "ucs/layout/layout.hpp"
@@ -50,6 +51,13 @@ enum class packed_side : uint8_t {
     pinned,  // in pinned host memory that the kernel reaches itself
     staged   // in pinned host memory by a copy from, or to, GPU memory
 };
+
+// us of a call before its first byte moves, among many calls after each other: what else a call
+// costs the CPU goes by while the kernel before is running.
+inline double start_of(const moving &by) noexcept {
+    constexpr double between_kernels = 1.8;
+    return std::min(by.call, between_kernels);
+}
 
 // `num_sms` is the GPU's.
 prediction predict(const gpu_profile &of, unsigned num_sms, const layout &what, gpu::direction dir,

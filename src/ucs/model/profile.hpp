@@ -1,7 +1,7 @@
 // The figures of one machine: what its processors need to move bytes, measured by `nc_perftest
 // tune`, or what is usual for GPUs of their generation.
 //
-// Times of moving are microseconds for each MiB of packed bytes, without what a call costs.
+// Times of moving are microseconds for each MiB of packed bytes, without the start of a call.
 #pragma once
 
 #include <cstdint>
