@@ -54,6 +54,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/traffic.hpp \
 	src/uct/cuda_nc/traffic_offers.cc \
 	src/uct/cuda_nc/traffic_pending.cc \
+	src/uct/cuda_nc/traffic_progress.cc \
 	src/uct/cuda_nc/transport.h \
 	src/uct/cuda_nc/ucx.cc \
 	src/uct/cuda_nc/ucx.hpp \

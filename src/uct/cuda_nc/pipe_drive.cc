@@ -99,10 +99,6 @@ void pipe_drive::call(uint64_t number) noexcept {
     }
 }
 
-bool pipe_drive::has_left() const noexcept {
-    return side_->turns.has_left();
-}
-
 // A mark is recorded only where there is doubt: it is not free.
 bool pipe_drive::stream_failed() noexcept {
     if (stream_->is_finished()) {
@@ -131,6 +127,7 @@ void pipe_drive::give_back_lanes() noexcept {
 
 // The kernel has left.
 void pipe_drive::release() noexcept {
+    owner_.kernel_left(*this);
     give_back_lanes();
     if (mark_ != nullptr) {
         owner_.give_event(side_->device, std::move(mark_));
@@ -188,7 +185,7 @@ unsigned pipe_drive::progress() noexcept {
         if (has_left()) {
             return see_left();
         }
-        constexpr unsigned polls_between_doubts = 256;
+        constexpr unsigned polls_between_doubts = 16;  // among many messages polls are rare
         if (++polls_ % polls_between_doubts == 0 && clock::now() - launched_ > doubt &&
             stream_failed()) {
             nc_debug("a pipe's kernel failed");

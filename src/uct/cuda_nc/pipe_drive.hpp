@@ -45,6 +45,8 @@ class pipe_drive {
     void call(uint64_t number) noexcept;
 
     unsigned progress() noexcept;  // how much has happened
+    // While it is running: whether progress() will find that its kernel has left.
+    bool has_left() const noexcept { return side_->turns.has_left(); }
 
     // For the owner's launches, while admitted: what is to be launched on the stream; and what
     // became of it.
@@ -77,7 +79,6 @@ class pipe_drive {
     unsigned see_left() noexcept;
     void next_segment() noexcept;
     void wait_for_peer(clock::time_point now) noexcept;
-    bool has_left() const noexcept;
     bool stream_failed() noexcept;
     void stop_kernel() noexcept;
     void give_back_lanes() noexcept;

@@ -10,6 +10,10 @@
 namespace cuda_nc::uct {
 
 bool pipe_launches::add(pipe_drive &ready) noexcept try {
+    const size_t room = in_flight_.size() + ready_.size() + 1;
+    if (in_flight_.capacity() < room) {
+        in_flight_.reserve(2 * room);
+    }
     ready_.push_back(&ready);
     return true;
 } catch (const std::bad_alloc &) {
@@ -18,6 +22,14 @@ bool pipe_launches::add(pipe_drive &ready) noexcept try {
 
 void pipe_launches::remove(const pipe_drive &stopped) noexcept {
     ready_.erase(std::remove(ready_.begin(), ready_.end(), &stopped), ready_.end());
+}
+
+void pipe_launches::left(const pipe_drive &ended) noexcept {
+    auto found = std::find(in_flight_.begin(), in_flight_.end(), &ended);
+    if (found != in_flight_.end()) {
+        *found = in_flight_.back();
+        in_flight_.pop_back();
+    }
 }
 
 size_t pipe_launches::flush_some(uint64_t (&messages)[most_sides]) noexcept {
@@ -59,6 +71,7 @@ size_t pipe_launches::flush_some(uint64_t (&messages)[most_sides]) noexcept {
         remove(*drives[i]);
         messages[handled++] = drives[i]->message();
         if (status == UCS_OK) {
+            in_flight_.push_back(drives[i]);
             drives[i]->launched(stream);
         } else {
             drives[i]->launch_failed(status);

@@ -1,5 +1,6 @@
 // Kernels that are to be launched when all that has arrived has been looked at, so that one launch
-// serves several messages: it costs the CPU as much as all else of a message of a megabyte.
+// serves several messages: it costs the CPU as much as all else of a message of a megabyte. And
+// those in flight.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,9 @@ class pipe_launches {
     // False: no memory. The drive is admitted, and calls remove() when it is stopped before.
     bool add(pipe_drive &ready) noexcept;
     void remove(const pipe_drive &stopped) noexcept;
+    // The kernel of a drive that was launched has left.
+    void left(const pipe_drive &ended) noexcept;
+    const std::vector<pipe_drive *> &in_flight() const noexcept { return in_flight_; }
     bool empty() const noexcept { return ready_.empty(); }
 
     // Launches up to one launch's worth; each drive is told. The numbers of their messages are
@@ -26,6 +30,7 @@ class pipe_launches {
 
   private:
     std::vector<pipe_drive *> ready_;
+    std::vector<pipe_drive *> in_flight_;  // with room for those that are ready
 };
 
 }  // namespace cuda_nc::uct

@@ -241,6 +241,7 @@ void receiving::take_data(const wire::control &message) noexcept {
     }
     one.unpacking = true;
     ++unpacking_;
+    owner_.one_is_polled();
 }
 
 void receiving::finish_slot(unsigned index, ucs_status_t status) noexcept {

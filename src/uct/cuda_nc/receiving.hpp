@@ -40,6 +40,8 @@ class receiving final : public direct_message {
     uint64_t id() const noexcept { return id_; }
     uint64_t sender() const noexcept { return sender_; }
     const endpoint *ep() const noexcept { return ep_; }
+    // Nobody but progress() will see what its GPU does next.
+    bool is_polled() const noexcept { return unpacking_ != 0; }
     bool is_busy() const noexcept {
         return unpacking_ != 0 || (by_pipe_ && end_ != nullptr && !stopped_);
     }

@@ -142,6 +142,7 @@ void sending::give_up() noexcept {
     settle();
     say_cancel();
     state_ = state::declined;
+    owner_.one_is_settled();
 }
 
 void sending::leave() noexcept {
@@ -296,6 +297,7 @@ bool sending::fill_slots() noexcept {
         }
         one.state = slot_state::packing;
         ++packing_;
+        owner_.one_is_polled();
         next_ += one.length;
     }
     return true;
@@ -328,6 +330,7 @@ unsigned sending::progress_pipe() noexcept {
     }
     if (drive_.now() == pipe_drive::state::complete && !owner_.has_unsent(ep_)) {
         state_ = state::complete;
+        owner_.one_is_settled();
         ++happened;
     }
     return happened;
@@ -373,6 +376,7 @@ unsigned sending::progress_slots() noexcept {
     // The receiver must hear of every slot before it hears of the end.
     if (next_ == total_ && packing_ == 0 && !owner_.has_unsent(ep_)) {
         state_ = state::complete;
+        owner_.one_is_settled();
         ++happened;
     }
     return happened;

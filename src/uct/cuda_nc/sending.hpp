@@ -60,6 +60,8 @@ class sending final : public direct_message {
     uint64_t first() const noexcept { return first_; }
     const endpoint *ep() const noexcept { return ep_; }
     bool is_busy() const noexcept { return packing_ != 0 || (state_ == state::moving && by_pipe_); }
+    // Nobody but progress() will see what its GPU does next.
+    bool is_polled() const noexcept { return packing_ != 0; }
     bool is_settled() const noexcept {
         return state_ == state::complete || state_ == state::declined;
     }

@@ -56,63 +56,6 @@ traffic::~traffic() {
     }
 }
 
-// ---- progress
-
-void traffic::start_progress() noexcept {
-    idle_rounds_ = 0;
-    if (progress_id_ == -1) {
-        iface_.ucx->uct_worker_progress_register_safe(iface_.super.worker, progress_all, this, 0,
-                                                      &progress_id_);
-    }
-}
-
-void traffic::stop_progress() noexcept {
-    if (progress_id_ != -1) {
-        iface_.ucx->uct_worker_progress_unregister_safe(iface_.super.worker, &progress_id_);
-        progress_id_ = -1;
-    }
-}
-
-unsigned traffic::progress_all(void *self) noexcept {
-    return static_cast<traffic *>(self)->progress();
-}
-
-unsigned traffic::progress() noexcept {
-    constexpr unsigned rounds_until_rest = 1000;  // coming and going is not free
-    if (sends_.empty() && receives_.empty() && unsent_.empty() && held_.empty()) {
-        if (++idle_rounds_ == rounds_until_rest) {
-            stop_progress();
-        }
-        return 0;
-    }
-    idle_rounds_ = 0;
-    unsigned happened = send_unsent();
-    for_each(sends_, [&](sending &one) { happened += one.progress(); });
-    for_each(receives_, [&](receiving &one) { happened += one.progress(); });
-    launch_all();
-    return happened + release_held();
-}
-
-bool traffic::is_busy() const noexcept {
-    if (!unsent_.empty()) {
-        return true;
-    }
-    for (const auto &[id, one] : sends_) {
-        if (one->is_busy()) {
-            return true;
-        }
-    }
-    for (const auto &[id, one] : receives_) {
-        if (one->is_busy()) {
-            return true;
-        }
-    }
-    return std::any_of(held_.begin(), held_.end(), [this](const held_request &one) {
-        const sending *message = find(sends_, one.message);
-        return message == nullptr || message->is_settled();
-    });
-}
-
 // ---- messages between transports
 
 bool traffic::try_control(endpoint &ep, const control &message) noexcept {
@@ -299,23 +242,22 @@ bool traffic::uses_pipes() const noexcept {
     return config().pipe && !config().launches_block;
 }
 
-bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept {
-    uint64_t &first = first_waiting_[dir == gpu::direction::pack ? 0 : 1];
-    if (first != 0 && first < message) {
+bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept try {
+    std::set<uint64_t> &waiting = waiting_[dir == gpu::direction::pack ? 0 : 1];
+    const bool first = waiting.empty() || *waiting.begin() >= message;
+    if (!first || !take_lanes(device, dir, lanes)) {
+        waiting.insert(message);
         return false;
     }
-    if (!take_lanes(device, dir, lanes)) {
-        first = message;
-        return false;
-    }
-    if (first == message) {
-        first = 0;
-    }
+    waiting.erase(message);
     return true;
+} catch (const std::bad_alloc &) {
+    return false;
 }
 
 void traffic::end_admission(int device, gpu::direction dir, unsigned lanes) noexcept {
     give_lanes(device, dir, lanes);
+    lanes_are_free_ = true;
 }
 
 bool traffic::launch(pipe_drive &admitted) noexcept {
@@ -329,20 +271,14 @@ void traffic::launch_all() noexcept {
         size_t number = launches_.flush_some(messages);
         // The peers hear of it, or of the failure.
         for (size_t i = 0; i < number; ++i) {
-            if (sending *send = find(sends_, messages[i])) {
-                send->progress();
-            } else if (receiving *receive = find(receives_, messages[i])) {
-                receive->progress();
-            }
+            progress_one(messages[i]);
         }
     }
 }
 
 void traffic::stop_waiting(uint64_t message) noexcept {
-    for (uint64_t &first : first_waiting_) {
-        if (first == message) {
-            first = 0;
-        }
+    for (std::set<uint64_t> &waiting : waiting_) {
+        lanes_are_free_ |= waiting.erase(message) != 0;  // for those behind it
     }
 }
 
@@ -394,6 +330,7 @@ void traffic::give_event(int device, std::unique_ptr<gpu::event> back) noexcept 
 
 void traffic::erase(sending &ended) noexcept {
     stop_waiting(ended.id());
+    one_is_settled();
     sends_.erase(ended.id());
 }
 

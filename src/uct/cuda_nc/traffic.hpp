@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "uct/cuda_nc/abi_parameters.hpp"
@@ -65,6 +66,10 @@ class traffic {
     // Lanes for a kernel of one message, in the order of messages; then end_admission().
     bool admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept;
     void stop_waiting(uint64_t message) noexcept;
+    void one_is_settled() noexcept { settled_ = true; }
+    // A message's slots are at work, of which nobody tells.
+    void one_is_polled() noexcept { polled_ = true; }
+    void kernel_left(const pipe_drive &ended) noexcept { launches_.left(ended); }
     // Takes part in the launch that ends this call of progress, or the next; false: no memory.
     bool launch(pipe_drive &admitted) noexcept;
     void do_not_launch(const pipe_drive &stopped) noexcept { launches_.remove(stopped); }
@@ -118,6 +123,10 @@ class traffic {
     static void purge_carried(carried_request *carried, void *purge) noexcept;
     static unsigned progress_all(void *self) noexcept;
     unsigned progress() noexcept;
+    unsigned progress_one(uint64_t message) noexcept;
+    unsigned progress_every() noexcept;
+    unsigned progress_in_flight() noexcept;
+    unsigned progress_waiting() noexcept;
     unsigned send_unsent() noexcept;
     unsigned release_held() noexcept;
     bool try_control(endpoint &ep, const wire::control &message) noexcept;
@@ -147,7 +156,11 @@ class traffic {
     pipe_launches launches_;
     // By the sender's interface and UCP's number of the send there.
     std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;
-    uint64_t first_waiting_[2] = {};  // message that waits for lanes, of each direction; 0: none
+    std::set<uint64_t> waiting_[2];  // messages that wait for lanes, of each direction
+    bool lanes_are_free_ = false;    // since they were last told
+    bool settled_ = false;           // a message that requests may be held for
+    bool polled_ = false;            // some messages are seen to go on by polls alone
+    unsigned rounds_ = 0;
     std::vector<held_request> held_;
     std::deque<unsent_control> unsent_;
     std::vector<std::pair<int, std::unique_ptr<gpu::event>>> events_;

@@ -19,6 +19,7 @@ bool traffic::hold(endpoint &ep, void *request) noexcept try {
     }
     refused_ = nullptr;
     held_.push_back({&ep, request, refused_for_});
+    settled_ = true;  // perhaps its message is
     start_progress();
     return true;
 } catch (const std::bad_alloc &) {

@@ -1,0 +1,134 @@
+// What goes on while UCX progresses its worker.
+#include <algorithm>
+#include <utility>
+
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/message_map.hpp"
+#include "uct/cuda_nc/pipe_drive.hpp"
+#include "uct/cuda_nc/receiving.hpp"
+#include "uct/cuda_nc/sending.hpp"
+#include "uct/cuda_nc/traffic.hpp"
+
+namespace cuda_nc::uct {
+
+void traffic::start_progress() noexcept {
+    idle_rounds_ = 0;
+    if (progress_id_ == -1) {
+        iface_.ucx->uct_worker_progress_register_safe(iface_.super.worker, progress_all, this, 0,
+                                                      &progress_id_);
+    }
+}
+
+void traffic::stop_progress() noexcept {
+    if (progress_id_ != -1) {
+        iface_.ucx->uct_worker_progress_unregister_safe(iface_.super.worker, &progress_id_);
+        progress_id_ = -1;
+    }
+}
+
+unsigned traffic::progress_all(void *self) noexcept {
+    return static_cast<traffic *>(self)->progress();
+}
+
+unsigned traffic::progress_one(uint64_t message) noexcept {
+    if (sending *send = find(sends_, message)) {
+        return send->progress();
+    }
+    receiving *receive = find(receives_, message);
+    return receive != nullptr ? receive->progress() : 0;
+}
+
+unsigned traffic::progress_every() noexcept {
+    unsigned happened = 0;
+    polled_ = false;
+    for_each(sends_, [&](sending &one) {
+        polled_ |= one.is_polled();
+        happened += one.progress();
+    });
+    for_each(receives_, [&](receiving &one) {
+        polled_ |= one.is_polled();
+        happened += one.progress();
+    });
+    return happened;
+}
+
+// Those whose kernel has left.
+unsigned traffic::progress_in_flight() noexcept {
+    unsigned happened = 0;
+    const std::vector<pipe_drive *> &all = launches_.in_flight();
+    for (size_t i = 0; i < all.size();) {
+        const pipe_drive *one = all[i];
+        if (one->has_left()) {
+            happened += progress_one(one->message());
+        }
+        if (i < all.size() && all[i] == one) {  // else another one has taken its place
+            ++i;
+        }
+    }
+    return happened;
+}
+
+// Those that wait for lanes, in their order.
+unsigned traffic::progress_waiting() noexcept {
+    unsigned happened = 0;
+    for (std::set<uint64_t> &waiting : waiting_) {
+        while (!waiting.empty()) {
+            const uint64_t first = *waiting.begin();
+            happened += progress_one(first);
+            if (!waiting.empty() && *waiting.begin() == first) {
+                break;
+            }
+        }
+    }
+    return happened;
+}
+
+// Among many messages most wait for others, whose calls progress them; looking at each in every
+// round took as long as all else. Rounds that look at everyone are for what nobody tells of: time,
+// slots, and lanes that another worker gives back.
+unsigned traffic::progress() noexcept {
+    constexpr unsigned rounds_until_rest = 1000;  // coming and going is not free
+    constexpr unsigned rounds_between_all = 64;
+    constexpr size_t few = 4;
+    if (sends_.empty() && receives_.empty() && unsent_.empty() && held_.empty()) {
+        if (++idle_rounds_ == rounds_until_rest) {
+            stop_progress();
+        }
+        return 0;
+    }
+    idle_rounds_ = 0;
+    unsigned happened = send_unsent();
+    const bool every = happened != 0 || polled_ || sends_.size() + receives_.size() <= few ||
+                       ++rounds_ % rounds_between_all == 0;
+    happened += every ? progress_every() : progress_in_flight();
+    if (std::exchange(lanes_are_free_, false)) {
+        happened += progress_waiting();
+    }
+    launch_all();
+    if (std::exchange(settled_, false) || every) {
+        happened += release_held();
+    }
+    return happened;
+}
+
+bool traffic::is_busy() const noexcept {
+    if (!unsent_.empty()) {
+        return true;
+    }
+    for (const auto &[id, one] : sends_) {
+        if (one->is_busy()) {
+            return true;
+        }
+    }
+    for (const auto &[id, one] : receives_) {
+        if (one->is_busy()) {
+            return true;
+        }
+    }
+    return std::any_of(held_.begin(), held_.end(), [this](const held_request &one) {
+        const sending *message = find(sends_, one.message);
+        return message == nullptr || message->is_settled();
+    });
+}
+
+}  // namespace cuda_nc::uct
