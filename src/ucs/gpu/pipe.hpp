@@ -125,6 +125,7 @@ class pipe_turns {
     // What begin() has prepared is launched.
     void launched(const pipe_work &work) noexcept {
         turn_ = work.turn;
+        expected_ = pipe_left(turn_, true);
         report_ = work.report;
         const uint32_t size = pipe_group_size(work.geometry.lanes);
         groups_ = work.geometry.lanes / size;
@@ -136,13 +137,10 @@ class pipe_turns {
             // The last one first: it is the last to be launched.
             const pipe_report::group &group = report_->groups[groups_ - 1 - seen_];
             const uint16_t left = __atomic_load_n(&group.left, __ATOMIC_ACQUIRE);
-            if (left != pipe_left(turn_, true)) {
-                if (left != pipe_left(turn_, false)) {
-                    return false;
-                }
-            } else {
-                ++through_;
+            if ((left | 1) != expected_) {
+                return false;
             }
+            through_ += left & 1;
         }
         return true;
     }
@@ -150,7 +148,8 @@ class pipe_turns {
     bool is_through() const noexcept { return through_ == groups_; }
 
   private:
-    uint64_t turn_ = 0;  // of the last launch
+    uint64_t turn_ = 0;      // of the last launch
+    uint16_t expected_ = 0;  // from groups that are through
     const pipe_report *report_ = nullptr;
     uint32_t groups_ = 0, seen_ = 0, through_ = 0;
 };
