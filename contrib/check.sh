@@ -49,7 +49,7 @@ fi
     unset UCX_CUDA_NC_GPU UCX_WARN_UNUSED_ENV_VARS
     lines script_tests 300 "$ROOT/test/scripts/run.sh"
     lines mpi_tests "${full:+1}1500" "$ROOT/test/mpi/run.sh" ${full:+--full}
-    lines uct_tests 900 "$ROOT/test/uct/run.sh" ${full:+--full}
+    lines uct_tests "${full:+7}900" "$ROOT/test/uct/run.sh" ${full:+--full}
 )
 
 if [ -n "$ci" ]; then

@@ -21,16 +21,18 @@ export OMPI_MCA_mpi_yield_when_idle=1
 failed=0
 types=60
 batches=12
+limit=180 # seconds of a test
 if [ "${1:-}" = --full ]; then
     types=2000
     batches=300
+    limit=900
 fi
 
 # check NAME COMMAND...: one test with a time limit.
 check() {
     local name=$1 status=0
     shift
-    timeout -k 10 180 "$@" >"$logs/$name.log" 2>&1 </dev/null || status=$?
+    timeout -k 10 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null || status=$?
     if [ "$status" = 0 ]; then
         echo "PASS $name"
     elif [ "$status" = 77 ]; then
