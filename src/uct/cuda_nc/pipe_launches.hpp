@@ -24,7 +24,7 @@ class pipe_launches {
     bool empty() const noexcept { return ready_.empty(); }
 
     // Launches up to one launch's worth; each drive is told. The numbers of their messages are
-    // written to `messages`, how many is returned.
+    // written to `messages`, how many is returned; 0: none can be launched now.
     static constexpr size_t most_sides = gpu::max_pipe_sides;
     size_t flush_some(uint64_t (&messages)[most_sides]) noexcept;
 

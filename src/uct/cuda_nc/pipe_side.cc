@@ -34,6 +34,7 @@ struct pool {
     std::vector<std::unique_ptr<gpu::stream>> streams;
     std::unique_ptr<gpu::stream> aborts;
     size_t number = 0;  // of sides
+    size_t streams_lent = 0;
 };
 
 struct pools {
@@ -157,19 +158,28 @@ std::shared_ptr<pipe_stream> take_stream(int device) noexcept try {
     if (taken == nullptr && (where == nullptr || where->create_stream(&taken) != UCS_OK)) {
         return nullptr;
     }
-    return std::make_shared<pipe_stream>(device, std::move(taken));
+    auto made = std::make_shared<pipe_stream>(device, std::move(taken));
+    std::lock_guard<std::mutex> guard(from.mutex);
+    ++from.streams_lent;
+    return made;
 } catch (const std::bad_alloc &) {
     return nullptr;
 }
 
+bool streams_are_lent(int device) noexcept {
+    pool &of = pool_of(device);
+    std::lock_guard<std::mutex> guard(of.mutex);
+    return of.streams_lent != 0;
+}
+
 pipe_stream::~pipe_stream() {
-    if (stream_ == nullptr || spoilt_) {
-        return;
-    }
     try {  // not around the body: a destructor would throw again what is caught there
         pool &to = pool_of(device_);
         std::lock_guard<std::mutex> guard(to.mutex);
-        to.streams.push_back(std::move(stream_));
+        --to.streams_lent;
+        if (stream_ != nullptr && !spoilt_) {
+            to.streams.push_back(std::move(stream_));
+        }
     } catch (const std::bad_alloc &) {
         // it ends here
     }

@@ -62,6 +62,8 @@ class pipe_stream {
     bool spoilt_ = false;
 };
 std::shared_ptr<pipe_stream> take_stream(int device) noexcept;  // null: out of resources
+// Some are lent: one will come back when the kernels on it have left.
+bool streams_are_lent(int device) noexcept;
 
 // Tells the side's kernel to leave message `sequence`; beside all streams.
 ucs_status_t write_abort(pipe_side &side, uint64_t sequence) noexcept;

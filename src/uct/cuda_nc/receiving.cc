@@ -148,7 +148,9 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
         return false;
     }
     work.credits = credits_.address;
-    side_ = take_side(device_);
+    // When the sender has filled the ring it is too late to find that there is no stream.
+    side_ =
+        take_stream(device_) != nullptr || streams_are_lent(device_) ? take_side(device_) : nullptr;
     if (side_ == nullptr) {
         return false;
     }

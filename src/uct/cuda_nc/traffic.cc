@@ -269,6 +269,9 @@ void traffic::launch_all() noexcept {
     while (!launches_.empty()) {
         uint64_t messages[pipe_launches::most_sides];
         size_t number = launches_.flush_some(messages);
+        if (number == 0) {
+            break;  // later
+        }
         // The peers hear of it, or of the failure.
         for (size_t i = 0; i < number; ++i) {
             progress_one(messages[i]);
