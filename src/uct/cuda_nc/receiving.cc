@@ -150,7 +150,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     work.credits = credits_.address;
     // When the sender has filled the ring it is too late to find that there is no stream.
     side_ =
-        take_stream(device_) != nullptr || streams_are_lent(device_) ? take_side(device_) : nullptr;
+        streams_are_lent(device_) || take_stream(device_) != nullptr ? take_side(device_) : nullptr;
     if (side_ == nullptr) {
         return false;
     }
