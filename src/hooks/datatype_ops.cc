@@ -108,7 +108,7 @@ void destroy_datatype(uint64_t datatype) noexcept {
     ucp->dt_destroy(datatype);
 }
 
-bool find_packed_size(uint64_t datatype, uint64_t count, uint64_t *bytes_p) noexcept {
+bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept {
     registry &all = all_types();
     std::lock_guard<std::mutex> guard(all.mutex);
     auto entry = all.types.find(datatype);
@@ -116,7 +116,10 @@ bool find_packed_size(uint64_t datatype, uint64_t count, uint64_t *bytes_p) noex
         return false;
     }
     const counted_layout *known = entry->second->find(count);
-    *bytes_p = known != nullptr ? known->what->packed_size() : unknown_size;
+    *bytes_p = {unknown_size, 0};
+    if (known != nullptr) {
+        *bytes_p = {known->what->packed_size(), known->what->lower_bound()};
+    }
     return true;
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "ucp/dt/datatype.hpp"
+
 namespace cuda_nc::hooks {
 
 // Same contract as UCX's; the registered operations choose, message by message, between our engine
@@ -10,8 +12,8 @@ namespace cuda_nc::hooks {
 int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p) noexcept;
 void destroy_datatype(uint64_t datatype) noexcept;
 
-// Whether `datatype` is served by us; then *bytes_p is what `count` elements pack to, unknown_size
-// before the first message of so many.
-bool find_packed_size(uint64_t datatype, uint64_t count, uint64_t *bytes_p) noexcept;
+// Whether `datatype` is served by us; then *bytes_p is what `count` elements have, packed:
+// unknown_size before the first message of so many.
+bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept;
 
 }  // namespace cuda_nc::hooks

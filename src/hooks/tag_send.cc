@@ -37,15 +37,18 @@ uint32_t choose_flags(uint32_t given, const void *buffer, uint64_t bytes) noexce
 __attribute__((noinline)) void *send_datatype(const ucp_api &ucp, ucp_ep_h ep, const void *buffer,
                                               size_t count, uint64_t tag,
                                               const ucp_request_param_t &param) noexcept {
-    uint64_t bytes = unknown_size;
-    bool ours = has_gpu() && (find_packed_size(param.datatype, count, &bytes) ||
-                              dt::find_packed_size(param.datatype, count, &bytes));
+    dt::message_bytes bytes = {unknown_size, 0};
+    bool ours = has_gpu() && (hooks::find_bytes(param.datatype, count, &bytes) ||
+                              dt::find_bytes(param.datatype, count, &bytes));
     if (!ours) {
         return ucp.tag_send_nbx(ep, buffer, count, tag, &param);
     }
     ucp_request_param_t chosen = param;
-    if (bytes != unknown_size) {
-        chosen.op_attr_mask = choose_flags(param.op_attr_mask, buffer, bytes);
+    if (bytes.packed != unknown_size) {
+        const auto lowest =
+            reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes.lowest);
+        chosen.op_attr_mask =
+            choose_flags(param.op_attr_mask, reinterpret_cast<const void *>(lowest), bytes.packed);
     }
     uct::datatype_send scope;
     return ucp.tag_send_nbx(ep, buffer, count, tag, &chosen);

@@ -60,7 +60,7 @@ class generic_type {
     // Null: more than 2^63 - 1 bytes, or no memory. *kept_p: the type keeps it.
     layout_ref repeat(size_t count, bool share) noexcept;
 
-    uint64_t element_size() const noexcept { return element_->packed_size(); }
+    const layout &element() const noexcept { return *element_; }
 
     void hold() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -265,14 +265,15 @@ void destroy(ucp_datatype_t datatype) noexcept {
     type->release();
 }
 
-bool find_packed_size(ucp_datatype_t datatype, uint64_t count, uint64_t *bytes_p) noexcept {
+bool find_bytes(ucp_datatype_t datatype, uint64_t count, message_bytes *bytes_p) noexcept {
     registry &all = get_registry();
     std::lock_guard<std::mutex> guard(all.mutex);
     auto found = all.types.find(datatype);
     if (found == all.types.end()) {
         return false;
     }
-    *bytes_p = count * found->second->element_size();
+    const layout &element = found->second->element();
+    *bytes_p = {count * element.packed_size(), element.lower_bound()};
     return true;
 }
 

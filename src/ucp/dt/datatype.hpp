@@ -15,7 +15,12 @@ ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype
 // Messages in flight keep what they need.
 void destroy(ucp_datatype_t datatype) noexcept;
 
-// False: it was not made here. *bytes_p: what `count` elements pack to.
-bool find_packed_size(ucp_datatype_t datatype, uint64_t count, uint64_t *bytes_p) noexcept;
+struct message_bytes {
+    uint64_t packed;  // how many
+    int64_t lowest;  // displacement of one that lies in the buffer; it need not hold displacement 0
+};
+
+// False: it was not made here. What `count` elements have.
+bool find_bytes(ucp_datatype_t datatype, uint64_t count, message_bytes *bytes_p) noexcept;
 
 }  // namespace cuda_nc::dt
