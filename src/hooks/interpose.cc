@@ -8,7 +8,7 @@
 
 #include "hooks/convertor.hpp"
 #include "hooks/datatype_ops.hpp"
-#include "hooks/elf_walker.hpp"
+#include "ucs/base/elf_walker.hpp"
 #include "hooks/tag_send.hpp"
 #include "ucs/base/loaded_objects.hpp"
 #include "hooks/ucx_settings.hpp"
@@ -18,6 +18,8 @@
 namespace {
 
 using namespace cuda_nc::hooks;
+using cuda_nc::redirect_loaded_objects;
+using cuda_nc::replacement;
 
 const cuda_nc_symbols_t replacements = {create_generic,   destroy_datatype, prepare_for_send,
                                         prepare_for_recv, convertor_pack,   convertor_unpack,

@@ -12,8 +12,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/convertor_tracker.hpp \
 	src/hooks/datatype_ops.cc \
 	src/hooks/datatype_ops.hpp \
-	src/hooks/elf_walker.cc \
-	src/hooks/elf_walker.hpp \
 	src/hooks/gpu_presence.hpp \
 	src/hooks/interpose.cc \
 	src/hooks/interpose.h \

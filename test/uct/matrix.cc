@@ -232,9 +232,15 @@ class planner {
             one.to = (one.from + (chosen.self && below(2) == 0 ? 0 : 1 + below(chosen.ranks - 1))) %
                      chosen.ranks;
             one.bytes = size();
+            if (below(2) == 0 && one.bytes > whole_blocks) {
+                one.bytes -= one.bytes % whole_blocks;  // regular layouts
+            }
             one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
             one.send = side(one.bytes);
             one.receive = side(one.room);
+            if (below(3) == 0 && one.receive.kind == one.send.kind) {
+                one.receive = one.send;
+            }
             one.unexpected = below(2) == 0;
             all.push_back(one);
         }
@@ -248,6 +254,8 @@ class planner {
         return 1 + random_() % (below(4) == 0 ? std::min(limit, size_t(2000)) : limit * 2 - 1) %
                        chosen.largest;
     }
+    // A multiple of most blocks below.
+    static constexpr size_t whole_blocks = 4800;
     message::side side(size_t bytes) {
         static const size_t blocks[] = {1, 3, 4, 8, 20, 64, 100, 4096, 70000};
         message::side made;

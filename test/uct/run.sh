@@ -88,12 +88,14 @@ runs() { # TEST SIZE
     ucx_perftest -l -t "$1" -s "$2" -n 200 -w 10
 }
 # Every message from GPU to GPU is counted as moved this way.
-goes_by() { # pipe|slots|"host slots"
+goes_by() { # pull|pipe|slots|"host slots"
     local other text
     text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 4 --kinds g 2>&1)
     echo "$text"
-    for other in pipe slots "host slots"; do
-        [ "$other" = "$1" ] || ! grep "sent .*[1-9][0-9]* by $other" <<<"$text" || return 1
+    for other in pull pipe slots "host slots"; do
+        # What cannot be pulled goes by pipe.
+        [ "$other" = "$1" ] || [ "$1$other" = pullpipe ] ||
+            ! grep "sent .*[1-9][0-9]* by $other" <<<"$text" || return 1
     done
     grep "sent .*[1-9][0-9]* by $1" <<<"$text" && grep RIGHT <<<"$text"
 }
@@ -102,7 +104,7 @@ goes_to_itself() {
     local text
     text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 4 --kinds g --self 2>&1)
     echo "$text"
-    grep "sent [0-9]* by pipe, [1-9][0-9]* by slots" <<<"$text" && grep RIGHT <<<"$text"
+    grep "by pipe, [1-9][0-9]* by slots, .*received" <<<"$text" && grep RIGHT <<<"$text"
 }
 export -f goes_by goes_to_itself is_listed knows_requests runs same_tables
 export root releases logs local_dir
@@ -168,6 +170,12 @@ for release in 1.19.0 1.20.1 1.21.0 1.22.0; do
                 "ucp_am_bw 70000" "stream_bw 3000"; do
                 check "${test/ /-}-$name" env "${with[@]}" UCX_TLS=cuda_nc bash -c "runs $test"
             done
+            # One of them without pulls.
+            if [ "$carrier" = tcp ]; then
+                with+=(UCX_CUDA_NC_PULL_MAX=0)
+            else
+                with+=(UCX_CUDA_NC_PULL_MAX=64M)
+            fi
             matrix "$name" --
             check "random_types-$name" mpirun -np 1 env "${with[@]}" "$program" \
                 --types "$types" --memory sim,host : \
@@ -184,10 +192,11 @@ matrix wakeup -- --wakeup --kinds ggh
 matrix one-gpu -- --gpus 1 --kinds ggc
 matrix slots UCX_CUDA_NC_PIPE=n -- --kinds ggc
 matrix launches-block CUDA_LAUNCH_BLOCKING=1 -- --kinds ggc
-matrix no-patience UCX_CUDA_NC_PIPE_PATIENCE=0 -- --kinds g
-matrix little-patience UCX_CUDA_NC_PIPE_PATIENCE=50 -- --window 24 --kinds g
-matrix one-lane UCX_CUDA_NC_MAX_SMS=1 -- --kinds g
-check pipes-are-used env "${with[@]}" "${direct[@]}" bash -c "goes_by pipe"
+matrix no-patience UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_PIPE_PATIENCE=0 -- --kinds g
+matrix little-patience UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_PIPE_PATIENCE=50 -- --window 24 --kinds g
+matrix one-lane UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_MAX_SMS=1 -- --kinds g
+check pulls-are-used env "${with[@]}" "${direct[@]}" bash -c "goes_by pull"
+check pipes-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_PULL_MAX=0 bash -c "goes_by pipe"
 check slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_PIPE=n bash -c "goes_by slots"
 check self-by-slots env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_CARRIERS=posix,self \
     bash -c goes_to_itself
@@ -198,10 +207,19 @@ matrix self-by-posix UCX_TLS=cuda_nc UCX_CUDA_NC_CARRIERS=posix -- --self --kind
 matrix self-by-tcp UCX_TLS=cuda_nc UCX_CUDA_NC_CARRIERS=tcp -- --self --kinds ggc
 matrix self-events-run-out UCX_CUDA_NC_CARRIERS=posix,self UCX_CUDA_NC_SIM_FAULTS=event:9+ -- --self \
     --kinds g
+# The receiver takes the bytes itself.
+matrix pulls -- --window 24 --kinds g
+matrix pulls-four-ranks -- --ranks 4 --window 24 --kinds g
+matrix pulls-wakeup -- --wakeup --kinds gg
+matrix pulls-one-lane UCX_CUDA_NC_MAX_SMS=1 -- --kinds g
+matrix pulls-little-staging UCX_CUDA_NC_STAGING_SIZE=2M -- --window 16 --kinds g
+matrix pulls-third-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:3 -- --kinds g
+matrix pulls-streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
+matrix pulls-slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
 # GPUs that do not reach each other.
 check host-slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ \
     bash -c "goes_by 'host slots'"
-matrix little-staging UCX_CUDA_NC_STAGING_SIZE=2M -- --window 16 --kinds g
+matrix little-staging UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_STAGING_SIZE=2M -- --window 16 --kinds g
 matrix no-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- --kinds ggc
 matrix no-ipc-one-gpu UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- --gpus 1 --kinds g
 matrix no-ipc-little-staging UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ UCX_CUDA_NC_STAGING_SIZE=2M -- \
@@ -211,12 +229,12 @@ matrix no-ipc-killed-peer UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ UCX_CUDA_NC_CARRIER
     UCX_KEEPALIVE_INTERVAL=0.3s -- --kill-batch 2 --window 12 --kinds gggc
 matrix no-ipc-no-pinning UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+,pin:1+ -- --kinds ggc
 matrix second-pinning UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+,pin:2 -- --kinds g
-matrix third-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:3 -- --kinds g
-matrix second-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:2 -- --kinds g
-matrix streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
+matrix third-ipc UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_SIM_FAULTS=ipc_open:3 -- --kinds g
+matrix second-ipc UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_SIM_FAULTS=ipc_open:2 -- --kinds g
+matrix streams-run-out UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
 matrix fifth-pinned UCX_CUDA_NC_SIM_FAULTS=pinned:5 -- --kinds g
 matrix events-run-out UCX_CUDA_NC_SIM_FAULTS=event:9+ -- --kinds ggc
-matrix slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
+matrix slow-streams UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
 matrix old-protocols UCX_PROTO_ENABLE=n -- --kinds ggch
 matrix short-addresses UCX_ADDRESS_VERSION=v2 --
 matrix little-carrier UCX_POSIX_FIFO_SIZE=4 -- --window 20 --kinds ggc
@@ -239,7 +257,7 @@ export -f goes_from_gpu_to_gpu
 for tls in cuda_nc,self cuda_nc,cma,self; do
     check "64-kib-$tls" env "${with[0]}" UCX_TLS=$tls UCX_CUDA_NC_STATS=y bash -c goes_from_gpu_to_gpu
 done
-matrix a-sleeper UCX_CUDA_NC_STAGING_SIZE=512K -- --ranks 4 --window 64 --kinds g --batches 2 \
+matrix a-sleeper UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_STAGING_SIZE=512K -- --ranks 4 --window 64 --kinds g --batches 2 \
     --sleep-batch 1
 # Two hosts, and four: only TCP leads from one to another.
 matrix two-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts

@@ -141,7 +141,7 @@ ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on) n
         return status;
     }
     work.dir = dir_;
-    work.layout = list_->view();
+    work.layout = &list_->view();
     work.base = base_;
     return UCS_OK;
 }

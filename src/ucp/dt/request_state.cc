@@ -30,6 +30,11 @@ struct gpu_side final : pipeline, uct::direct_end {
     uint64_t packed_bytes() const noexcept override { return pipeline::packed_size(); }
     bool sends() const noexcept override { return std::is_same_v<pipeline, send_pipeline>; }
     uint64_t ucx_state() const noexcept override { return handle; }
+    const layout *laid_out(char **base_p) const noexcept override {
+        const device_mover &mover = const_cast<gpu_side *>(this)->mover();
+        *base_p = mover.base();
+        return &mover.what();
+    }
     ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
                          gpu::event &done) noexcept override {
         if constexpr (std::is_same_v<pipeline, receive_pipeline>) {

@@ -2,6 +2,8 @@
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/compiler.hpp \
 	src/ucs/base/fast_divide.hpp \
+	src/ucs/base/elf_walker.cc \
+	src/ucs/base/elf_walker.hpp \
 	src/ucs/base/loaded_objects.cc \
 	src/ucs/base/loaded_objects.hpp \
 	src/ucs/base/log.cc \

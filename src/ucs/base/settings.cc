@@ -66,6 +66,9 @@ const field fields[] = {
     FIELD(pipe, "PIPE", "y", nullptr, kind::boolean,
           "Move such messages by one kernel on each GPU, clocked by each other; n: by kernels for "
           "pieces of the message, clocked by the CPUs."),
+    FIELD(pull_max, "PULL_MAX", "64M", nullptr, kind::size,
+          "Bytes of a message up to which one kernel of the receiver's takes it from the sender's "
+          "memory, where that pays; 0: never."),
     FIELD(pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
           "Microseconds that such a kernel waits for the other before it leaves for a while."),
     FIELD(profile, "PROFILE", "auto", nullptr, kind::text,

@@ -26,6 +26,7 @@ struct settings {
     bool direct = false;                // the transport moves messages from GPU to GPU
     size_t direct_thresh = 0;           // bytes of a message from which on it does
     bool pipe = false;                  // ... by kernels that clock each other
+    size_t pull_max = 0;                // bytes of a message up to which its receiver pulls it
     unsigned pipe_patience = 0;         // microseconds that such a kernel waits for the other
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment

@@ -93,6 +93,13 @@ class memory {
     size_t size_ = 0;
 };
 
+// Memory that somebody allocated in one piece.
+struct allocation_info {
+    char *base = nullptr;
+    size_t size = 0;  // bytes
+    uint64_t id = 0;  // of no other allocation that this process ever makes; not 0
+};
+
 constexpr size_t ipc_handle_size = 64;
 struct ipc_handle {
     unsigned char bytes[ipc_handle_size];
@@ -127,8 +134,12 @@ class device {
     // costs nothing.
     virtual ucs_status_t prepare_pipes() noexcept = 0;
 
-    // Between processes. `address` must lie in memory that allocate() gave; the peer sees the whole
-    // allocation, and *offset_p says where in it the address lies.
+    // What holds `address`, in this device's memory, whoever allocated it. UCS_ERR_UNSUPPORTED:
+    // that cannot be said.
+    virtual ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept = 0;
+
+    // Between processes. The peer sees the whole allocation, and *offset_p says where in it the
+    // address lies. UCS_ERR_UNSUPPORTED: memory of a kind that is not shared so.
     virtual ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                                     size_t *offset_p) noexcept = 0;
     virtual ucs_status_t ipc_open(const ipc_handle &handle,
@@ -154,6 +165,12 @@ class platform {
     // May initialise the driver, which can take a second; makes no context.
     virtual int num_devices() const noexcept = 0;
     virtual device *get_device(int ordinal) noexcept = 0;  // null where there is none
+
+    // From here on, for ever: where other code of this process (UCX) cannot open a peer's
+    // allocation because memory that ipc_open() gave lies in its place, of an allocation that has
+    // ended there, `release` is called, by any thread, and that code's call is made again. False:
+    // this cannot be had, and memory that the peer's application frees must not be kept open.
+    virtual bool watch_ipc_conflicts(void (*release)() noexcept) noexcept = 0;
 
     // What lies at `address`. Cheap (tens of ns) while no GPU memory has been used in the process.
     // The first address on a GPU found makes that GPU ready, which takes its time.

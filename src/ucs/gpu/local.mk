@@ -35,6 +35,8 @@ cuda_cxx_sources += \
 	src/ucs/gpu/cuda/driver.hpp \
 	src/ucs/gpu/cuda/errors.cc \
 	src/ucs/gpu/cuda/errors.hpp \
+	src/ucs/gpu/cuda/ipc_conflicts.cc \
+	src/ucs/gpu/cuda/ipc_conflicts.hpp \
 	src/ucs/gpu/cuda/memory.cc \
 	src/ucs/gpu/cuda/memory.hpp \
 	src/ucs/gpu/cuda/platform.cc \

@@ -12,6 +12,9 @@
 //
 // A kernel that finds no progress for `patience_us` writes down its position and leaves. Launched
 // again, it goes on from there; so neither a busy peer nor a dead one holds a GPU.
+//
+// A pull needs one kernel alone: the receiver's gathers each chunk from the sender's memory itself
+// and scatters it. It waits for nobody.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +32,9 @@ constexpr size_t pipe_word_stride = 128;                    // bytes between wor
 constexpr uint64_t pipe_sequence_step = uint64_t{1} << 32;  // sequences are multiples of it
 constexpr uint64_t max_pipe_length = uint64_t{512} << 20;   // bytes of a message or segment
 constexpr uint32_t min_pipe_chunk = 16, max_pipe_chunk = 1u << 24;
-constexpr uint32_t max_pipe_sides = 4;    // of one launch
-constexpr uint32_t max_pipe_groups = 16;  // of lanes
+constexpr uint32_t max_pipe_sides = 4;         // of one launch
+constexpr uint32_t max_pipe_groups = 16;       // of lanes
+constexpr uint32_t max_pull_chunk = 32 << 10;  // a multiprocessor keeps several chunks
 
 // What both sides must agree on.
 struct pipe_geometry {
@@ -81,11 +85,11 @@ CUDA_NC_HD uint16_t pipe_left(uint64_t turn, bool through) {
     return static_cast<uint16_t>((turn % pipe_left_period + 1) * 2 + (through ? 1 : 0));
 }
 
-// One launch of one side.
+// One launch of one side. The layouts are looked at during the call alone.
 struct pipe_work {
-    direction dir{};       // pack: the sender; unpack: the receiver
-    layout_view layout;    // as in a transfer
-    char *base = nullptr;  // displacement 0 of the laid-out bytes
+    direction dir{};                      // pack: the sender; unpack: the receiver
+    const layout_view *layout = nullptr;  // as in a transfer
+    char *base = nullptr;                 // displacement 0 of the laid-out bytes
     uint64_t packed_offset = 0;
     uint64_t length = 0;  // bytes, 1 to max_pipe_length; the same on both sides
     pipe_geometry geometry;
@@ -98,6 +102,10 @@ struct pipe_work {
     pipe_state *state = nullptr;
     pipe_report *report = nullptr;
     uint32_t patience_us = 0;  // microseconds without progress
+    // A pull, of the receiver. The geometry's depth does not count, nor do ring, flags and credits.
+    bool pulls = false;
+    const layout_view *source = nullptr;  // null: laid out as the target is
+    char *source_base = nullptr;          // displacement 0 of the source
 };
 
 CUDA_NC_HD uint64_t *pipe_word(char *words, uint32_t lane) {
@@ -106,10 +114,13 @@ CUDA_NC_HD uint64_t *pipe_word(char *words, uint32_t lane) {
 
 // Whether the numbers make sense; addresses are not looked at.
 inline bool valid(const pipe_work &w) noexcept {
-    return w.geometry.valid() && w.length >= 1 && w.length <= max_pipe_length &&
-           w.packed_offset <= w.layout.packed_size &&
-           w.length <= w.layout.packed_size - w.packed_offset && w.sequence != 0 &&
-           w.sequence % pipe_sequence_step == 0 && w.turn != 0;
+    return w.layout != nullptr && w.geometry.valid() && w.length >= 1 &&
+           w.length <= max_pipe_length && w.packed_offset <= w.layout->packed_size &&
+           w.length <= w.layout->packed_size - w.packed_offset && w.sequence != 0 &&
+           w.sequence % pipe_sequence_step == 0 && w.turn != 0 &&
+           (!w.pulls ||
+            (w.geometry.chunk_size <= max_pull_chunk &&
+             (w.source == nullptr || w.packed_offset + w.length <= w.source->packed_size)));
 }
 
 // A side's launches, one after the other, as its CPU sees them.

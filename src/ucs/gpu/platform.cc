@@ -24,6 +24,7 @@ class none_platform final : public platform {
     }
     int num_devices() const noexcept override { return 0; }
     device *get_device(int) noexcept override { return nullptr; }
+    bool watch_ipc_conflicts(void (*)() noexcept) noexcept override { return false; }
     memory_info query(const void *) noexcept override { return {}; }
 
   private:

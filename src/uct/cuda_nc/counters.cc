@@ -13,13 +13,15 @@ std::string describe() {
     auto text = [](const std::atomic<uint64_t> &what) {
         return std::to_string(what.load(std::memory_order_relaxed));
     };
-    if (c.sent_by_pipe + c.sent_by_slots + c.sent_by_host_slots + c.received_by_pipe +
-            c.received_by_slots + c.received_by_host_slots + c.declined + c.abandoned ==
+    if (c.sent_by_pull + c.received_by_pull + c.sent_by_pipe + c.sent_by_slots +
+            c.sent_by_host_slots + c.received_by_pipe + c.received_by_slots +
+            c.received_by_host_slots + c.declined + c.abandoned ==
         0) {
         return {};
     }
-    return "GPU to GPU: sent " + text(c.sent_by_pipe) + " by pipe, " + text(c.sent_by_slots) +
-           " by slots, " + text(c.sent_by_host_slots) + " by host slots; received " +
+    return "GPU to GPU: sent " + text(c.sent_by_pull) + " by pull, " + text(c.sent_by_pipe) +
+           " by pipe, " + text(c.sent_by_slots) + " by slots, " + text(c.sent_by_host_slots) +
+           " by host slots; received " + text(c.received_by_pull) + " by pull, " +
            text(c.received_by_pipe) + " by pipe, " + text(c.received_by_slots) + " by slots, " +
            text(c.received_by_host_slots) + " by host slots; " + text(c.early) +
            " offers taken early, " + text(c.declined) + " declined, " + text(c.abandoned) +

@@ -23,6 +23,10 @@
 #include "ucs/base/status.hpp"
 #include "ucs/gpu/device.hpp"
 
+namespace cuda_nc {
+class layout;
+}
+
 namespace cuda_nc::uct {
 
 // The transport's part of a message; it ends itself.
@@ -46,6 +50,12 @@ class direct_end {
 
     // What UCP's request keeps as the datatype's state, where end_finder knows it; 0: nothing such.
     virtual uint64_t ucx_state() const noexcept { return 0; }
+
+    // How the bytes are laid out, and where displacement 0 is; null where that is not to be known.
+    virtual const layout *laid_out(char **base_p) const noexcept {
+        *base_p = nullptr;
+        return nullptr;
+    }
 
     // Enqueues pack (sender) or unpack (receiver) of packed bytes [offset, offset + length), with
     // `packed` in memory that the device reaches, and `done` after it. After a failure nothing of

@@ -42,6 +42,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/quarantine.hpp \
 	src/uct/cuda_nc/receiving.cc \
 	src/uct/cuda_nc/receiving.hpp \
+	src/uct/cuda_nc/receiving_pull.cc \
 	src/uct/cuda_nc/request_finder.hpp \
 	src/uct/cuda_nc/ring.cc \
 	src/uct/cuda_nc/ring.hpp \
@@ -50,6 +51,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/self_check.hpp \
 	src/uct/cuda_nc/sending.cc \
 	src/uct/cuda_nc/sending.hpp \
+	src/uct/cuda_nc/source.cc \
+	src/uct/cuda_nc/source.hpp \
 	src/uct/cuda_nc/traffic.cc \
 	src/uct/cuda_nc/traffic.hpp \
 	src/uct/cuda_nc/traffic_offers.cc \

@@ -45,16 +45,18 @@ pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) no
             break;
         case sending::state::moving:
             answer_ = pack_answer::busy;
+            ends_ = message_->wants_end();
             break;
         case sending::state::complete:
             answer_ = pack_answer::rest;
+            ends_ = !message_->end_is_sent();
             break;
         case sending::state::declined:
             return answer_;
     }
     if (!in_order) {  // over another lane, or again from the start: the carrier serves any order
         answer_ = pack_answer::host;
-        offers_ = false;
+        offers_ = ends_ = false;
         message_->leave();
         message_ = nullptr;
     }
@@ -80,11 +82,11 @@ size_t offering::compose(void *destination, void *self) noexcept {
         prefix.message = call.message_->id();
         prefix.length = call.message_->total();
         terms = &call.message_->offer();
-    } else if (call.answer_ == pack_answer::rest) {
+    } else if (call.ends_) {
         kind = data_kind::rest;
         kept = sizeof(rndv_header);
         prefix.message = call.message_->receiver();
-        prefix.length = packed - sizeof(rndv_header);
+        prefix.length = call.message_->total() - call.message_->first();
     }
     prefix.mark_and_kind = mark | static_cast<uint64_t>(kind);
     auto *start = static_cast<char *>(destination);
@@ -104,6 +106,9 @@ ssize_t offering::conclude(ssize_t sent) noexcept {
     }
     if (offers_) {
         message_->offered(first_);
+    }
+    if (ends_) {
+        message_->end_sent();
     }
     switch (answer_) {
         case pack_answer::first:

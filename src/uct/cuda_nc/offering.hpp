@@ -33,6 +33,7 @@ class offering final : public pack_call {
     pack_answer answer_ = pack_answer::host;
     sending *message_ = nullptr;
     bool offers_ = false;
+    bool ends_ = false;   // sends the end
     uint64_t first_ = 0;  // bytes that go with the offer
     size_t claimed_ = 0;  // what UCP believes to have packed
 };

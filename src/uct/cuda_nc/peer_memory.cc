@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <tuple>
 
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/shared_memory.hpp"
@@ -31,15 +32,61 @@ struct allocation {
     process_id owner;
 };
 
+// What the user of another process has allocated: there is one at an address at a time.
+struct user_key {
+    int place;
+    process_id owner;
+    uint64_t base;
+
+    bool operator<(const user_key &other) const noexcept {
+        return std::tie(place, owner.pid, owner.pid_space, owner.started, base) <
+               std::tie(other.place, other.owner.pid, other.owner.pid_space, other.owner.started,
+                        other.base);
+    }
+};
+
+struct user_allocation {
+    std::shared_ptr<gpu::memory> memory;  // null: it cannot be opened
+    gpu::ipc_handle handle;
+    uint64_t id;
+    uint64_t last_use;
+
+    bool is(const gpu::ipc_handle &other, uint64_t other_id) const noexcept {
+        return id == other_id && std::memcmp(handle.bytes, other.bytes, sizeof(handle.bytes)) == 0;
+    }
+};
+
 struct opened {
     std::mutex mutex;
     std::map<key, allocation> all;
+    std::map<user_key, user_allocation> of_users;
+    uint64_t uses = 0;  // of users' allocations
 
     // The caller holds the lock.
     void close_unused() noexcept {
         for (auto at = all.begin(); at != all.end();) {
             bool unused = at->second.memory.use_count() == 1 && is_gone(at->second.owner);
             at = unused ? all.erase(at) : std::next(at);
+        }
+        for (auto at = of_users.begin(); at != of_users.end();) {
+            bool unused = is_idle(at->second) && is_gone(at->first.owner);
+            at = unused ? of_users.erase(at) : std::next(at);
+        }
+    }
+
+    static bool is_idle(const user_allocation &one) noexcept { return one.memory.use_count() <= 1; }
+
+    // The least recently used one that nobody uses now.
+    void close_one_of_users() noexcept {
+        auto oldest = of_users.end();
+        for (auto at = of_users.begin(); at != of_users.end(); ++at) {
+            if (is_idle(at->second) &&
+                (oldest == of_users.end() || at->second.last_use < oldest->second.last_use)) {
+                oldest = at;
+            }
+        }
+        if (oldest != of_users.end()) {
+            of_users.erase(oldest);
         }
     }
 };
@@ -125,6 +172,52 @@ peer_memory reach_peer_host_memory(int device, const gpu::ipc_handle &handle,
     return {};
 }
 
+// Another library wants the place of one of them, whichever that is.
+void close_idle_memory_of_users() noexcept {
+    opened &peers = of_peers();
+    std::lock_guard<std::mutex> guard(peers.mutex);
+    for (auto at = peers.of_users.begin(); at != peers.of_users.end();) {
+        at = opened::is_idle(at->second) ? peers.of_users.erase(at) : std::next(at);
+    }
+}
+
+peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
+                              uint64_t id, uint64_t base) noexcept try {
+    constexpr size_t most = 64;
+    static const bool may_keep =
+        gpu::platform::instance().watch_ipc_conflicts(close_idle_memory_of_users);
+    if (!may_keep) {
+        return {};
+    }
+    opened &peers = of_peers();
+    std::lock_guard<std::mutex> guard(peers.mutex);
+    const user_key name = {device, owner, base};
+    auto found = peers.of_users.find(name);
+    if (found != peers.of_users.end() && !found->second.is(handle, id)) {
+        if (!opened::is_idle(found->second)) {
+            return {};
+        }
+        peers.of_users.erase(found);  // its place is another's now
+        found = peers.of_users.end();
+    }
+    if (found == peers.of_users.end()) {
+        peers.close_unused();
+        if (peers.of_users.size() >= most) {
+            peers.close_one_of_users();
+        }
+        std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);
+        found =
+            peers.of_users.emplace(name, user_allocation{std::move(memory), handle, id, 0}).first;
+    }
+    found->second.last_use = ++peers.uses;
+    if (found->second.memory == nullptr) {
+        return {};
+    }
+    return {found->second.memory, found->second.memory->address()};
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
 void close_memory_of_the_gone() noexcept {
     opened &peers = of_peers();
     std::lock_guard<std::mutex> guard(peers.mutex);
@@ -134,7 +227,7 @@ void close_memory_of_the_gone() noexcept {
 size_t peer_allocations_open() noexcept {
     opened &peers = of_peers();
     std::lock_guard<std::mutex> guard(peers.mutex);
-    return peers.all.size();
+    return peers.all.size() + peers.of_users.size();
 }
 
 }  // namespace cuda_nc::uct

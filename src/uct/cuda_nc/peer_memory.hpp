@@ -22,7 +22,13 @@ struct peer_memory {
 peer_memory reach_peer_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t offset, uint64_t length, size_t alignment) noexcept;
 
-// The same of pinned host memory that `owner` shares.
+// An allocation that the user made in process `owner`, another than ours, at `base` and with `id`
+// (see gpu::allocation_info). Some dozens stay open. What the user frees meanwhile stays allocated
+// until we or UCX need its place, or as many others have been reached.
+peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
+                              uint64_t id, uint64_t base) noexcept;
+
+// The same as reach_peer_memory() of pinned host memory that `owner` shares.
 peer_memory reach_peer_host_memory(int device, const gpu::ipc_handle &handle,
                                    const process_id &owner, uint64_t offset,
                                    uint64_t length) noexcept;

@@ -74,7 +74,9 @@ class pipe_drive {
     using clock = std::chrono::steady_clock;
 
     const char *kernel_name() const noexcept {
-        return work_.dir == gpu::direction::pack ? "pack kernel" : "unpack kernel";
+        return work_.dir == gpu::direction::pack ? "pack kernel"
+               : work_.pulls                     ? "pull kernel"
+                                                 : "unpack kernel";
     }
     unsigned see_left() noexcept;
     void next_segment() noexcept;

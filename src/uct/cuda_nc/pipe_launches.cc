@@ -38,8 +38,9 @@ size_t pipe_launches::flush_some(uint64_t (&messages)[most_sides]) noexcept {
     }
     // The first, and those of its GPU that can be launched with it.
     const int device = ready_.front()->device();
-    std::shared_ptr<pipe_stream> stream = take_stream(device);
-    if (stream == nullptr && streams_are_lent(device)) {
+    bool later;
+    std::shared_ptr<pipe_stream> stream = take_stream(device, &later);
+    if (stream == nullptr && later) {
         return 0;  // until one comes back
     }
     pipe_drive *drives[most_sides];

@@ -43,4 +43,18 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room
     }
 }
 
+gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes) noexcept {
+    constexpr uint64_t least_chunk = 4 << 10, usual_chunk = 16 << 10;
+    constexpr unsigned most_lanes = 128;
+    auto parts = [](uint64_t all, uint64_t part) { return (all + part - 1) / part; };
+    lanes = std::min(std::max(lanes, 1u), most_lanes);
+    const uint64_t rounds = parts(bytes, lanes * usual_chunk);
+    const uint64_t chunk = parts(parts(bytes, lanes * rounds), least_chunk) * least_chunk;
+    gpu::pipe_geometry g;
+    g.lanes = static_cast<uint32_t>(std::min<uint64_t>(lanes, parts(bytes, chunk)));
+    g.chunk_size = static_cast<uint32_t>(chunk);
+    g.depth = 1;
+    return g;
+}
+
 }  // namespace cuda_nc::uct

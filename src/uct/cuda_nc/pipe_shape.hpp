@@ -1,4 +1,4 @@
-// How a message is cut for a pipe.
+// How a message is cut for a pipe or a pull.
 #pragma once
 
 #include <cstdint>
@@ -10,5 +10,8 @@ namespace cuda_nc::uct {
 // For a message of `bytes` (1 or more), at most `lanes` lanes (1 or more) and a ring of at most
 // `room` bytes. lanes 0 in the result: the room is too small.
 gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room) noexcept;
+
+// The same for a pull, which needs no ring.
+gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes) noexcept;
 
 }  // namespace cuda_nc::uct

@@ -114,6 +114,20 @@ bool add_slab(pool &to, int device) {
     return true;
 }
 
+// Makes one where there is none. The caller holds the pool's lock.
+bool has_idle_stream(pool &of, int device) {
+    if (of.streams.empty()) {
+        gpu::device *where = gpu::platform::instance().get_device(device);
+        std::unique_ptr<gpu::stream> made;
+        if (where == nullptr || where->create_stream(&made) != UCS_OK) {
+            return false;
+        }
+        of.streams.reserve(of.streams.size() + of.streams_lent + 1);  // giving back cannot fail
+        of.streams.push_back(std::move(made));
+    }
+    return true;
+}
+
 }  // namespace
 
 pipe_side *take_side(int device) noexcept try {
@@ -144,35 +158,36 @@ void retire_side(pipe_side *) noexcept {
     lent.fetch_sub(1, std::memory_order_relaxed);
 }
 
-std::shared_ptr<pipe_stream> take_stream(int device) noexcept try {
+std::shared_ptr<pipe_stream> take_stream(int device, bool *later_p) noexcept try {
     pool &from = pool_of(device);
-    std::unique_ptr<gpu::stream> taken;
-    {
-        std::lock_guard<std::mutex> guard(from.mutex);
-        if (!from.streams.empty()) {
-            taken = std::move(from.streams.back());
-            from.streams.pop_back();
-        }
-    }
-    gpu::device *where = gpu::platform::instance().get_device(device);
-    if (taken == nullptr && (where == nullptr || where->create_stream(&taken) != UCS_OK)) {
+    *later_p = false;
+    auto made = std::make_shared<pipe_stream>(device);
+    std::lock_guard<std::mutex> guard(from.mutex);
+    if (!has_idle_stream(from, device)) {
+        *later_p = from.streams_lent != 0;
         return nullptr;
     }
-    auto made = std::make_shared<pipe_stream>(device, std::move(taken));
-    std::lock_guard<std::mutex> guard(from.mutex);
+    made->stream_ = std::move(from.streams.back());
+    made->lent_ = true;
+    from.streams.pop_back();
     ++from.streams_lent;
     return made;
 } catch (const std::bad_alloc &) {
     return nullptr;
 }
 
-bool streams_are_lent(int device) noexcept {
+bool has_stream(int device) noexcept try {
     pool &of = pool_of(device);
     std::lock_guard<std::mutex> guard(of.mutex);
-    return of.streams_lent != 0;
+    return of.streams_lent != 0 || has_idle_stream(of, device);
+} catch (const std::bad_alloc &) {
+    return false;
 }
 
 pipe_stream::~pipe_stream() {
+    if (!lent_) {
+        return;
+    }
     try {  // not around the body: a destructor would throw again what is caught there
         pool &to = pool_of(device_);
         std::lock_guard<std::mutex> guard(to.mutex);

@@ -43,8 +43,7 @@ void retire_side(pipe_side *broken) noexcept;
 // last of them.
 class pipe_stream {
   public:
-    pipe_stream(int device, std::unique_ptr<gpu::stream> taken) noexcept
-        : device_(device), stream_(std::move(taken)) {}
+    explicit pipe_stream(int device) noexcept : device_(device) {}
     ~pipe_stream();
     pipe_stream(const pipe_stream &) = delete;
     pipe_stream &operator=(const pipe_stream &) = delete;
@@ -57,13 +56,17 @@ class pipe_stream {
     bool is_finished() const noexcept { return stream_ == nullptr; }
 
   private:
+    friend std::shared_ptr<pipe_stream> take_stream(int device, bool *later_p) noexcept;
+
     int device_;
     std::unique_ptr<gpu::stream> stream_;
-    bool spoilt_ = false;
+    bool lent_ = false, spoilt_ = false;
 };
-std::shared_ptr<pipe_stream> take_stream(int device) noexcept;  // null: out of resources
-// Some are lent: one will come back when the kernels on it have left.
-bool streams_are_lent(int device) noexcept;
+// Null: out of resources; *later_p: others are lent, of which one will come back when the kernels
+// on it have left.
+std::shared_ptr<pipe_stream> take_stream(int device, bool *later_p) noexcept;
+// Whether there is one, now or later.
+bool has_stream(int device) noexcept;
 
 // Tells the side's kernel to leave message `sequence`; beside all streams.
 ucs_status_t write_abort(pipe_side &side, uint64_t sequence) noexcept;

@@ -18,16 +18,6 @@ namespace {
 // Where memory is short a long message goes round in less of it, down to this many bytes.
 constexpr uint64_t least_ring = 64 << 10;
 
-bool is_on(const gpu::device *gpu, const wire::pipe_offer &offer) noexcept {
-    char place[sizeof(offer.gpu)] = {};
-    if (gpu == nullptr) {
-        return false;
-    }
-    const std::string &own = gpu->properties().bus_id;
-    std::memcpy(place, own.data(), std::min(own.size(), sizeof(place)));
-    return place[0] != '\0' && std::memcmp(place, offer.gpu, sizeof(place)) == 0;
-}
-
 }  // namespace
 
 receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id, uint64_t sender,
@@ -63,7 +53,7 @@ receiving::~receiving() {
 void receiving::release(bool sender_is_through) noexcept {
     if (side_ != nullptr && drive_.is_broken()) {
         retire_side(side_);
-    } else if (side_ != nullptr && sender_is_through) {
+    } else if (side_ != nullptr && (sender_is_through || pulls_)) {
         give_side(side_);
     } else if (side_ != nullptr) {
         quarantine(side_, sending_process_);
@@ -129,6 +119,33 @@ bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noex
     return true;
 }
 
+// Each message leaves half of the lanes that it finds to those that come before its end. Among many
+// it gets so few that about 16 of a megabyte are under way at a time: a launch and the flags take
+// longer than the bytes.
+unsigned receiving::share_of_lanes(uint64_t bytes, unsigned most) const noexcept {
+    const unsigned limit = lane_limit(device_), others = lanes_promised(device_);
+    unsigned least = std::max(1u, std::min(16u, limit / 8));
+    if (bytes > (uint64_t{2} << 20)) {
+        least *= 2;  // it would be the last to end
+    }
+    return std::min(most, std::max(limit > others ? (limit - others) / 2 : 0, least));
+}
+
+// When a sender has filled the ring it is too late to find that there is no stream.
+bool receiving::take_pipe_side() noexcept {
+    if (has_stream(device_)) {
+        side_ = take_side(device_);
+    }
+    return side_ != nullptr;
+}
+
+void receiving::begin_drive(const gpu::pipe_work &work, uint64_t segment) noexcept {
+    by_pipe_ = true;
+    promised_ = work.geometry.lanes;
+    promise_lanes(device_, promised_);
+    drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment);
+}
+
 bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexcept {
     sending_process_ = offer.process;
     gpu::device *gpu = gpu::platform::instance().get_device(device_);
@@ -148,22 +165,11 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
         return false;
     }
     work.credits = credits_.address;
-    // When the sender has filled the ring it is too late to find that there is no stream.
-    side_ =
-        streams_are_lent(device_) || take_stream(device_) != nullptr ? take_side(device_) : nullptr;
-    if (side_ == nullptr) {
+    if (!take_pipe_side()) {
         return false;
     }
-    // Each message leaves half of the lanes that it finds to those that come before its end. Among
-    // many it gets so few that about 16 of a megabyte are under way at a time: a launch and the
-    // flags take longer than the bytes.
-    const unsigned limit = lane_limit(device_), others = lanes_promised(device_);
     uint64_t segment = std::min<uint64_t>(total_, owner_.longest_segment());
-    unsigned least = std::max(1u, std::min(16u, limit / 8));
-    if (segment > (uint64_t{2} << 20)) {
-        least *= 2;  // it would be the last to end
-    }
-    lanes = std::min(lanes, std::max(limit > others ? (limit - others) / 2 : 0, least));
+    lanes = share_of_lanes(segment, lanes);
     for (uint64_t room = UINT64_MAX; !memory_; room = work.geometry.ring_size() / 2) {
         work.geometry = choose_geometry(segment, lanes, room);
         if (work.geometry.lanes == 0 || (room != UINT64_MAX && room < least_ring)) {
@@ -195,12 +201,9 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     owner_.send_control(ep_, answer);
     trace_mark("answer leaves", sender_);
 
-    by_pipe_ = true;
-    promised_ = work.geometry.lanes;
-    promise_lanes(device_, promised_);
-    drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment);
+    begin_drive(work, segment);
     // While there is much room a kernel may wait for its peer on the GPU.
-    if (others + work.geometry.lanes > limit / 2) {
+    if (lanes_promised(device_) > lane_limit(device_) / 2) {
         drive_.await_call();
     } else {
         drive_.try_launch();
@@ -287,7 +290,7 @@ void receiving::leave() noexcept {
 void receiving::cancelled() noexcept {
     end_work();
     release(true);
-    if (by_pipe_) {
+    if (by_pipe_ && !pulls_) {
         say(wire::control_kind::ended, 0);
     }
     owner_.erase(*this);
@@ -319,7 +322,7 @@ void receiving::take_rest(const wire::rndv_header &header, uint64_t length) noex
     header_ = header;
     has_rest_ = true;
     trace_mark("end comes", sender_);
-    if (by_pipe_) {
+    if (by_pipe_ && !pulls_) {
         drive_.call(drive_.segment());  // all is there
     }
     progress();
@@ -335,7 +338,8 @@ void receiving::deliver() noexcept {
     call.status = failed_;
     if (failed_ == UCS_OK) {
         counters &all = counters::all();
-        count(by_pipe_   ? all.received_by_pipe
+        count(pulls_     ? all.received_by_pull
+              : by_pipe_ ? all.received_by_pipe
               : on_host_ ? all.received_by_host_slots
                          : all.received_by_slots);
     }
@@ -368,16 +372,22 @@ unsigned receiving::progress_slots() noexcept {
 
 unsigned receiving::progress_pipe() noexcept {
     unsigned happened = drive_.progress();
-    if (drive_.take_news()) {
+    if (drive_.take_news() && !pulls_) {
         say(wire::control_kind::awake, drive_.segment());
     }
-    bool failed = drive_.now() == pipe_drive::state::failed;
-    if (has_rest_ && (failed || drive_.now() == pipe_drive::state::complete)) {
+    const bool failed = drive_.now() == pipe_drive::state::failed;
+    const bool complete = drive_.now() == pipe_drive::state::complete;
+    if (pulls_ && complete && is_answered_ && !is_told_) {
+        is_told_ = true;
+        say(wire::control_kind::pulled, 0);
+    }
+    // A sender that is pulled from has sent its end ahead, and can still bring the bytes.
+    if (has_rest_ && (complete || (failed && !pulls_))) {
         failed_ = failed ? UCS_ERR_IO_ERROR : UCS_OK;
         deliver();
         return happened + 1;
     }
-    if (failed && !stopped_) {
+    if (failed && !stopped_ && (!pulls_ || is_answered_)) {
         // The sender still has all bytes, and brings them by host memory.
         nc_debug("a pipe's unpack kernel failed");
         count(counters::all().abandoned);

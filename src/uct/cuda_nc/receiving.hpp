@@ -1,4 +1,5 @@
-// A message that comes to one of our GPUs: by a pipe, or unpacked slot by slot from a ring of ours.
+// A message that comes to one of our GPUs: by a pipe, unpacked slot by slot from a ring of ours, or
+// pulled from the sender's memory.
 #pragma once
 
 #include <memory>
@@ -7,6 +8,7 @@
 #include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/pipe_drive.hpp"
 #include "uct/cuda_nc/ring.hpp"
+#include "uct/cuda_nc/source.hpp"
 #include "uct/cuda_nc/wire.hpp"
 
 namespace cuda_nc::uct {
@@ -27,6 +29,7 @@ class receiving final : public direct_message {
 
     // The answer to the sender's offer: `flags` as in the message. False: not this way, and nothing
     // was said.
+    bool accept_pull(const wire::early_terms &terms, uint32_t flags) noexcept;
     bool accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexcept;
     bool accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept;
     void take_data(const wire::control &message) noexcept;
@@ -54,6 +57,9 @@ class receiving final : public direct_message {
     };
 
     uint64_t rest() const noexcept { return total_ - first_; }
+    unsigned share_of_lanes(uint64_t bytes, unsigned most) const noexcept;
+    bool take_pipe_side() noexcept;
+    void begin_drive(const gpu::pipe_work &work, uint64_t segment) noexcept;
     void end_work() noexcept;
     void finish_slot(unsigned index, ucs_status_t status) noexcept;
     void deliver() noexcept;
@@ -70,7 +76,9 @@ class receiving final : public direct_message {
     const uint64_t total_, first_;
     const int device_;
     bool by_pipe_ = false;
-    bool stopped_ = false;  // the sender has been told to stop
+    bool pulls_ = false;                          // the pipe has no other side
+    bool is_answered_ = false, is_told_ = false;  // a sender: that it is pulled from; that all is
+    bool stopped_ = false;                        // the sender has been told to stop
     ucs_status_t failed_ = UCS_OK;
     bool has_rest_ = false;
     wire::rndv_header header_ = {};
@@ -78,6 +86,7 @@ class receiving final : public direct_message {
 
     region memory_;
     peer_memory credits_;
+    source source_;
     unsigned promised_ = 0;  // lanes
     pipe_side *side_ = nullptr;
     pipe_drive drive_;

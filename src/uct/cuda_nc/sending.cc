@@ -11,6 +11,7 @@
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/quarantine.hpp"
+#include "uct/cuda_nc/source.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
 namespace cuda_nc::uct {
@@ -86,7 +87,10 @@ void sending::offer_early(uint64_t request) noexcept {
     message.from = id_;
     message.offset = request;
     message.length = total_;
-    message.offer = offer_;
+    message.early.offer = offer_;
+    if (owner_.uses_pipes() && total_ <= config().pull_max) {
+        message.early.source = describe_source(*end_);
+    }
     owner_.send_control(ep_, message);
 }
 
@@ -165,7 +169,10 @@ void sending::rest_sent() noexcept {
     rest_sent_ = true;
     trace_mark("end leaves", id_);
     counters &all = counters::all();
-    count(by_pipe_ ? all.sent_by_pipe : on_host_ ? all.sent_by_host_slots : all.sent_by_slots);
+    count(by_pull_   ? all.sent_by_pull
+          : by_pipe_ ? all.sent_by_pipe
+          : on_host_ ? all.sent_by_host_slots
+                     : all.sent_by_slots);
 }
 
 void sending::take_answer(const wire::control &answer) noexcept {
@@ -268,6 +275,24 @@ bool sending::accepted_pipe(const wire::control &answer) noexcept {
     return true;
 }
 
+bool sending::accepted_pull(const wire::control &answer) noexcept {
+    if (state_ != state::offered) {
+        return false;
+    }
+    settle();
+    take_answer(answer);
+    by_pull_ = true;
+    state_ = state::moving;
+    return true;
+}
+
+void sending::pulled() noexcept {
+    if (by_pull_ && state_ == state::moving) {
+        state_ = state::complete;
+        owner_.one_is_settled();
+    }
+}
+
 void sending::called(uint64_t segment) noexcept {
     if (by_pipe_) {
         drive_.call(segment);
@@ -342,7 +367,7 @@ unsigned sending::progress() noexcept {
         give_up();
         return 1;
     }
-    if (state_ != state::moving) {
+    if (state_ != state::moving || by_pull_) {
         return 0;
     }
     return by_pipe_ ? progress_pipe() : progress_slots();

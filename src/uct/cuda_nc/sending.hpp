@@ -1,5 +1,5 @@
-// A message that leaves one of our GPUs: by a pipe, or packed slot by slot into the receiver's
-// ring.
+// A message that leaves one of our GPUs: by a pipe, packed slot by slot into the receiver's ring,
+// or pulled by the receiver's GPU.
 #pragma once
 
 #include <chrono>
@@ -45,11 +45,17 @@ class sending final : public direct_message {
     // False: the answer is too late.
     bool accepted(const wire::control &answer) noexcept;
     bool accepted_pipe(const wire::control &answer) noexcept;
+    bool accepted_pull(const wire::control &answer) noexcept;
+    void pulled() noexcept;
     void credited(unsigned index) noexcept;
     void called(uint64_t segment) noexcept;
     // Ends the GPUs' work and lets the rest go by host memory.
     void give_up() noexcept;
     void endpoint_lost() noexcept { ep_ = nullptr; }
+    // The receiver has UCP's header of the end. It may have it while it still pulls.
+    void end_sent() noexcept { end_is_sent_ = true; }
+    bool end_is_sent() const noexcept { return end_is_sent_; }
+    bool wants_end() const noexcept { return by_pull_ && !end_is_sent_; }
     void rest_sent() noexcept;
     unsigned progress() noexcept;  // how much has happened
 
@@ -94,6 +100,8 @@ class sending final : public direct_message {
     state state_ = state::made;
     bool rest_sent_ = false;
     bool by_pipe_ = false;
+    bool by_pull_ = false;
+    bool end_is_sent_ = false;
     bool on_host_ = false;        // the slots
     uint64_t early_request_ = 0;  // not 0: offered early, not answered
     uint64_t receiver_ = 0;       // its message

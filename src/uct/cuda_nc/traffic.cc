@@ -158,6 +158,16 @@ void traffic::take_control(const void *data, size_t length) noexcept {
             }
             launch_if_alone();
             break;
+        case control_kind::pull:
+            if (send == nullptr || !send->accepted_pull(message)) {
+                answer_late(message);
+            }
+            break;
+        case control_kind::pulled:
+            if (send != nullptr) {
+                send->pulled();
+            }
+            break;
         case control_kind::decline:
         case control_kind::stop:
             if (send != nullptr) {

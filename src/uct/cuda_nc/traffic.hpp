@@ -74,9 +74,10 @@ class traffic {
     bool launch(pipe_drive &admitted) noexcept;
     void do_not_launch(const pipe_drive &stopped) noexcept { launches_.remove(stopped); }
     void launch_all() noexcept;
+    bool has_one_message() const noexcept { return sends_.size() + receives_.size() == 1; }
     // A message that is alone does not wait for others to share a launch with.
     void launch_if_alone() noexcept {
-        if (sends_.size() + receives_.size() == 1) {
+        if (has_one_message()) {
             launch_all();
         }
     }
@@ -106,7 +107,7 @@ class traffic {
     struct carried_request;
     struct early_offer {
         uint64_t message, total;
-        wire::pipe_offer terms;
+        wire::early_terms terms;
     };
     struct ending_side {
         pipe_side *side;
@@ -133,10 +134,11 @@ class traffic {
     void start_progress() noexcept;
     void stop_progress() noexcept;
     void take_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
+    // `first`: bytes of the message that are there.
     bool accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                const wire::pipe_offer &terms, uint64_t first) noexcept;
+                const wire::early_terms &terms, uint64_t first) noexcept;
     void accept_or_decline(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                           const wire::pipe_offer &terms, uint64_t first) noexcept;
+                           const wire::early_terms &terms, uint64_t first) noexcept;
     void take_early(const wire::control &message) noexcept;
     void withdraw(const wire::control &message) noexcept;
     bool is_accepted(const endpoint &ep, uint64_t message) const noexcept;

@@ -60,14 +60,14 @@ void traffic::take_data(char *data, size_t length) noexcept {
 }
 
 void traffic::take_offer(const data_prefix &prefix, char *message, size_t length) noexcept {
-    pipe_offer terms;
+    early_terms terms = {};
     rndv_header header;
-    if (length < sizeof(terms) + sizeof(header)) {
+    if (length < sizeof(terms.offer) + sizeof(header)) {
         return;
     }
-    std::memcpy(&terms, message, sizeof(terms));
-    message += sizeof(terms);
-    length -= sizeof(terms);
+    std::memcpy(&terms.offer, message, sizeof(terms.offer));
+    message += sizeof(terms.offer);
+    length -= sizeof(terms.offer);
     std::memcpy(&header, message, sizeof(header));
     uint64_t first = length - sizeof(header);
     direct_end *end;
@@ -100,7 +100,7 @@ bool traffic::is_accepted(const endpoint &ep, uint64_t message) const noexcept {
 }
 
 void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                                const pipe_offer &terms, uint64_t first) noexcept {
+                                const early_terms &terms, uint64_t first) noexcept {
     if (!accept(ep, end, message, total, terms, first)) {
         control answer = {};
         answer.kind = control_kind::decline;
@@ -111,7 +111,7 @@ void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message,
 
 // False: not ours, or out of resources.
 bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                     const pipe_offer &terms, uint64_t first) noexcept try {
+                     const early_terms &terms, uint64_t first) noexcept try {
     if (end == nullptr || end->message != nullptr || first >= total ||
         total > end->packed_bytes()) {
         return false;
@@ -122,7 +122,8 @@ bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t t
     uint64_t id = made->id();
     receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
     uint32_t flags = requests_.known() ? known_receivers : 0;
-    if (taken.accept_pipe(terms, flags) || taken.accept_slots(terms, flags)) {
+    if ((first == 0 && taken.accept_pull(terms, flags)) || taken.accept_pipe(terms.offer, flags) ||
+        taken.accept_slots(terms.offer, flags)) {
         start_progress();
         launch_if_alone();
         return true;
@@ -175,7 +176,7 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
 void traffic::take_early(const control &message) noexcept try {
     constexpr size_t most = 4096;  // beyond, an offer is made again with UCP's data
     if (early_.size() < most && iface_.peers.count(message.identity) != 0) {
-        early_[{message.identity, message.offset}] = {message.from, message.length, message.offer};
+        early_[{message.identity, message.offset}] = {message.from, message.length, message.early};
     }
 } catch (const std::bad_alloc &) {
     // likewise

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "ucs/gpu/device.hpp"
+#include "ucs/layout/layout_view.hpp"
 #include "uct/cuda_nc/process_id.hpp"
 
 namespace cuda_nc::uct::wire {
@@ -60,6 +61,28 @@ struct pipe_offer {
     gpu::ipc_handle memory;  // of the credits
 };
 
+// Where a sender's bytes lie, for a receiver that pulls them itself.
+struct source_terms {
+    uint64_t allocation;     // allocation_info::id; 0: they are not to be pulled
+    uint64_t address;        // of the allocation, in the sender's process
+    int64_t displacement_0;  // bytes from there; it may lie outside
+    gpu::ipc_handle memory;
+    uint64_t hash_low, hash_high;  // of the layout: a receiver that has the same needs no more
+    uint32_t is_list;              // of blocks: the rest does not count
+    uint32_t num_dims;             // from here on as in layout_view
+    uint64_t block_length;         // bytes
+    int64_t first_displacement;
+    struct {
+        uint64_t count;
+        int64_t stride;
+    } dims[max_dims];
+};
+
+struct early_terms {
+    pipe_offer offer;
+    source_terms source;
+};
+
 // And what the receiver decides.
 struct pipe_terms {
     uint32_t lanes, chunk_size, depth;
@@ -71,19 +94,21 @@ struct pipe_terms {
 };
 
 enum class control_kind : uint8_t {
-    accept,   // to the sender: here are slots
-    decline,  // to the sender: by host memory, please
-    data,     // to the receiver: a slot is full
-    credit,   // to the sender: a slot is empty
-    cancel,   // to the receiver: no GPU of the sender writes any more
-    stop,     // to the sender: write no more and say cancel
-    pipe,     // to the sender, in place of accept: here is a pipe
-    awake,    // a kernel of the author's waits in the pipe; offset: its segment
-    ended,    // to the sender, after cancel: no GPU of the receiver writes any more
-    early,    // to the receiver, before UCP's RTS: an offer, answered before UCP's RTR
-    withdraw  // to the receiver: the early offer is void
+    accept,    // to the sender: here are slots
+    decline,   // to the sender: by host memory, please
+    data,      // to the receiver: a slot is full
+    credit,    // to the sender: a slot is empty
+    cancel,    // to the receiver: no GPU of the sender writes any more
+    stop,      // to the sender: write no more and say cancel
+    pipe,      // to the sender, in place of accept: here is a pipe
+    awake,     // a kernel of the author's waits in the pipe; offset: its segment
+    ended,     // to the sender, after cancel: no GPU of the receiver writes any more
+    early,     // to the receiver, before UCP's RTS: an offer, answered before UCP's RTR
+    withdraw,  // to the receiver: the early offer is void
+    pull,      // to the sender, in place of accept: the receiver's GPU takes the bytes itself
+    pulled     // to the sender: it has
 };
-constexpr uint8_t num_control_kinds = 11;
+constexpr uint8_t num_control_kinds = 13;
 
 struct control {
     uint8_t version;
@@ -101,7 +126,7 @@ struct control {
     gpu::ipc_handle handle;
     union {
         pipe_terms terms;
-        pipe_offer offer;
+        early_terms early;
     };
 };
 
@@ -111,9 +136,10 @@ constexpr uint32_t known_receivers = 1;
 constexpr uint32_t host_slots = 2;
 
 constexpr size_t length_of(control_kind kind) noexcept {
-    return kind == control_kind::pipe || kind == control_kind::early ? sizeof(control)
-           : kind == control_kind::accept                            ? offsetof(control, terms)
-                                                                     : offsetof(control, process);
+    return kind == control_kind::early    ? sizeof(control)
+           : kind == control_kind::pipe   ? offsetof(control, terms) + sizeof(pipe_terms)
+           : kind == control_kind::accept ? offsetof(control, terms)
+                                          : offsetof(control, process);
 }
 
 }  // namespace cuda_nc::uct::wire

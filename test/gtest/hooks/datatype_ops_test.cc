@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "fakes.hpp"
-#include "hooks/elf_walker.hpp"
+#include "ucs/base/elf_walker.hpp"
 
 namespace cuda_nc::hooks {
 namespace {

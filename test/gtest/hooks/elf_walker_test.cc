@@ -1,4 +1,4 @@
-#include "hooks/elf_walker.hpp"
+#include "ucs/base/elf_walker.hpp"
 
 #include <gtest/gtest.h>
 

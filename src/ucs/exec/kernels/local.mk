@@ -25,8 +25,10 @@ cuda_cxx_sources += \
 cuda_cu_sources += \
 	src/ucs/exec/kernels/listed_words.cu \
 	src/ucs/exec/kernels/pieces.cu \
+	src/ucs/exec/kernels/pipe_units.cu \
 	src/ucs/exec/kernels/pipe_windows.cu \
 	src/ucs/exec/kernels/pipe_words.cu \
+	src/ucs/exec/kernels/pull_words.cu \
 	src/ucs/exec/kernels/strided_words.cu \
 	src/ucs/exec/kernels/tiles.cu \
 	src/ucs/exec/kernels/units.cu \

@@ -9,6 +9,10 @@ namespace cuda_nc::exec {
 // Each takes a pipe_batch and runs on a block of pipe_threads threads for each lane of each side.
 const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pipe_windows_kernel(locator_kind kind) noexcept;
+const void *pipe_units_kernel(unsigned align_log2) noexcept;
+// The same for a pull that is alone in its launch; takes a lone_pull. Null where none is compiled.
+const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
+const void *pull_units_kernel(unsigned align_log2) noexcept;
 
 constexpr uint32_t pipe_threads = 256;
 // That a multiprocessor must have room for at the same time: who launches pipes counts on it.
@@ -43,6 +47,9 @@ __device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lan
     if (k % now_and_then == now_and_then - 1 && load_acquire(abort) == a.sequence) {
         return false;
     }
+    if (a.pulls) {
+        return true;
+    }
     uint64_t wanted = a.sequence + k + 1;
     if (sending) {
         if (k < a.geometry.depth) {
@@ -69,6 +76,9 @@ __device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lan
 __device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t lane, uint32_t k,
                                          uint32_t chunks) {
     // The barrier before has made the block's stores this thread's: a release covers them.
+    if (a.pulls) {
+        return;
+    }
     if (a.dir == gpu::direction::pack) {
         store_release(gpu::pipe_word(a.flags, lane), a.sequence + k + 1);
     } else if (k + a.geometry.depth < chunks) {
@@ -101,27 +111,34 @@ __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, ui
 template <class Mover>
 __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     pipe_kernel(const __grid_constant__ pipe_batch batch) {
-    __shared__ __align__(alignof(part)) unsigned char piece_bytes[sizeof(part)];
-    part &piece = *reinterpret_cast<part *>(piece_bytes);  // no constructor runs in shared memory
-    __shared__ uint32_t first, go, any;
+    constexpr uint32_t most_parts = 2 * max_pipe_parts;
+    __shared__ __align__(alignof(part)) unsigned char piece_bytes[most_parts * sizeof(part)];
+    part *const pieces = reinterpret_cast<part *>(piece_bytes);  // no constructor runs there
+    __shared__ uint32_t first, go, any[most_parts];
+    extern __shared__ __align__(16) char pulled[];  // a pull's chunk
     const uint32_t entry = pipe_entry(batch, blockIdx.x);
     const pipe_arguments &a = batch.entries[entry];
     const uint32_t lane = blockIdx.x - batch.first_block[entry];
     const bool leading = threadIdx.x == 0;
     const uint32_t chunks = pipe_chunks(a, lane);
-    const bool whole = a.num_parts == 1;
+    // One warp for each part: all of them look at their own at the same time.
+    const uint32_t own = threadIdx.x / warpSize;
+    const bool has_part = threadIdx.x % warpSize == 0 && own < a.num_parts;
     if (leading) {
         uint64_t done = a.resumes ? a.state->position[lane] - a.sequence : 0;
         first = done <= chunks ? static_cast<uint32_t>(done) : 0;
-        piece = a.what;
+    }
+    if (has_part) {
+        pieces[own] = batch.entries[entry + own].what;
     }
     __syncthreads();
     uint32_t k = first;
     for (; k < chunks; ++k) {
+        if (has_part) {  // while the peer is at it
+            char *slot = a.pulls ? pulled : pipe_slot(a, lane, k);
+            any[own] = pipe_piece(a, batch.entries[entry + own], lane, k, slot, &pieces[own]);
+        }
         if (leading) {
-            if (whole) {  // while the peer is at it
-                any = pipe_piece(a, a, lane, k, &piece);
-            }
             go = await_turn(a, lane, k);
         }
         __syncthreads();
@@ -129,16 +146,8 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
             break;
         }
         for (uint32_t which = 0; which < a.num_parts; ++which) {
-            if (!whole) {
-                if (leading) {
-                    const pipe_arguments &at = batch.entries[entry + which];
-                    piece = at.what;
-                    any = pipe_piece(a, at, lane, k, &piece);
-                }
-                __syncthreads();
-            }
-            if (any != 0) {
-                Mover::run(piece, threadIdx.x, blockDim.x);
+            if (any[which] != 0) {
+                Mover::run(pieces[which], threadIdx.x, blockDim.x);
             }
             __syncthreads();
         }
@@ -151,11 +160,68 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     }
 }
 
+// A pull that is alone in its launch: nobody is waited for, and what it moves is the same for all
+// threads of all blocks, so that each begins to move at once.
+template <class Mover>
+__global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
+    pull_kernel(const __grid_constant__ lone_pull pull) {
+    extern __shared__ __align__(16) char pulled[];
+    __shared__ uint32_t aborted;
+    const pipe_arguments &a = pull.entries[0];
+    const uint32_t lane = blockIdx.x, chunks = pipe_chunks(a, lane);
+    const bool leading = threadIdx.x == 0;
+    uint32_t k = 0;
+    for (; k < chunks; ++k) {
+        constexpr uint32_t now_and_then = 16;
+        if (k % now_and_then == now_and_then - 1) {
+            if (leading) {
+                aborted = load_acquire(&a.state->abort) == a.sequence ? 1 : 0;
+            }
+            __syncthreads();
+            if (aborted != 0) {
+                break;
+            }
+        }
+        part piece = a.what;
+        pipe_piece(a, a, lane, k, pulled, &piece);
+        Mover::run(piece, threadIdx.x, blockDim.x);
+        __syncthreads();
+        if (a.num_parts == 2) {
+            part target = pull.entries[1].what;
+            pipe_piece(a, pull.entries[1], lane, k, pulled, &target);
+            Mover::run(target, threadIdx.x, blockDim.x);
+            __syncthreads();
+        }
+    }
+    if (leading) {
+        leave(a, lane, k, chunks);
+    }
+}
+
 template <class Locator, int W>
 struct words_mover {
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
         words_thread<Locator, W>(a, threads * unroll_deep<Locator, W>,
                                  thread_place{thread, threads, 0, 1});
+    }
+};
+
+// Blocks of different lengths; Align divides all addresses.
+template <int Align>
+struct units_mover {
+    __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
+        __shared__ unit_table tables[pipe_threads / warp_lanes];
+        unit_table *const own = tables + thread / warp_lanes;
+        const thread_place at{thread, threads, 0, 1};
+        const lanes_in_step lanes{thread % warp_lanes};
+        const uint32_t unit_log2 = unit_log2_of_piece(a.length, threads / warp_lanes);
+        if (a.dir == gpu::direction::pack) {
+            units_warp<true, Align >= 8 ? 8 : 1>(a, unit_log2, at, own, lanes);
+        } else if constexpr (Align >= 4) {
+            word_units_warp<Align>(a, unit_log2, at, own, lanes);
+        } else {
+            units_warp<false, 1>(a, unit_log2, at, own, lanes);
+        }
     }
 };
 

@@ -15,45 +15,105 @@ bool same_kernel(const kernel_choice &a, const kernel_choice &b) {
            (a.how == method::windows || a.word_log2 == b.word_log2);
 }
 
-}  // namespace
+// Takes the parts of a side one after the other.
+class part_collector {
+  public:
+    part_collector(pipe_arguments *entries, uint32_t room) noexcept
+        : entries_(entries), room_(room) {}
 
-bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
-    pipe_batch &batch = plan_p->batch;
-    const uint32_t most_parts = std::min(max_pipe_parts, max_pipe_entries - batch.num_entries);
-    if (most_parts == 0) {
-        return false;
+    // False: too many, or no kernel serves them and those before.
+    bool add(const gpu::transfer &all, uint32_t most) noexcept {
+        const bool listed = all.layout.num_blocks > 1;
+        if (number_ != 0 && listed != listed_) {
+            return false;
+        }
+        listed_ = listed;
+        uint32_t added = 0;
+        for (uint64_t done = 0; done < all.length; ++added) {
+            if (number_ == room_ || added == most) {
+                return false;
+            }
+            pipe_arguments &one = entries_[number_];
+            one.begin = done;
+            done += cut_part(all, done, &one.what);
+            const kernel_choice its = choose_mover(one.what, all.layout.align_log2);
+            if (number_ == 0) {
+                mover_ = its;
+            } else if (!merge(its)) {
+                return false;
+            }
+            ++number_;
+        }
+        return true;
     }
-    pipe_arguments *parts = batch.entries + batch.num_entries;
-    kernel_choice mover;
-    uint32_t num_parts = 0;
+
+    uint32_t number() const noexcept { return number_; }
+    const kernel_choice &mover() const noexcept { return mover_; }
+
+  private:
+    bool merge(const kernel_choice &its) noexcept {
+        if (listed_ && mover_.locator != its.locator) {
+            return false;
+        }
+        mover_.locator = common_locator(mover_.locator, its.locator);
+        mover_.word_log2 = std::min(mover_.word_log2, its.word_log2);
+        mover_.how = mover_.how == its.how ? mover_.how : method::windows;
+        return true;
+    }
+
+    pipe_arguments *const entries_;
+    const uint32_t room_;
+    uint32_t number_ = 0;
+    bool listed_ = false;
+    kernel_choice mover_;
+};
+
+bool add_parts(const gpu::pipe_work &work, part_collector *to) noexcept {
     gpu::transfer all;
     all.dir = work.dir;
-    all.layout = work.layout;
+    all.layout = *work.layout;
     all.base = work.base;
     all.packed = work.ring;  // chunks are multiples of 16: as aligned to each other as the ring
     all.packed_offset = work.packed_offset;
     all.length = work.length;
-    for (uint64_t done = 0; done < work.length;) {
-        if (num_parts == most_parts) {
-            return false;
-        }
-        part &one = parts[num_parts].what;
-        parts[num_parts].begin = done;
-        done += cut_part(all, done, &one);
-        kernel_choice one_mover = choose_mover(one, work.layout.align_log2);
-        if (num_parts == 0) {
-            mover = one_mover;
-        } else {
-            mover.locator = common_locator(mover.locator, one_mover.locator);
-            mover.word_log2 = std::min(mover.word_log2, one_mover.word_log2);
-            mover.how = mover.how == one_mover.how ? mover.how : method::windows;
-        }
-        ++num_parts;
+    if (!work.pulls) {
+        return to->add(all, max_pipe_parts);
     }
-    if (batch.num_entries != 0 && !same_kernel(mover, plan_p->mover)) {
+    if (work.source == nullptr) {
+        all.dir = gpu::direction::copy;
+        all.base = work.source_base;
+        all.packed = work.base;
+        return to->add(all, max_pipe_parts);
+    }
+    alignas(16) static char slot[16];  // as aligned as a block's shared memory
+    all.packed = slot;
+    all.dir = gpu::direction::pack;
+    all.layout = *work.source;
+    all.base = work.source_base;
+    if (!to->add(all, max_pipe_parts)) {
         return false;
     }
-    plan_p->mover = mover;
+    all.dir = gpu::direction::unpack;
+    all.layout = *work.layout;
+    all.base = work.base;
+    return to->add(all, max_pipe_parts);
+}
+
+}  // namespace
+
+bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
+    pipe_batch &batch = plan_p->batch;
+    pipe_arguments *parts = batch.entries + batch.num_entries;
+    part_collector collected(parts, max_pipe_entries - batch.num_entries);
+    if (!add_parts(work, &collected) ||
+        (batch.num_entries != 0 && !same_kernel(collected.mover(), plan_p->mover))) {
+        return false;
+    }
+    const uint32_t num_parts = collected.number();
+    plan_p->mover = collected.mover();
+    if (work.pulls && work.source != nullptr) {
+        plan_p->slot_size = std::max(plan_p->slot_size, work.geometry.chunk_size);
+    }
     batch.first_block[batch.num_entries] = plan_p->num_blocks;
     plan_p->num_blocks += work.geometry.lanes;
     for (uint32_t i = 1; i < num_parts; ++i) {
@@ -64,6 +124,7 @@ bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     a.num_parts = num_parts;
     a.geometry = work.geometry;
     a.dir = work.dir;
+    a.pulls = work.pulls;
     a.length = work.length;
     // Divided here: on a GPU that takes longer than all else before a kernel's first load.
     const uint64_t chunks = (work.length + work.geometry.chunk_size - 1) / work.geometry.chunk_size;

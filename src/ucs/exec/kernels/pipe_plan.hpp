@@ -10,11 +10,14 @@ namespace cuda_nc::exec {
 // A message of at most max_pipe_length bytes crosses the range of 32-bit offsets once at most.
 constexpr uint32_t max_pipe_parts = 2;
 
-// A side has as many entries as parts; of those after the first only `begin` and `what` count.
+// A side has as many entries as parts; of those after the first only `begin` and `what` count. A
+// pull has first the parts of the source, then those of the target, which for each chunk are moved
+// one after the other; or, where both are laid out alike, copies.
 struct pipe_arguments {
     gpu::pipe_geometry geometry;
     gpu::direction dir{};
     bool resumes = false;
+    bool pulls = false;
     uint32_t num_parts = 0;
     uint32_t chunks = 0, longer_lanes = 0;  // of each lane; so many lanes have one more
     uint64_t length = 0;                    // bytes
@@ -39,15 +42,30 @@ struct pipe_batch {
 };
 static_assert(sizeof(pipe_batch) <= 2048);
 
+// A pull alone: of one part, or of one of the source and one of the target.
+struct lone_pull {
+    pipe_arguments entries[2];
+};
+
 struct pipe_plan {
     pipe_batch batch;
     uint32_t num_blocks = 0;
-    kernel_choice mover;  // serves every part
+    kernel_choice mover;     // serves every part
+    uint32_t slot_size = 0;  // bytes of shared memory that a pull's chunks take
 };
 
 // Adds one side. False: not with those that are there; to an empty plan: a layout of more than
 // max_pipe_parts parts.
 bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept;
+
+// Bytes of a warp's share of a piece, so that all warps have one where that pays; 12: a share is
+// not worth more.
+CUDA_NC_KERNEL uint32_t unit_log2_of_piece(uint32_t length, uint32_t warps) {
+    constexpr uint32_t least = 9, most = 12;
+    const uint32_t share = length / warps;
+    const uint32_t log2 = share == 0 ? least : log2_of(share);
+    return log2 < least ? least : log2 > most ? most : log2;
+}
 
 // The first entry of the side that block of threads `block` serves.
 CUDA_NC_KERNEL uint32_t pipe_entry(const pipe_batch &b, uint32_t block) {
@@ -62,10 +80,16 @@ CUDA_NC_KERNEL uint32_t pipe_chunks(const pipe_arguments &a, uint32_t lane) {
     return a.chunks + (lane < a.longer_lanes ? 1 : 0);
 }
 
+// Where the lane's k-th chunk lies in the ring.
+CUDA_NC_KERNEL char *pipe_slot(const pipe_arguments &a, uint32_t lane, uint32_t k) {
+    const uint32_t depth = a.geometry.depth;
+    return a.ring + (uint64_t{lane} * depth + (k < depth ? k : k % depth)) * a.geometry.chunk_size;
+}
+
 // Narrows *piece_p, a copy of the part of entry `at`, to what lies in the lane's k-th chunk of side
-// `a`, to or from that chunk's slot of the ring; false where nothing does.
+// `a`, to or from that chunk's slot; false where nothing does.
 CUDA_NC_KERNEL bool pipe_piece(const pipe_arguments &a, const pipe_arguments &at, uint32_t lane,
-                               uint32_t k, part *piece_p) {
+                               uint32_t k, char *slot, part *piece_p) {
     const uint32_t size = a.geometry.chunk_size;
     const uint64_t chunk = (uint64_t{k} * a.geometry.lanes + lane) * size;
     const uint64_t whole_end = at.begin + at.what.length;
@@ -77,9 +101,9 @@ CUDA_NC_KERNEL bool pipe_piece(const pipe_arguments &a, const pipe_arguments &at
     }
     piece_p->first = at.what.first + static_cast<uint32_t>(begin - at.begin);
     piece_p->length = static_cast<uint32_t>(end - begin);
-    const uint32_t depth = a.geometry.depth;
-    piece_p->packed =
-        a.ring + (uint64_t{lane} * depth + (k < depth ? k : k % depth)) * size + (begin - chunk);
+    if (at.what.dir != gpu::direction::copy) {
+        piece_p->packed = slot + (begin - chunk);
+    }
     return true;
 }
 

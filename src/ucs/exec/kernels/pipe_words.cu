@@ -9,8 +9,7 @@ const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept {
             return reinterpret_cast<const void *>(pipe_kernel<mover>);
         });
     };
-    return is_strided(kind) ? with_strided_locator(kind, kernel_of)
-                            : with_list_locator(kind, kernel_of);
+    return with_uniform_locator(kind, kernel_of);
 }
 
 }  // namespace cuda_nc::exec

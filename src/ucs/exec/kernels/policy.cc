@@ -286,7 +286,9 @@ kernel_choice choose_mover(const part &a, unsigned layout_align_log2) noexcept {
     kernel_choice c;
     const unsigned align_log2 = common_align_log2(a, layout_align_log2);
     c.locator = choose_locator(a);
-    c.how = words_pay(align_log2, mean_block(a)) ? method::words : method::windows;
+    c.how = c.locator == locator_kind::varying     ? method::units
+            : words_pay(align_log2, mean_block(a)) ? method::words
+                                                   : method::windows;
     c.word_log2 = static_cast<uint8_t>(align_log2);
     return c;
 }

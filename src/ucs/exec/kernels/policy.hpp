@@ -45,7 +45,8 @@ struct kernel_choice {
 kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_limits &limits,
                             unsigned max_sms) noexcept;
 
-// Method, locator and word alone, for a kernel that takes a part piece by piece: words or windows.
+// Method, locator and word alone, for a kernel that takes a part piece by piece: words, windows or
+// units.
 kernel_choice choose_mover(const part &a, unsigned align_log2) noexcept;
 
 // Most threads of a block that moves units by words.

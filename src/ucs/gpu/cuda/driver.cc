@@ -2,10 +2,6 @@
 
 #include <dlfcn.h>
 
-#define TEXT_OF(name) #name
-// The name that cuda.h gives to this version of a function: cuMemGetAddressRange_v2.
-#define SYMBOL_OF(name) TEXT_OF(name)
-
 namespace cuda_nc::gpu::cuda {
 namespace {
 
@@ -19,7 +15,7 @@ bool find(void *library, const char *symbol, F *function_p, std::string *why_p) 
 }
 
 bool fill(void *library, driver *all, std::string *why_p) {
-#define FIND(member, name) find(library, SYMBOL_OF(name), &all->member, why_p)
+#define FIND(member, name) find(library, CUDA_NC_SYMBOL_OF(name), &all->member, why_p)
     return FIND(init, cuInit) && FIND(get_version, cuDriverGetVersion) &&
            FIND(get_error_string, cuGetErrorString) && FIND(device_count, cuDeviceGetCount) &&
            FIND(device_get, cuDeviceGet) && FIND(device_name, cuDeviceGetName) &&
@@ -33,7 +29,7 @@ bool fill(void *library, driver *all, std::string *why_p) {
            FIND(context_pop, cuCtxPopCurrent) &&
            FIND(exchange_capture_mode, cuThreadExchangeStreamCaptureMode) &&
            FIND(pointer_attributes, cuPointerGetAttributes) &&
-           FIND(address_range, cuMemGetAddressRange);
+           FIND(address_range, cuMemGetAddressRange) && FIND(ipc_open, cuIpcOpenMemHandle);
 #undef FIND
 }
 

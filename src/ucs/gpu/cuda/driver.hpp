@@ -6,6 +6,10 @@
 
 #include <string>
 
+#define CUDA_NC_TEXT_OF(name) #name
+// The name that cuda.h gives to this version of a function: cuMemGetAddressRange_v2.
+#define CUDA_NC_SYMBOL_OF(name) CUDA_NC_TEXT_OF(name)
+
 namespace cuda_nc::gpu::cuda {
 
 struct driver {
@@ -28,6 +32,7 @@ struct driver {
     decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode;
     decltype(&::cuPointerGetAttributes) pointer_attributes;
     decltype(&::cuMemGetAddressRange) address_range;
+    decltype(&::cuIpcOpenMemHandle) ipc_open;
 
     // Loads libcuda.so.1, once per process; calls nothing in it but cuDriverGetVersion. Null, with
     // a sentence in *why_p, where there is no driver.

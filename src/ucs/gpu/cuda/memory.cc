@@ -141,10 +141,11 @@ ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
     void *address = nullptr;
     cudaError_t result = cudaIpcOpenMemHandle(&address, native, cudaIpcMemLazyEnablePeerAccess);
     if (result == cudaErrorDeviceUninitialized || result == cudaErrorInvalidValue ||
-        result == cudaErrorInvalidDevice) {
+        result == cudaErrorInvalidDevice || result == cudaErrorAlreadyMapped) {
         cudaGetLastError();
         nc_debug("a memory handle cannot be opened here: %s", cudaGetErrorString(result));
-        return UCS_ERR_UNSUPPORTED;  // of this very process, or of a GPU that is not visible
+        return UCS_ERR_UNSUPPORTED;  // of this very process, of a GPU that is not visible, or where
+                                     // somebody keeps what the owner has freed
     }
     ucs_status_t status = to_status(result, "cudaIpcOpenMemHandle");
     if (status != UCS_OK) {

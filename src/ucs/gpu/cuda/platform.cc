@@ -14,6 +14,7 @@
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/backends.hpp"
 #include "ucs/gpu/cuda/device.hpp"
+#include "ucs/gpu/cuda/ipc_conflicts.hpp"
 #include "ucs/gpu/cuda/driver.hpp"
 
 namespace cuda_nc::gpu::cuda {
@@ -54,6 +55,9 @@ class cuda_platform final : public platform {
 
     device *get_device(int ordinal) noexcept override { return find(ordinal); }
 
+    bool watch_ipc_conflicts(void (*release)() noexcept) noexcept override {
+        return cuda::watch_ipc_conflicts(calls_, release);
+    }
     memory_info query(const void *address) noexcept override;
 
   private:

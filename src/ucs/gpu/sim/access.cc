@@ -119,4 +119,27 @@ bool move_piece(const transfer &work, int ordinal, const address_space &space, u
     return true;
 }
 
+bool pull_piece(const transfer &source, const transfer &target, int ordinal,
+                const address_space &space, uint64_t begin, uint64_t end) noexcept {
+    window from(space, ordinal), to(space, ordinal);
+    while (begin < end) {
+        const layout_position there = source.layout.locate(begin);
+        const layout_position here = target.layout.locate(begin);
+        const uint64_t length = std::min({there.remaining, here.remaining, end - begin});
+        const char *theirs = from.reach(
+            reinterpret_cast<uintptr_t>(source.base) + static_cast<uintptr_t>(there.displacement),
+            length, "a sender's bytes");
+        char *ours = to.reach(
+            reinterpret_cast<uintptr_t>(target.base) + static_cast<uintptr_t>(here.displacement),
+            length, "laid-out bytes");
+        if (theirs == nullptr || ours == nullptr || !unit_is_right(source.layout, begin) ||
+            !unit_is_right(target.layout, begin)) {
+            return false;
+        }
+        std::memcpy(ours, theirs, length);
+        begin += length;
+    }
+    return true;
+}
+
 }  // namespace cuda_nc::gpu::sim

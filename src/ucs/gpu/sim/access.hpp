@@ -33,4 +33,8 @@ bool translate_tables(const address_space &space, int ordinal, layout_view *view
 bool move_piece(const transfer &work, int ordinal, const address_space &space, uint64_t begin,
                 uint64_t end) noexcept;
 
+// The same from the laid-out bytes of `source` to those of `target`.
+bool pull_piece(const transfer &source, const transfer &target, int ordinal,
+                const address_space &space, uint64_t begin, uint64_t end) noexcept;
+
 }  // namespace cuda_nc::gpu::sim

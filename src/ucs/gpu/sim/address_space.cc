@@ -8,8 +8,9 @@ void address_space::add_range(int device, uintptr_t begin, uintptr_t end) {
     ranges_.push_back({begin, end, device});
 }
 
-void address_space::add(const region &one) {
+void address_space::add(region one) {
     std::unique_lock<std::shared_mutex> guard(mutex_);
+    one.id = ++last_id_;
     regions_.emplace(one.begin, one);
     if (one.everywhere) {
         elsewhere_.fetch_add(1, std::memory_order_release);

@@ -19,6 +19,7 @@ struct region {
     memory_kind kind = memory_kind::host;
     int device = -1;         // where the memory is; -1 for pinned memory
     bool everywhere = true;  // every device reaches it, not only its own
+    uint64_t id = 0;         // given by add()
 
     bool holds(uintptr_t address, size_t length) const noexcept {
         return address >= begin && address <= end && length <= end - address;
@@ -33,7 +34,7 @@ class address_space {
     // Every address of a device's range is that device's, allocated or not. Before any other use.
     void add_range(int device, uintptr_t begin, uintptr_t end);
 
-    void add(const region &one);  // throws std::bad_alloc
+    void add(region one);  // throws std::bad_alloc
     void remove(uintptr_t begin) noexcept;
 
     // The live allocation that holds [address, address + length), length of at least 1.
@@ -49,6 +50,7 @@ class address_space {
     std::vector<range> ranges_;
     mutable std::shared_mutex mutex_;
     std::map<uintptr_t, region> regions_;
+    uint64_t last_id_ = 0;
     std::atomic<size_t> elsewhere_{0};  // regions outside every range: pinned, of other processes
 };
 

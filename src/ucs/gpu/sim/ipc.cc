@@ -23,7 +23,8 @@ constexpr uint64_t page = 4096;
 
 struct handle_content {
     uint64_t magic;
-    int32_t pid, fd, device, reserved;
+    int32_t pid, fd, device;
+    uint32_t id;    // of the allocation: no two have the same handle
     uint64_t file;  // inode: another process may have got the number `pid` in the meantime
     uint64_t offset, size;
 };
@@ -96,6 +97,7 @@ ucs_status_t export_region(const region &one, int fd, uint64_t offset,
     content.pid = getpid();
     content.fd = fd;
     content.device = one.device;
+    content.id = static_cast<uint32_t>(one.id);
     content.file = status.st_ino;
     content.offset = offset;
     content.size = one.end - one.begin;

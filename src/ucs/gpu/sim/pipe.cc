@@ -25,8 +25,10 @@ class pipe_side {
     pipe_side(const pipe_work &work, int ordinal, const address_space &space)
         : work_(work), ordinal_(ordinal), space_(space), done_(work.geometry.lanes) {
         seen_.dir = work.dir;
-        seen_.layout = work.layout;
+        seen_.layout = *work.layout;
         seen_.base = work.base;
+        source_.layout = work.source == nullptr ? *work.layout : *work.source;
+        source_.base = work.source_base;
     }
 
     // Resolves every address that lanes share; false, logged.
@@ -40,12 +42,21 @@ class pipe_side {
             reach(work_.state, sizeof(pipe_state), "a pipe's state"));
         report_ = reinterpret_cast<pipe_report *>(
             reach(work_.report, sizeof(pipe_report), "a pipe's report"));
-        flags_ = reach(work_.flags, g.words_size(), "a pipe's flags");
-        credits_ = reach(work_.credits, g.words_size(), "a pipe's credits");
-        bool ring = reach(work_.ring, g.ring_size(), "a pipe's ring") != nullptr;
-        if (state_ == nullptr || report_ == nullptr || flags_ == nullptr || credits_ == nullptr ||
-            !ring || !translate_tables(space_, ordinal_, &seen_.layout)) {
+        if (state_ == nullptr || report_ == nullptr ||
+            !translate_tables(space_, ordinal_, &seen_.layout)) {
             return false;
+        }
+        if (work_.pulls) {
+            if (!translate_tables(space_, ordinal_, &source_.layout)) {
+                return false;
+            }
+        } else {
+            flags_ = reach(work_.flags, g.words_size(), "a pipe's flags");
+            credits_ = reach(work_.credits, g.words_size(), "a pipe's credits");
+            bool ring = reach(work_.ring, g.ring_size(), "a pipe's ring") != nullptr;
+            if (flags_ == nullptr || credits_ == nullptr || !ring) {
+                return false;
+            }
         }
         for (uint32_t lane = 0; lane < g.lanes; ++lane) {
             uint64_t chunks = work_.resumes ? state_->position[lane] - work_.sequence : 0;
@@ -73,6 +84,10 @@ class pipe_side {
         *moved_p = false;
         if (k == total) {
             return true;
+        }
+        if (work_.pulls) {
+            *moved_p = true;
+            return pull(lane);
         }
         if (sending ? k >= g.depth &&
                           load(pipe_word(credits_, lane)) < work_.sequence + (k - g.depth) + 1
@@ -112,6 +127,16 @@ class pipe_side {
     }
 
   private:
+    // The lane's next chunk, from the source's memory into the target's.
+    bool pull(uint32_t lane) noexcept {
+        const pipe_geometry &g = work_.geometry;
+        const uint64_t begin = (uint64_t{done_[lane]} * g.lanes + lane) * g.chunk_size;
+        const uint64_t end = std::min(begin + g.chunk_size, work_.length);
+        ++done_[lane];
+        return pull_piece(source_, seen_, ordinal_, space_, work_.packed_offset + begin,
+                          work_.packed_offset + end);
+    }
+
     uint32_t chunks_of(uint32_t lane) const noexcept {
         return pipe_lane_chunks(work_.length, work_.geometry, lane);
     }
@@ -120,7 +145,7 @@ class pipe_side {
     const pipe_work &work_;
     int ordinal_;
     const address_space &space_;
-    transfer seen_;  // tables translated
+    transfer seen_, source_;  // tables translated
     std::vector<uint32_t> done_;
     pipe_state *state_ = nullptr;
     pipe_report *report_ = nullptr;

@@ -174,6 +174,16 @@ class sim_device final : public device {
 
     ucs_status_t prepare_pipes() noexcept override { return UCS_OK; }
 
+    ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override {
+        region one;
+        if (forked() || !all_.space.find(address, 1, &one) || one.device != properties_.ordinal ||
+            one.everywhere) {
+            return UCS_ERR_UNSUPPORTED;
+        }
+        *info_p = {reinterpret_cast<char *>(one.begin), one.end - one.begin, one.id};
+        return UCS_OK;
+    }
+
     ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                             size_t *offset_p) noexcept override {
         region one;
@@ -238,6 +248,8 @@ class sim_platform final : public platform {
                    ? devices_[static_cast<size_t>(ordinal)].get()
                    : nullptr;
     }
+    bool watch_ipc_conflicts(void (*)() noexcept) noexcept override { return true; }
+
     memory_info query(const void *address) noexcept override {
         return forked() ? memory_info() : all_.space.query(address);
     }

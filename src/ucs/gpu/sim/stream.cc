@@ -164,6 +164,17 @@ ucs_status_t sim_stream::launch(const pipe_work *sides, size_t number, size_t *l
     operation one;
     one.what = action::pipe;
     one.sides.assign(sides, sides + *launched_p);
+    one.layouts.reserve(2 * *launched_p);
+    auto keep = [&one](const layout_view **layout_p) {
+        if (*layout_p != nullptr) {
+            one.layouts.push_back(**layout_p);
+            *layout_p = &one.layouts.back();
+        }
+    };
+    for (pipe_work &side : one.sides) {
+        keep(&side.layout);
+        keep(&side.source);
+    }
     return enqueue_kernel(std::move(one));
 } catch (const std::bad_alloc &) {
     return UCS_ERR_NO_MEMORY;

@@ -67,9 +67,10 @@ class sim_stream final : public stream {
 
     struct operation {
         action what = action::launch;
-        transfer work;                 // launch
-        std::vector<pipe_work> sides;  // pipe
-        char *destination = nullptr;   // copy; the simulator's addresses
+        transfer work;                     // launch
+        std::vector<pipe_work> sides;      // pipe
+        std::vector<layout_view> layouts;  // theirs
+        char *destination = nullptr;       // copy; the simulator's addresses
         const char *source = nullptr;
         size_t length = 0;
         std::vector<char> snapshot;        // copy: bytes of pageable memory

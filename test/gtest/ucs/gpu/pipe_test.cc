@@ -125,11 +125,13 @@ TEST_P(gpu_pipe, random_layouts_arrive_in_random_layouts) {
         length = number(0, 2) == 0 ? number(1, length) : length;
         pipe_geometry g = random_geometry(length);
         pipe_work send = make_work(direction::pack, g, length);
-        send.layout = on_device(from.layout->view());
+        const layout_view there = on_device(from.layout->view());
+        send.layout = &there;
         send.base = from.zero_address();
         send.packed_offset = number(0, from.total() - length);
         pipe_work receive = make_work(direction::unpack, g, length);
-        receive.layout = on_device(to.layout->view());
+        const layout_view here = on_device(to.layout->view());
+        receive.layout = &here;
         receive.base = to.zero_address();
         receive.packed_offset = number(0, to.total() - length);
         ASSERT_EQ(finish(*stream_), UCS_OK);  // the tables are there
@@ -144,6 +146,57 @@ TEST_P(gpu_pipe, random_layouts_arrive_in_random_layouts) {
         for (uint64_t i = 0; i < length; ++i) {
             expected[target[receive.packed_offset + i]] =
                 from.image[source[send.packed_offset + i]];
+        }
+        ASSERT_EQ(get(to.bytes->address(), to.image.size()), expected);
+        ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
+        next_message();
+        tables_.clear();
+    }
+}
+
+// Without a sender: alone in a launch, and several in one.
+TEST_P(gpu_pipe, pulls_bring_random_layouts_to_random_layouts) {
+    for (int round = 0; round < 120; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(seed_));
+        const bool alike = number(0, 1) == 0;
+        laid_out_buffer from = random_buffer();
+        laid_out_buffer to = alike ? random_buffer(from) : random_buffer();
+        if (!alike && from.layout->view().num_blocks + to.layout->view().num_blocks != 2) {
+            continue;  // no kernel serves both
+        }
+        const uint64_t length = std::min(from.total(), to.total());
+        pipe_geometry g = random_geometry(length);
+        g.chunk_size = std::min(g.chunk_size, max_pull_chunk);
+        pipe_work pull = make_work(direction::unpack, g, length);
+        pull.pulls = true;
+        pull.source = alike ? nullptr : &from.layout->view();
+        pull.source_base = from.zero_address();
+        const layout_view here = on_device(to.layout->view());
+        pull.layout = &here;
+        pull.base = to.zero_address();
+        pull.ring = pull.flags = pull.credits = nullptr;
+        ASSERT_EQ(finish(*stream_), UCS_OK);  // the tables are there
+        if (number(0, 1) == 0) {
+            ASSERT_EQ(drive(receiver_, pull), 1);
+        } else {  // the other side's words serve the second
+            pipe_work both[2] = {pull, pull};
+            both[1].state = reinterpret_cast<pipe_state *>(sender_.state->address());
+            both[1].report = reinterpret_cast<pipe_report *>(sender_.report_memory->address());
+            receiver_.begin(&both[0]);
+            sender_.begin(&both[1]);
+            size_t launched = 0;
+            ASSERT_EQ(receiver_.on->launch(both, 2, &launched), UCS_OK);
+            ASSERT_EQ(launched, 2u);
+            await_left(receiver_);
+            await_left(sender_);
+            ASSERT_TRUE(receiver_.turns.is_through() && sender_.turns.is_through());
+        }
+        ASSERT_FALSE(HasFailure());
+
+        std::vector<size_t> source = from.positions(), target = to.positions();
+        std::vector<char> expected = to.image;
+        for (uint64_t i = 0; i < length; ++i) {
+            expected[target[i]] = from.image[source[i]];
         }
         ASSERT_EQ(get(to.bytes->address(), to.image.size()), expected);
         ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
@@ -196,7 +249,8 @@ class gpu_pipe_plain : public gpu_pipe {
         g.depth = 2;
         send_ = make_work(direction::pack, g, size);
         receive_ = make_work(direction::unpack, g, size);
-        send_.layout = receive_.layout = strided(size / 8, 8, 16);
+        layout_ = strided(size / 8, 8, 16);
+        send_.layout = receive_.layout = &layout_;
         send_.base = from_->address();
         receive_.base = to_->address();
     }
@@ -211,6 +265,7 @@ class gpu_pipe_plain : public gpu_pipe {
     static constexpr size_t size = 64 << 10;
     std::unique_ptr<memory> from_, to_;
     std::vector<char> bytes_;
+    layout_view layout_;
     pipe_work send_, receive_;
 };
 INSTANTIATE_TEST_SUITE_P(all, gpu_pipe_plain, testing::ValuesIn(platform_names()),

@@ -18,7 +18,7 @@ using exec::test::piece;
 struct laid_out_buffer {
     static constexpr int64_t margin = 64;
 
-    std::unique_ptr<hand_made_layout> layout;
+    std::shared_ptr<hand_made_layout> layout;
     std::unique_ptr<memory> bytes;
     std::vector<char> image;
 
@@ -70,9 +70,14 @@ class random_layout_test : public gpu_test {
                                                   number(0, 2) == 0);
     }
 
-    laid_out_buffer random_buffer() {
+    laid_out_buffer random_buffer() { return random_buffer(random_layout()); }
+    // Laid out as `like`.
+    laid_out_buffer random_buffer(const laid_out_buffer &like) {
+        return random_buffer(like.layout);
+    }
+    laid_out_buffer random_buffer(std::shared_ptr<hand_made_layout> layout) {
         laid_out_buffer made;
-        made.layout = random_layout();
+        made.layout = std::move(layout);
         auto size = static_cast<size_t>(made.layout->upper() - made.layout->lower() +
                                         2 * laid_out_buffer::margin);
         made.bytes = allocate(size);

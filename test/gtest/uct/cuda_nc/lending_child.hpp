@@ -15,6 +15,7 @@ struct lent {
     gpu::ipc_handle handle;
     uint64_t offset;
     process_id process;
+    source_terms source;  // of bytes to be pulled
 };
 
 constexpr uint64_t lent_bytes = 1 << 20;

@@ -5,6 +5,9 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/pipe_drive_test.cc \
 	test/gtest/uct/cuda_nc/pipe_parts_test.cc \
 	test/gtest/uct/cuda_nc/pipe_traffic_test.cc \
+	test/gtest/uct/cuda_nc/pull_fixture.hpp \
+	test/gtest/uct/cuda_nc/pull_sender_test.cc \
+	test/gtest/uct/cuda_nc/pull_test.cc \
 	test/gtest/uct/cuda_nc/ring_test.cc \
 	test/gtest/uct/cuda_nc/traffic_fixture.hpp \
 	test/gtest/uct/cuda_nc/traffic_test.cc

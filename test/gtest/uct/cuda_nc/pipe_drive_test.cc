@@ -43,7 +43,7 @@ class strided_end final : public direct_end {
             return UCS_ERR_IO_ERROR;
         }
         work.dir = dir_;
-        work.layout = layout_;
+        work.layout = &layout_;
         work.base = memory_->address();
         return UCS_OK;
     }

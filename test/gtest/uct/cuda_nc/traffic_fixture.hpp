@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
@@ -28,6 +29,13 @@ class fake_end final : public direct_end {
         return UCS_OK;  // a mark that was never recorded is complete
     }
     ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &) noexcept override {
+        if (what != nullptr) {
+            work.layout = &what->view();
+            work.base = base;
+        }
+        for (gpu::pipe_report::group &one : work.report->groups) {
+            one.left = leaves_at_once ? gpu::pipe_left(work.turn, true) : one.left;
+        }
         launched.push_back(work);
         return launch_status;
     }
@@ -35,6 +43,12 @@ class fake_end final : public direct_end {
     bool sending_side = false;
     uint64_t ucx_state() const noexcept override { return state; }
     uint64_t state = 0;
+    const layout *laid_out(char **base_p) const noexcept override {
+        *base_p = base;
+        return what.get();
+    }
+    layout_ref what;       // null: not to be known
+    char *base = nullptr;  // of displacement 0
     struct range {
         uint64_t offset, length;
         char *packed;
@@ -42,6 +56,7 @@ class fake_end final : public direct_end {
     std::vector<range> unpacked;
     std::vector<gpu::pipe_work> launched;
     ucs_status_t launch_status = UCS_OK;
+    bool leaves_at_once = false;  // so it seems: the kernel runs all the same
 };
 
 // One test at a time.
@@ -158,6 +173,7 @@ class traffic_test : public testing::Test {
         message.from = 5;
         message.offset = request;
         message.length = total;
+        message.early = {terms_, source_};
         traffic_->take_control(&message, length_of(kind));
     }
     // From an offer with first bytes traffic learns where UCP's requests keep states.
@@ -182,7 +198,8 @@ class traffic_test : public testing::Test {
     abi::uct_ep carrier_ep_ = {};
     endpoint ep_ = {};
     fake_end end_;
-    pipe_offer terms_ = {};  // none: slots will do
+    pipe_offer terms_ = {};     // none: slots will do
+    source_terms source_ = {};  // of early offers
     alignas(8) char request_[256] = {};
     direct_end *(*finder_)(uint64_t) noexcept = nullptr;
     std::unique_ptr<traffic> traffic_;

@@ -12,8 +12,29 @@
 namespace cuda_nc::exec::test {
 namespace {
 
+constexpr uint32_t threads = 64;
+
+void move_units(const part &piece, unsigned align_log2) {
+    unit_table table;
+    const uint32_t unit_log2 = unit_log2_of_piece(piece.length, threads / warp_lanes);
+    const bool packing = piece.dir == gpu::direction::pack;
+    for (uint32_t thread = 0; thread < threads; thread += warp_lanes) {
+        thread_place at{thread, threads, 0, 1};
+        with_unit_kind(packing, align_log2, [&](auto pack, auto align, auto width) {
+            if constexpr (decltype(width)::value != 0) {
+                word_units_warp<decltype(width)::value>(piece, unit_log2, at, &table, {});
+            } else {
+                units_warp<decltype(pack)::value, decltype(align)::value>(piece, unit_log2, at,
+                                                                          &table, {});
+            }
+        });
+    }
+}
+
 void move_by_one_block(const part &piece, const kernel_choice &mover) {
-    constexpr uint32_t threads = 64;
+    if (mover.how == method::units) {
+        return move_units(piece, mover.word_log2);
+    }
     auto run = [&](auto locator) {
         using locator_type = typename decltype(locator)::type;
         for (uint32_t thread = 0; thread < threads; ++thread) {
@@ -30,8 +51,20 @@ void move_by_one_block(const part &piece, const kernel_choice &mover) {
     if (is_strided(mover.locator)) {
         with_strided_locator(mover.locator, run);
     } else {
-        with_list_locator(mover.locator, run);
+        with_uniform_locator(mover.locator, run);
     }
+}
+
+std::string compare(const buffer &target, const std::vector<char> &expected) {
+    if (!watch.fault.empty()) {
+        return watch.fault;
+    }
+    for (size_t i = 0; i < target.size; ++i) {
+        if (target.data[i] != expected[i]) {
+            return "byte " + std::to_string(i) + " of " + std::to_string(target.size);
+        }
+    }
+    return "";
 }
 
 // Where packed byte i of the message lies in the ring.
@@ -44,7 +77,7 @@ size_t place_in_ring(const gpu::pipe_geometry &g, uint64_t i) {
 std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
     gpu::pipe_work work;
     work.dir = c.dir;
-    work.layout = c.view;
+    work.layout = &c.view;
     work.packed_offset = c.packed_offset;
     work.length = c.length;
     gpu::pipe_geometry &g = work.geometry;
@@ -94,21 +127,93 @@ std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
         for (uint32_t k = 0; k < pipe_chunks(a, lane); ++k) {
             for (uint32_t which = 0; which < a.num_parts; ++which) {
                 part piece = plan.batch.entries[entry + which].what;
-                if (pipe_piece(a, plan.batch.entries[entry + which], lane, k, &piece)) {
+                if (pipe_piece(a, plan.batch.entries[entry + which], lane, k, pipe_slot(a, lane, k),
+                               &piece)) {
                     move_by_one_block(piece, plan.mover);
                 }
             }
         }
     }
-    if (!watch.fault.empty()) {
-        return watch.fault;
+    return compare(target, expected);
+}
+
+// A pull of the first bytes of `from` to `to`; where that is null, to another buffer laid out
+// alike.
+std::string run_pull(const random_case &from, const random_case *to, case_maker &random,
+                     uint64_t seed) {
+    const bool alike = to == nullptr;
+    const random_case &target_case = alike ? from : *to;
+    gpu::pipe_work work;
+    work.pulls = true;
+    work.dir = gpu::direction::unpack;
+    work.length = std::min(from.view.packed_size, target_case.view.packed_size);
+    gpu::pipe_geometry &g = work.geometry;
+    g.chunk_size = 16 * static_cast<uint32_t>(random.between(1, random.below(2) == 0 ? 8 : 400));
+    g.lanes = static_cast<uint32_t>(random.between(1, 5));
+    g.depth = 1;
+    buffer source(from.span(), from.laid_out_skew, seed);
+    buffer target(target_case.span(), target_case.packed_skew, seed + 1);
+    std::vector<char> expected(target.data, target.data + target.size);
+    const std::vector<int64_t> there = from.bytes(), here = target_case.bytes();
+    for (uint64_t i = 0; i < work.length; ++i) {
+        expected[static_cast<size_t>(here[i] - target_case.layout->lower())] =
+            source.data[there[i] - from.layout->lower()];
     }
-    for (size_t i = 0; i < target.size; ++i) {
-        if (target.data[i] != expected[i]) {
-            return "byte " + std::to_string(i) + " of " + std::to_string(target.size);
+    work.source = alike ? nullptr : &from.view;
+    work.source_base = source.data - from.layout->lower();
+    work.layout = &target_case.view;
+    work.base = target.data - target_case.layout->lower();
+    pipe_plan plan;
+    if (!add_pipe(work, &plan)) {
+        return (from.view.num_blocks > 1) == (target_case.view.num_blocks > 1) &&
+                       (from.view.num_blocks == 1 || alike)
+                   ? "no plan"
+                   : "";  // no kernel serves both
+    }
+    const pipe_arguments &a = plan.batch.entries[0];
+    if (a.num_parts != (alike ? 1u : 2u) || plan.slot_size != (alike ? 0 : g.chunk_size)) {
+        return "other parts than expected";
+    }
+    buffer slot(g.chunk_size, 0, seed + 2);
+    std::vector<uint8_t> target_writes(target.size);
+    watch = access_watch();
+    for (uint32_t lane = 0; lane < g.lanes; ++lane) {
+        for (uint32_t k = 0; k < pipe_chunks(a, lane); ++k) {
+            for (uint32_t which = 0; which < a.num_parts; ++which) {
+                part piece = plan.batch.entries[which].what;
+                if (!pipe_piece(a, plan.batch.entries[which], lane, k, slot.data, &piece)) {
+                    return "an empty chunk";
+                }
+                const bool last = which + 1 == a.num_parts;
+                std::vector<uint8_t> slot_writes(last ? 0 : slot.size);
+                std::vector<uint8_t> &writes = last ? target_writes : slot_writes;
+                turn_watch(which == 0 ? source : slot, last ? target : slot, &writes);
+                move_by_one_block(piece, plan.mover);
+                watch.writes.swap(writes);
+                if (!watch.fault.empty()) {
+                    return watch.fault;
+                }
+            }
         }
     }
-    return "";
+    return compare(target, expected);
+}
+
+TEST(pipe_plan, pulls_bring_random_layouts_to_random_layouts) {
+    int alike = 0, different = 0;
+    for (uint64_t seed = 1; seed <= 600; ++seed) {
+        case_maker random(seed);
+        random_case from = random.make(), to = random.make();
+        if (seed % 8 == 0) {
+            from = random.make_long();
+        }
+        ASSERT_EQ(run_pull(from, nullptr, random, seed), "") << "alike, seed " << seed;
+        ASSERT_EQ(run_pull(from, &to, random, seed), "") << "seed " << seed;
+        ++alike;
+        different += from.view.num_blocks == 1 && to.view.num_blocks == 1 ? 1 : 0;
+    }
+    EXPECT_GT(alike, 500);
+    EXPECT_GT(different, 100);
 }
 
 TEST(pipe_plan, chunks_of_random_layouts_make_the_message) {
@@ -143,7 +248,7 @@ TEST(pipe_plan, long_messages_are_cut_in_two_parts_at_most) {
         }
         view.by_list = view.by_block = fast_divide(view.list_size);
         gpu::pipe_work work;
-        work.layout = view;
+        work.layout = &view;
         work.geometry = {4, 65536, 2};
         work.packed_offset = random() % view.packed_size;
         work.length = std::min(view.packed_size - work.packed_offset, gpu::max_pipe_length);
@@ -168,14 +273,16 @@ TEST(pipe_plan, long_messages_are_cut_in_two_parts_at_most) {
 // As many as its parameters hold, of the first one's kernel.
 TEST(pipe_plan, a_launch_takes_the_sides_of_one_kernel_that_fit) {
     gpu::pipe_work work;
-    work.layout.num_blocks = work.layout.num_dims = 1;
-    work.layout.kind = shape::strided;
-    work.layout.list_size = work.layout.block_length = 16;
-    work.layout.align_log2 = 4;
-    work.layout.packed_size = work.length = 16000;
-    work.layout.dims[0] = {1000, 32};
-    work.layout.by_dim[0] = fast_divide(1000);
-    work.layout.by_list = work.layout.by_block = fast_divide(16);
+    layout_view layout;
+    work.layout = &layout;
+    layout.num_blocks = layout.num_dims = 1;
+    layout.kind = shape::strided;
+    layout.list_size = layout.block_length = 16;
+    layout.align_log2 = 4;
+    layout.packed_size = work.length = 16000;
+    layout.dims[0] = {1000, 32};
+    layout.by_dim[0] = fast_divide(1000);
+    layout.by_list = layout.by_block = fast_divide(16);
     work.geometry = {3, 64, 2};
     gpu::pipe_work other = work;
     other.base += 1;  // not words of 16 bytes

@@ -23,12 +23,18 @@ struct buffer {
     char *data;
 };
 
-inline void watch_buffers(const buffer &source, const buffer &target) {
-    watch = access_watch();
+// From here on these are read and written; `writes` are the target's so far.
+inline void turn_watch(const buffer &source, const buffer &target, std::vector<uint8_t> *writes) {
     watch.read_begin = reinterpret_cast<uintptr_t>(source.data) & ~uintptr_t{15};
     watch.read_end = (reinterpret_cast<uintptr_t>(source.data) + source.size + 15) & ~uintptr_t{15};
     watch.write_begin = reinterpret_cast<uintptr_t>(target.data);
-    watch.writes.assign(target.size, 0);
+    watch.writes.swap(*writes);
+}
+
+inline void watch_buffers(const buffer &source, const buffer &target) {
+    watch = access_watch();
+    std::vector<uint8_t> writes(target.size);
+    turn_watch(source, target, &writes);
 }
 
 }  // namespace cuda_nc::exec::test

@@ -1,4 +1,4 @@
-#include "hooks/elf_walker.hpp"
+#include "ucs/base/elf_walker.hpp"
 
 #include <elf.h>
 #include <link.h>
@@ -10,7 +10,7 @@
 
 #include "ucs/base/log.hpp"
 
-namespace cuda_nc::hooks {
+namespace cuda_nc {
 namespace {
 
 // Relocations whose word holds the symbol's address and nothing else.
@@ -173,4 +173,4 @@ size_t redirect_loaded_objects(const replacement *replacements, size_t num_repla
     return all.changed;
 }
 
-}  // namespace cuda_nc::hooks
+}  // namespace cuda_nc

@@ -1,10 +1,10 @@
 // Redirects symbols of the objects that are loaded now, by changing the words through which they
-// call: for a UCX without ucm_reloc_modify.
+// call.
 #pragma once
 
 #include <cstddef>
 
-namespace cuda_nc::hooks {
+namespace cuda_nc {
 
 struct replacement {
     const char *symbol;
@@ -15,4 +15,4 @@ struct replacement {
 // loaded later are not touched.
 size_t redirect_loaded_objects(const replacement *replacements, size_t num_replacements) noexcept;
 
-}  // namespace cuda_nc::hooks
+}  // namespace cuda_nc

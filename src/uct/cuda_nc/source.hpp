@@ -1,0 +1,33 @@
+// A sender's user memory, for a receiver whose GPU takes the bytes from there itself: what the
+// sender says of it, and what the receiver makes of that. Thread safe.
+#pragma once
+
+#include "ucs/layout/layout.hpp"
+#include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/peer_memory.hpp"
+#include "uct/cuda_nc/wire.hpp"
+
+namespace cuda_nc::uct {
+
+// Whether the offer is of bytes on `gpu`, which may be null.
+bool is_on(const gpu::device *gpu, const wire::pipe_offer &offer) noexcept;
+
+// terms.allocation is 0 where the bytes cannot be pulled: they lie in more than one allocation, or
+// in memory that CUDA IPC does not share.
+wire::source_terms describe_source(const direct_end &end) noexcept;
+
+struct source {
+    peer_memory memory;
+    char *base = nullptr;  // displacement 0, as our GPU reaches it; null: there is nothing to pull
+    layout_ref what;       // null: laid out as our target is
+    uint64_t detour = 0;   // bytes that cross the link beside those wanted, about
+
+    explicit operator bool() const noexcept { return base != nullptr; }
+};
+
+// For a message of `total` bytes to `target`, from another process. What the terms say is checked:
+// nothing outside the sender's allocation is described.
+source reach_source(int device, const wire::source_terms &terms, const process_id &sender,
+                    const layout &target, uint64_t total) noexcept;
+
+}  // namespace cuda_nc::uct
