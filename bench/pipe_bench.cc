@@ -124,7 +124,8 @@ class process {
         ++round_;
         pipe_work w;
         w.dir = sending_ ? direction::pack : direction::unpack;
-        w.layout = vector_of(block, length);
+        const layout_view layout = vector_of(block, length);
+        w.layout = &layout;
         w.base = data_->address();
         w.length = length;
         w.geometry = g;
