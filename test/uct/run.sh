@@ -215,6 +215,8 @@ matrix pulls-one-lane UCX_CUDA_NC_MAX_SMS=1 -- --kinds g
 matrix pulls-little-staging UCX_CUDA_NC_STAGING_SIZE=2M -- --window 16 --kinds g
 matrix pulls-third-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:3 -- --kinds g
 matrix pulls-streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
+# Messages that UCP sends in one piece after all.
+matrix pulls-large-segments UCX_POSIX_SEG_SIZE=64K -- --window 24 --kinds g
 matrix pulls-slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
 # GPUs that do not reach each other.
 check host-slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ \

@@ -130,6 +130,7 @@ ucs_status_t pack_gpu(sender &from, uint64_t offset, char *destination, size_t *
 ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_t length) noexcept {
     uct::unpack_call *call = uct::unpack_call::current();
     if (CUDA_NC_LIKELY(call == nullptr)) {
+        to.leave_transport();  // no kernel writes there after these bytes
         return to.write(offset, source, length);
     }
     uct::unpack_call::current_ = nullptr;  // for these bytes alone

@@ -38,10 +38,12 @@ struct user_key {
     process_id owner;
     uint64_t base;
 
+    auto place_and_owner() const noexcept {
+        return std::tie(place, owner.pid, owner.pid_space, owner.started);
+    }
     bool operator<(const user_key &other) const noexcept {
-        return std::tie(place, owner.pid, owner.pid_space, owner.started, base) <
-               std::tie(other.place, other.owner.pid, other.owner.pid_space, other.owner.started,
-                        other.base);
+        return std::tuple_cat(place_and_owner(), std::tie(base)) <
+               std::tuple_cat(other.place_and_owner(), std::tie(other.base));
     }
 };
 
@@ -75,6 +77,14 @@ struct opened {
     }
 
     static bool is_idle(const user_allocation &one) noexcept { return one.memory.use_count() <= 1; }
+
+    template <typename F>
+    void close_idle_of_users(F &&chosen) noexcept {
+        for (auto at = of_users.begin(); at != of_users.end();) {
+            const bool closes = is_idle(at->second) && chosen(at->first);
+            at = closes ? of_users.erase(at) : std::next(at);
+        }
+    }
 
     // The least recently used one that nobody uses now.
     void close_one_of_users() noexcept {
@@ -176,9 +186,7 @@ peer_memory reach_peer_host_memory(int device, const gpu::ipc_handle &handle,
 void close_idle_memory_of_users() noexcept {
     opened &peers = of_peers();
     std::lock_guard<std::mutex> guard(peers.mutex);
-    for (auto at = peers.of_users.begin(); at != peers.of_users.end();) {
-        at = opened::is_idle(at->second) ? peers.of_users.erase(at) : std::next(at);
-    }
+    peers.close_idle_of_users([](const user_key &) { return true; });
 }
 
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
@@ -206,6 +214,12 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
             peers.close_one_of_users();
         }
         std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);
+        if (memory == nullptr) {  // perhaps some of its place still belongs to one that is gone
+            peers.close_idle_of_users([&](const user_key &other) {
+                return other.place_and_owner() == name.place_and_owner();
+            });
+            memory = open_on_gpu(device, handle);
+        }
         found =
             peers.of_users.emplace(name, user_allocation{std::move(memory), handle, id, 0}).first;
     }

@@ -273,6 +273,7 @@ void receiving::end_work() noexcept {
     }
     unpacking_ = 0;
     drive_.stop();
+    source_ = {};  // nobody reads there
 }
 
 void receiving::leave() noexcept {
@@ -297,6 +298,11 @@ void receiving::cancelled() noexcept {
 }
 
 void receiving::endpoint_lost() noexcept {
+    if (pulls_ && is_answered_ && !is_told_ && !stopped_) {  // the sender waits for nothing else
+        end_work();
+        stopped_ = true;
+        say(wire::control_kind::stop, 0);
+    }
     ep_ = nullptr;
     if (end_ == nullptr) {
         owner_.erase(*this);
@@ -382,7 +388,8 @@ unsigned receiving::progress_pipe() noexcept {
         say(wire::control_kind::pulled, 0);
     }
     // A sender that is pulled from has sent its end ahead, and can still bring the bytes.
-    if (has_rest_ && (complete || (failed && !pulls_))) {
+    const bool is_heard = !pulls_ || !owner_.has_unsent(ep_);  // the user may close it now
+    if (has_rest_ && ((complete && is_heard) || (failed && !pulls_))) {
         failed_ = failed ? UCS_ERR_IO_ERROR : UCS_OK;
         deliver();
         return happened + 1;

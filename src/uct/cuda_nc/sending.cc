@@ -87,6 +87,7 @@ void sending::offer_early(uint64_t request) noexcept {
     message.from = id_;
     message.offset = request;
     message.length = total_;
+    message.early = {};
     message.early.offer = offer_;
     if (owner_.uses_pipes() && total_ <= config().pull_max) {
         message.early.source = describe_source(*end_);

@@ -58,6 +58,12 @@ layout_ref layout_of(const wire::source_terms &terms) {
     one.append(terms.first_displacement, terms.block_length);
     layout_ref made = one.finish();
     for (uint32_t d = 0; d < terms.num_dims && made != nullptr; ++d) {
+        uint64_t bytes;
+        if (terms.dims[d].count == 0 ||
+            __builtin_mul_overflow(made->packed_size(), terms.dims[d].count, &bytes) ||
+            bytes > gpu::max_pipe_length) {
+            return nullptr;
+        }
         made = made->repeat(terms.dims[d].count, terms.dims[d].stride);
     }
     return made;

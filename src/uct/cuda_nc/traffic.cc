@@ -210,27 +210,29 @@ void traffic::take_control(const void *data, size_t length) noexcept {
 
 // ---- endpoints, events, ends
 
+void traffic::drop_unsent(const endpoint &ep) noexcept {
+    unsent_.erase(std::remove_if(unsent_.begin(), unsent_.end(),
+                                 [&ep](const unsent_control &one) { return one.ep == &ep; }),
+                  unsent_.end());
+}
+
 void traffic::forget(endpoint &ep) noexcept {
     if (refused_ == &ep) {
         refused_ = nullptr;
     }
-    unsent_.erase(std::remove_if(unsent_.begin(), unsent_.end(),
-                                 [&ep](const unsent_control &one) { return one.ep == &ep; }),
-                  unsent_.end());
+    drop_unsent(ep);
     for (auto &[id, one] : sends_) {
         if (one->ep() == &ep) {
             one->give_up();
             one->endpoint_lost();
         }
     }
-    unsent_.erase(std::remove_if(unsent_.begin(), unsent_.end(),
-                                 [&ep](const unsent_control &one) { return one.ep == &ep; }),
-                  unsent_.end());
     for_each(receives_, [&ep](receiving &one) {
         if (one.ep() == &ep) {
             one.endpoint_lost();
         }
     });
+    drop_unsent(ep);
     for (auto at = early_.lower_bound({ep.peer, 0});
          at != early_.end() && at->first.first == ep.peer;) {
         at = early_.erase(at);

@@ -129,6 +129,7 @@ class traffic {
     unsigned progress_in_flight() noexcept;
     unsigned progress_waiting() noexcept;
     unsigned send_unsent() noexcept;
+    void drop_unsent(const endpoint &ep) noexcept;
     unsigned release_held() noexcept;
     bool try_control(endpoint &ep, const wire::control &message) noexcept;
     void start_progress() noexcept;

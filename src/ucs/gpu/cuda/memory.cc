@@ -158,7 +158,8 @@ ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
         to_status(owner.calls().address_range(&base, &size, reinterpret_cast<CUdeviceptr>(address)),
                   "cuMemGetAddressRange");
     if (status == UCS_OK) {
-        made->own(address, size);
+        // Small allocations share blocks: what is known here may begin before this one.
+        made->own(address, size - (reinterpret_cast<CUdeviceptr>(address) - base));
         *memory_p = std::move(made);
     }
     return status;

@@ -64,6 +64,25 @@ TEST_F(traffic_with_source, an_end_that_comes_first_is_delivered_when_all_is_pul
     expect_bytes(*end_.what);
 }
 
+// The user may close the endpoint as soon as the receive is complete.
+TEST_F(traffic_with_source, a_message_is_delivered_when_its_sender_can_hear_that_it_is_pulled) {
+    const unsigned limit = lane_limit(0);
+    ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));  // the kernel waits
+    uint64_t message = pulling();
+    end(message);
+    carrier_is_full = true;
+    give_lanes(0, gpu::direction::unpack, limit);
+    run_until(
+        [&] { return end_.launched.size() == 1 && lanes_taken(0, gpu::direction::unpack) == 0; });
+    for (int i = 0; i < 100; ++i) {
+        progress_(argument_);
+    }
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    carrier_is_full = false;
+    run_until([] { return !ucp.rest_statuses.empty(); });
+    EXPECT_EQ(said(control_kind::pulled), 1);
+}
+
 TEST_F(traffic_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
     end_.what = blocks(total, 0);
     uint64_t message = pulling();
@@ -282,7 +301,7 @@ TEST_F(traffic_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive)
     ASSERT_NE(end_.message, nullptr);
     end_.message->leave();
     EXPECT_EQ(sides_lent(), sides_);
-    EXPECT_EQ(said(control_kind::stop), 0) << "nobody is there to hear it";
+    EXPECT_EQ(said(control_kind::stop) + said(control_kind::pulled), 1) << "before it is lost";
 }
 
 // ---- memory of other processes' users

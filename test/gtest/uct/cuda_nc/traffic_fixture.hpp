@@ -86,9 +86,14 @@ inline ucs_status_t ucp_handler(void *, void *, size_t length, unsigned) {
     return UCS_OK;
 }
 
+inline bool carrier_is_full = false;
+
 inline ssize_t carrier_am_bcopy(abi::uct_ep *, uint8_t id, abi::uct_pack_callback pack, void *arg,
                                 unsigned) {
     EXPECT_EQ(id, control_id);
+    if (carrier_is_full) {
+        return UCS_ERR_NO_RESOURCE;
+    }
     control message = {};
     size_t length = pack(&message, arg);
     sent.push_back(message);
