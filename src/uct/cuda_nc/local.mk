@@ -42,7 +42,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/quarantine.hpp \
 	src/uct/cuda_nc/receiving.cc \
 	src/uct/cuda_nc/receiving.hpp \
-	src/uct/cuda_nc/receiving_pull.cc \
+	src/uct/cuda_nc/receiving_answer.cc \
 	src/uct/cuda_nc/request_finder.hpp \
 	src/uct/cuda_nc/ring.cc \
 	src/uct/cuda_nc/ring.hpp \
@@ -51,6 +51,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/self_check.hpp \
 	src/uct/cuda_nc/sending.cc \
 	src/uct/cuda_nc/sending.hpp \
+	src/uct/cuda_nc/sending_offer.cc \
 	src/uct/cuda_nc/source.cc \
 	src/uct/cuda_nc/source.hpp \
 	src/uct/cuda_nc/traffic.cc \

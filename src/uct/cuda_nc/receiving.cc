@@ -1,24 +1,16 @@
 #include "uct/cuda_nc/receiving.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
-#include "uct/cuda_nc/pipe_shape.hpp"
 #include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
 namespace cuda_nc::uct {
-namespace {
-
-// Where memory is short a long message goes round in less of it, down to this many bytes.
-constexpr uint64_t least_ring = 64 << 10;
-
-}  // namespace
 
 receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id, uint64_t sender,
                      uint64_t total, uint64_t first) noexcept
@@ -81,134 +73,6 @@ void receiving::say(wire::control_kind kind, uint64_t number) noexcept {
         message.slot = static_cast<uint16_t>(number);
     }
     owner_.send_control(ep_, message);
-}
-
-bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept {
-    const bool same_gpu = is_on(gpu::platform::instance().get_device(device_), offer);
-    // Launches reach no other GPU's memory of their own process.
-    const bool on_host =
-        (offer.flags & wire::host_slots) != 0 || (!same_gpu && is_own(offer.process));
-    ring slots = take_ring(device_, rest(), same_gpu, on_host);
-    if (!slots) {
-        return false;
-    }
-    memory_ = slots.memory;
-    slot_size_ = slots.slot_size;
-    num_slots_ = slots.num_slots;
-    on_host_ = slots.on_host;
-    for (unsigned i = 0; i < num_slots_; ++i) {
-        slots_[i].done = owner_.take_event(device_);
-        if (slots_[i].done == nullptr) {
-            release(true);
-            return false;
-        }
-    }
-    wire::control answer = {};
-    answer.kind = wire::control_kind::accept;
-    answer.slot = static_cast<uint16_t>(num_slots_);
-    answer.flags = flags | (on_host_ ? wire::host_slots : 0);
-    answer.to = sender_;
-    answer.from = id_;
-    answer.offset = memory_.offset;
-    answer.length = slot_size_;
-    answer.process = owner_.process();
-    answer.handle = memory_.handle();
-    owner_.send_control(ep_, answer);
-    trace_mark(on_host_ ? "host slots lent" : "slots lent", sender_);
-    trace_mark("answer leaves", sender_);
-    return true;
-}
-
-// Each message leaves half of the lanes that it finds to those that come before its end. Among many
-// it gets so few that about 16 of a megabyte are under way at a time: a launch and the flags take
-// longer than the bytes.
-unsigned receiving::share_of_lanes(uint64_t bytes, unsigned most) const noexcept {
-    const unsigned limit = lane_limit(device_), others = lanes_promised(device_);
-    unsigned least = std::max(1u, std::min(16u, limit / 8));
-    if (bytes > (uint64_t{2} << 20)) {
-        least *= 2;  // it would be the last to end
-    }
-    return std::min(most, std::max(limit > others ? (limit - others) / 2 : 0, least));
-}
-
-// When a sender has filled the ring it is too late to find that there is no stream.
-bool receiving::take_pipe_side() noexcept {
-    if (has_stream(device_)) {
-        side_ = take_side(device_);
-    }
-    return side_ != nullptr;
-}
-
-void receiving::begin_drive(const gpu::pipe_work &work, uint64_t segment) noexcept {
-    by_pipe_ = true;
-    promised_ = work.geometry.lanes;
-    promise_lanes(device_, promised_);
-    drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment);
-}
-
-bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexcept {
-    sending_process_ = offer.process;
-    gpu::device *gpu = gpu::platform::instance().get_device(device_);
-    unsigned lanes = std::min(offer.lanes, message_lanes(device_));
-    if (gpu == nullptr || !owner_.uses_pipes() || lanes == 0 || offer.sequence == 0 ||
-        offer.sequence >= last_sequence || offer.sequence % gpu::pipe_sequence_step != 0) {
-        return false;
-    }
-    if (is_on(gpu, offer)) {
-        return false;  // one GPU has both kernels: no pair of them need fit on it
-    }
-    gpu::pipe_work work;
-    constexpr size_t alignment = 16;
-    credits_ = reach_peer_memory(device_, offer.memory, offer.process, offer.credits,
-                                 uint64_t{lanes} * gpu::pipe_word_stride, alignment);
-    if (!credits_) {
-        return false;
-    }
-    work.credits = credits_.address;
-    if (!take_pipe_side()) {
-        return false;
-    }
-    uint64_t segment = std::min<uint64_t>(total_, owner_.longest_segment());
-    lanes = share_of_lanes(segment, lanes);
-    for (uint64_t room = UINT64_MAX; !memory_; room = work.geometry.ring_size() / 2) {
-        work.geometry = choose_geometry(segment, lanes, room);
-        if (work.geometry.lanes == 0 || (room != UINT64_MAX && room < least_ring)) {
-            release(true);
-            return false;
-        }
-        memory_ = take_region(device_, work.geometry.ring_size());
-    }
-    work.sequence = std::max(side_->sequence, offer.sequence);
-    work.ring = memory_.address;
-    work.flags = side_->words;
-
-    wire::control answer = {};
-    answer.kind = wire::control_kind::pipe;
-    answer.flags = flags;
-    answer.to = sender_;
-    answer.from = id_;
-    answer.offset = memory_.offset;
-    answer.process = owner_.process();
-    answer.handle = memory_.handle();
-    wire::pipe_terms &terms = answer.terms;
-    terms.lanes = work.geometry.lanes;
-    terms.chunk_size = work.geometry.chunk_size;
-    terms.depth = work.geometry.depth;
-    terms.sequence = work.sequence;
-    terms.segment = segment;
-    terms.flags = side_->words_offset;
-    terms.flags_memory = *side_->handle;
-    owner_.send_control(ep_, answer);
-    trace_mark("answer leaves", sender_);
-
-    begin_drive(work, segment);
-    // While there is much room a kernel may wait for its peer on the GPU.
-    if (lanes_promised(device_) > lane_limit(device_) / 2) {
-        drive_.await_call();
-    } else {
-        drive_.try_launch();
-    }
-    return true;
 }
 
 void receiving::called(uint64_t segment) noexcept {

@@ -89,6 +89,7 @@ class sending final : public direct_message {
     void say_cancel() noexcept;
     void take_answer(const wire::control &answer) noexcept;
     void settle() noexcept;
+    void become_complete() noexcept;
     void cannot_reach() noexcept;
 
     traffic &owner_;

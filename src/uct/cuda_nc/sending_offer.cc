@@ -1,0 +1,187 @@
+// What a sender offers, and what it makes of the receiver's answer.
+#include <algorithm>
+#include <cstring>
+
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+#include "ucs/base/trace.hpp"
+#include "uct/cuda_nc/admission.hpp"
+#include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/ep.hpp"
+#include "uct/cuda_nc/sending.hpp"
+#include "uct/cuda_nc/source.hpp"
+#include "uct/cuda_nc/traffic.hpp"
+
+namespace cuda_nc::uct {
+
+// The receiver answers when its process next enters UCX. Where it does not for so long the bytes go
+// into the carrier's queues meanwhile, as without us.
+constexpr auto patience = std::chrono::seconds(1);
+
+// Without a side the offer is of slots alone.
+void sending::make_offer() noexcept {
+    gpu::device *gpu = gpu::platform::instance().get_device(device_);
+    offer_.process = owner_.process();
+    if (gpu == nullptr) {
+        return;
+    }
+    const std::string &place = gpu->properties().bus_id;
+    if (place.empty() || place.size() > sizeof(offer_.gpu)) {
+        return;
+    }
+    std::memcpy(offer_.gpu, place.data(), place.size());
+    offer_.flags = ep_->host_slots ? wire::host_slots : 0;
+    if (!ep_->host_slots && owner_.uses_pipes() && lane_limit(device_) != 0) {
+        side_ = take_side(device_);
+    }
+    if (side_ == nullptr) {
+        return;
+    }
+    offer_.lanes = message_lanes(device_);
+    offer_.sequence = side_->sequence;
+    offer_.credits = side_->words_offset;
+    offer_.memory = *side_->handle;
+}
+
+void sending::offered(uint64_t first) noexcept {
+    state_ = state::offered;
+    trace_mark("offer leaves", id_);
+    first_ = next_ = first;
+    deadline_ = std::chrono::steady_clock::now() + patience;
+}
+
+void sending::offer_early(uint64_t request) noexcept {
+    state_ = state::offered;
+    deadline_ = std::chrono::steady_clock::time_point::max();  // the receive may come late
+    early_request_ = request;
+    wire::control message = {};
+    message.kind = wire::control_kind::early;
+    message.from = id_;
+    message.offset = request;
+    message.length = total_;
+    message.early = {};
+    message.early.offer = offer_;
+    if (owner_.uses_pipes() && total_ <= config().pull_max) {
+        message.early.source = describe_source(*end_);
+    }
+    owner_.send_control(ep_, message);
+}
+
+bool sending::take_unanswered() noexcept {
+    bool unanswered = early_request_ != 0;
+    early_request_ = 0;
+    return unanswered;
+}
+
+void sending::take_answer(const wire::control &answer) noexcept {
+    trace_mark("answer comes", id_);
+    receiver_ = answer.from;
+    if (take_unanswered()) {
+        count(counters::all().early);
+    }
+    offers_are_taken.store(true, std::memory_order_relaxed);
+    if (ep_ != nullptr) {
+        ep_->known_receivers = (answer.flags & wire::known_receivers) != 0;
+    }
+}
+
+// This message goes by host memory; those to come need not.
+void sending::cannot_reach() noexcept {
+    if (ep_ == nullptr) {
+        return;
+    }
+    if (!on_host_) {
+        ep_->host_slots = true;
+    } else if (ep_->host_slots) {
+        ep_->direct = false;
+    }
+}
+
+bool sending::accepted(const wire::control &answer) noexcept {
+    if (state_ != state::offered) {
+        return false;
+    }
+    settle();
+    take_answer(answer);
+    num_slots_ = answer.slot;
+    slot_size_ = answer.length;
+    bool fits = num_slots_ >= 1 && num_slots_ <= ring::most_slots && slot_size_ >= 1 &&
+                slot_size_ <= UINT64_MAX / ring::most_slots;
+    on_host_ = (answer.flags & wire::host_slots) != 0;
+    if (fits) {
+        const uint64_t length = num_slots_ * slot_size_;
+        ring_ = on_host_ ? reach_peer_host_memory(device_, answer.handle, answer.process,
+                                                  answer.offset, length)
+                         : reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
+                                             length, 1);
+        fits = static_cast<bool>(ring_);
+    }
+    for (unsigned i = 0; i < num_slots_ && fits; ++i) {
+        slots_[i].done = owner_.take_event(device_);
+        fits = slots_[i].done != nullptr;
+    }
+    if (!fits) {
+        if (!ring_) {
+            cannot_reach();
+        }
+        give_up();
+        return true;
+    }
+    state_ = state::moving;
+    progress();
+    return true;
+}
+
+bool sending::accepted_pipe(const wire::control &answer) noexcept {
+    if (state_ != state::offered) {
+        return false;
+    }
+    take_answer(answer);
+    const wire::pipe_terms &terms = answer.terms;
+    gpu::pipe_work work;
+    work.geometry = {terms.lanes, terms.chunk_size, terms.depth};
+    work.sequence = terms.sequence;
+    bool fits = side_ != nullptr && work.geometry.valid() && terms.lanes <= offer_.lanes &&
+                terms.sequence >= side_->sequence && terms.sequence < last_sequence &&
+                terms.sequence % gpu::pipe_sequence_step == 0 &&
+                terms.segment >= std::min(total_, least_segment) &&
+                terms.segment <= gpu::max_pipe_length;
+    if (fits) {
+        constexpr size_t alignment = 16;
+        ring_ = reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
+                                  work.geometry.ring_size(), alignment);
+        flags_ = reach_peer_memory(device_, terms.flags_memory, answer.process, terms.flags,
+                                   work.geometry.words_size(), alignment);
+        work.ring = ring_.address;
+        work.flags = flags_.address;
+        work.credits = side_->words;
+        fits = ring_ && flags_;
+    }
+    if (!fits) {
+        nc_debug("a receiver's pipe cannot be used");
+        if (work.credits != nullptr) {
+            cannot_reach();
+        }
+        give_up();
+        return true;
+    }
+    by_pipe_ = true;
+    receiving_process_ = answer.process;
+    state_ = state::moving;
+    drive_.begin(*side_, *end_, gpu::direction::pack, work, total_, terms.segment);
+    progress();
+    return true;
+}
+
+bool sending::accepted_pull(const wire::control &answer) noexcept {
+    if (state_ != state::offered) {
+        return false;
+    }
+    settle();
+    take_answer(answer);
+    by_pull_ = true;
+    state_ = state::moving;
+    return true;
+}
+
+}  // namespace cuda_nc::uct
