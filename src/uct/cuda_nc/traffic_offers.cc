@@ -148,9 +148,8 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
         }
         std::memcpy(words, payload, sizeof(words));
         direct_end *end = requests_.find_send(words[1]);
-        constexpr uint64_t one_fragment = 16 << 10;  // UCP would send it at once
         if (end == nullptr || end->message != nullptr ||
-            end->packed_bytes() < std::max<uint64_t>(model::direct_thresh(), one_fragment)) {
+            end->packed_bytes() < model::direct_thresh()) {
             return;
         }
         auto made = std::make_unique<sending>(*this, ep, *end, next_message_id());
