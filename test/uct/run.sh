@@ -99,12 +99,12 @@ goes_by() { # pull|pipe|slots|"host slots"
     done
     grep "sent .*[1-9][0-9]* by $1" <<<"$text" && grep RIGHT <<<"$text"
 }
-# What a process sends to itself: between different GPUs it is pipes.
-goes_to_itself() {
+# What a process sends to itself.
+goes_to_itself() { # pull|slots
     local text
-    text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 4 --kinds g --self 2>&1)
+    text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 20 --window 24 --kinds g --self 2>&1)
     echo "$text"
-    grep "by pipe, [1-9][0-9]* by slots, .*received" <<<"$text" && grep RIGHT <<<"$text"
+    grep "sent .*[1-9][0-9]* by $1, .*received" <<<"$text" && grep RIGHT <<<"$text"
 }
 export -f goes_by goes_to_itself is_listed knows_requests runs same_tables
 export root releases logs local_dir
@@ -199,7 +199,11 @@ check pulls-are-used env "${with[@]}" "${direct[@]}" bash -c "goes_by pull"
 check pipes-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_PULL_MAX=0 bash -c "goes_by pipe"
 check slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_PIPE=n bash -c "goes_by slots"
 check self-by-slots env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_CARRIERS=posix,self \
-    bash -c goes_to_itself
+    UCX_CUDA_NC_PULL_MAX=0 bash -c "goes_to_itself slots"
+check self-by-pull env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_CARRIERS=posix,self \
+    bash -c "goes_to_itself pull"
+matrix self-without-pulls UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_CARRIERS=posix,tcp,self -- --self \
+    --window 16 --kinds ggch
 matrix self UCX_CUDA_NC_CARRIERS=posix,tcp,self -- --self --window 16 --kinds ggch
 matrix self-three-ranks UCX_CUDA_NC_CARRIERS=posix,self -- --self --ranks 3 --gpus 1 --kinds ggi
 matrix self-wakeup UCX_CUDA_NC_CARRIERS=posix,self -- --self --wakeup --kinds ggc

@@ -36,6 +36,8 @@ class sending final : public direct_message {
     void leave() noexcept override;
 
     const wire::pipe_offer &offer() const noexcept { return offer_; }
+    // Of the user's memory, for a receiver that may pull.
+    wire::source_terms source() const noexcept;
     // `first`: the bytes that went with the offer.
     void offered(uint64_t first) noexcept;
     // The offer goes before UCP's RTS, in which UCP calls the send `request`.

@@ -50,6 +50,11 @@ void sending::offered(uint64_t first) noexcept {
     deadline_ = std::chrono::steady_clock::now() + patience;
 }
 
+wire::source_terms sending::source() const noexcept {
+    return owner_.uses_pipes() && total_ <= config().pull_max ? describe_source(*end_)
+                                                              : wire::source_terms{};
+}
+
 void sending::offer_early(uint64_t request) noexcept {
     state_ = state::offered;
     deadline_ = std::chrono::steady_clock::time_point::max();  // the receive may come late
@@ -59,11 +64,7 @@ void sending::offer_early(uint64_t request) noexcept {
     message.from = id_;
     message.offset = request;
     message.length = total_;
-    message.early = {};
-    message.early.offer = offer_;
-    if (owner_.uses_pipes() && total_ <= config().pull_max) {
-        message.early.source = describe_source(*end_);
-    }
+    message.early = {offer_, source()};
     owner_.send_control(ep_, message);
 }
 

@@ -95,6 +95,22 @@ uint64_t count_detour(const layout &what) noexcept {
     return detour + (length < short_block ? what.packed_size() / 10 : 0);
 }
 
+// Of this very process: launches reach what is on their own GPU.
+char *find_own(int device, const wire::source_terms &terms, uint64_t *size_p) noexcept {
+    auto *address = reinterpret_cast<char *>(static_cast<uintptr_t>(terms.address));
+    gpu::platform &gpus = gpu::platform::instance();
+    gpu::device *gpu = gpus.get_device(device);
+    const gpu::memory_info kind = gpus.query(address);
+    gpu::allocation_info memory;
+    if (gpu == nullptr || kind.kind != gpu::memory_kind::device || kind.device != device ||
+        gpu->find_allocation(address, &memory) != UCS_OK || memory.id != terms.allocation ||
+        memory.base != address) {
+        return nullptr;
+    }
+    *size_p = memory.size;
+    return address;
+}
+
 }  // namespace
 
 bool is_on(const gpu::device *gpu, const wire::pipe_offer &offer) noexcept {
@@ -147,7 +163,7 @@ source reach_source(int device, const wire::source_terms &terms, const process_i
                     const layout &target, uint64_t total) noexcept try {
     source from;
     const bool known = sender.pid != 0;  // others' ids may be the same
-    if (terms.allocation == 0 || !known || is_own(sender)) {
+    if (terms.allocation == 0 || !known) {
         return from;
     }
     const bool alike = target.hash() == content_hash{terms.hash_low, terms.hash_high};
@@ -164,11 +180,18 @@ source reach_source(int device, const wire::source_terms &terms, const process_i
         return {};
     }
     from.detour = count_detour(what);
-    from.memory = reach_user_memory(device, terms.memory, sender, terms.allocation, terms.address);
+    uint64_t size = 0;
+    if (is_own(sender)) {
+        from.memory.address = find_own(device, terms, &size);
+    } else {
+        from.memory =
+            reach_user_memory(device, terms.memory, sender, terms.allocation, terms.address);
+        size = from.memory ? from.memory.keeper->size() : 0;
+    }
     if (!from.memory) {
         return {};
     }
-    if (!inside(terms.displacement_0, what, from.memory.keeper->size())) {
+    if (!inside(terms.displacement_0, what, size)) {
         nc_debug("a sender describes bytes outside its memory");
         return {};
     }

@@ -25,8 +25,8 @@ struct source {
     explicit operator bool() const noexcept { return base != nullptr; }
 };
 
-// For a message of `total` bytes to `target`, from another process. What the terms say is checked:
-// nothing outside the sender's allocation is described.
+// For a message of `total` bytes to `target`. What the terms say is checked: nothing outside the
+// sender's allocation is described.
 source reach_source(int device, const wire::source_terms &terms, const process_id &sender,
                     const layout &target, uint64_t total) noexcept;
 

@@ -87,6 +87,10 @@ void traffic::take_offer(const data_prefix &prefix, char *message, size_t length
     if (peer == iface_.peers.end()) {
         return;  // no way to answer; the sender's patience ends
     }
+    if (peer->second->loops) {
+        const sending *own = find(sends_, prefix.message);
+        terms.source = own != nullptr ? own->source() : source_terms{};
+    }
     if (!is_accepted(*peer->second, prefix.message)) {
         accept_or_decline(*peer->second, end, prefix.message, prefix.length, terms, first);
     }
