@@ -8,10 +8,10 @@
 
 #include "hooks/convertor.hpp"
 #include "hooks/datatype_ops.hpp"
-#include "ucs/base/elf_walker.hpp"
 #include "hooks/tag_send.hpp"
-#include "ucs/base/loaded_objects.hpp"
 #include "hooks/ucx_settings.hpp"
+#include "ucs/base/elf_walker.hpp"
+#include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 

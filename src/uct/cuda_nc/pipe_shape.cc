@@ -4,6 +4,13 @@
 #include <cmath>
 
 namespace cuda_nc::uct {
+namespace {
+
+uint64_t parts(uint64_t all, uint64_t part) noexcept {
+    return (all + part - 1) / part;
+}
+
+}  // namespace
 
 // Measured on two H200 (bench/results, pipes and messages): a message is best cut once for each
 // lane, in chunks of 4 KiB or more and for 128 lanes at most. A longer message goes round, and with
@@ -19,7 +26,6 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room
     const double best = std::sqrt(static_cast<double>(bytes) / lanes * flag_bytes);
     const uint64_t most_chunk = std::min(std::max(static_cast<uint64_t>(best), usual_chunk),
                                          usual_chunk * most_lanes / lanes);
-    auto parts = [](uint64_t all, uint64_t part) { return (all + part - 1) / part; };
     uint64_t rounds = parts(bytes, lanes * most_chunk);
     uint64_t chunk = parts(parts(bytes, lanes * rounds), least_chunk) * least_chunk;
     uint64_t chunks = parts(bytes, chunk);
@@ -46,7 +52,6 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room
 gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes) noexcept {
     constexpr uint64_t least_chunk = 4 << 10, usual_chunk = 16 << 10;
     constexpr unsigned most_lanes = 128;
-    auto parts = [](uint64_t all, uint64_t part) { return (all + part - 1) / part; };
     lanes = std::min(std::max(lanes, 1u), most_lanes);
     const uint64_t rounds = parts(bytes, lanes * usual_chunk);
     const uint64_t chunk = parts(parts(bytes, lanes * rounds), least_chunk) * least_chunk;

@@ -1,5 +1,6 @@
 // What a receiver answers to an offer: it pulls the bytes, or lends a pipe or slots.
 #include <algorithm>
+#include <optional>
 
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
@@ -14,17 +15,18 @@ namespace {
 // Where memory is short a long message goes round in less of it, down to this many bytes.
 constexpr uint64_t least_ring = 64 << 10;
 
+// Bytes beside those wanted that a pull may read, at most; nothing: it does not pay at all.
+//
 // A pipe's second kernel and what the two tell each other take as long as 2 MB cross a link. Among
 // many messages it is launches that a pull saves, as long as 1.75 MB take: what crosses for nothing
 // is others' time, and the reads of long messages keep the link busy the other way too. Those of a
 // list of blocks wait for its tables. Measured on two H200 (bench/results, messages).
-bool pays(const source &from, const layout &target, uint64_t bytes, bool alone) noexcept {
-    constexpr uint64_t most_detour = 2 << 20, long_message = 4 << 20, launch_bytes = 7 << 18;
+std::optional<uint64_t> most_detour(const layout &target, uint64_t bytes, bool alone) noexcept {
+    constexpr uint64_t alone_most = 2 << 20, long_message = 4 << 20, launch_bytes = 7 << 18;
     if (bytes > long_message && (!alone || target.view().num_blocks != 1)) {
-        return false;
+        return std::nullopt;
     }
-    return alone ? from.detour <= most_detour
-                 : from.detour <= std::max(bytes / 8, launch_bytes - std::min(bytes, launch_bytes));
+    return alone ? alone_most : std::max(bytes / 8, launch_bytes - std::min(bytes, launch_bytes));
 }
 
 }  // namespace
@@ -65,10 +67,14 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
         total_ > std::min<uint64_t>(config().pull_max, gpu::max_pipe_length)) {
         return false;
     }
-    source_ = reach_source(device_, terms.source, terms.offer.process, *target, total_);
-    const bool far = !is_on(gpu, terms.offer);
-    if (!source_ || (far && !pays(source_, *target, total_, owner_.has_one_message())) ||
-        !take_pipe_side()) {
+    const std::optional<uint64_t> most =
+        is_on(gpu, terms.offer) ? UINT64_MAX
+                                : most_detour(*target, total_, owner_.has_one_message());
+    if (!most) {
+        return false;
+    }
+    source_ = reach_source(device_, terms.source, terms.offer.process, *target, total_, *most);
+    if (!source_ || !take_pipe_side()) {
         source_ = {};
         return false;
     }

@@ -76,11 +76,9 @@ uint64_t count_detour(const layout &what) noexcept {
     const layout_view &view = what.view();
     const uint64_t blocks = what.total_blocks();
     const uint64_t length = what.packed_size() / std::max<uint64_t>(blocks, 1);
-    uint64_t beside = sector - length % sector;  // in the last sector
+    uint64_t beside = 0;
     if (view.align_log2 < 4 || length % sector != 0) {
         beside = length < sector ? sector - length : sector / 2 + length % sector / 2;
-    } else {
-        beside = 0;
     }
     if (view.num_blocks == 1 && view.num_dims != 0) {  // neighbours share sectors
         const auto stride = static_cast<uint64_t>(view.dims[0].stride);
@@ -160,7 +158,7 @@ wire::source_terms describe_source(const direct_end &end) noexcept try {
 }
 
 source reach_source(int device, const wire::source_terms &terms, const process_id &sender,
-                    const layout &target, uint64_t total) noexcept try {
+                    const layout &target, uint64_t total, uint64_t most_detour) noexcept try {
     source from;
     const bool known = sender.pid != 0;  // others' ids may be the same
     if (terms.allocation == 0 || !known) {
@@ -179,7 +177,9 @@ source reach_source(int device, const wire::source_terms &terms, const process_i
     if (what.packed_size() != total || target.packed_size() < total) {
         return {};
     }
-    from.detour = count_detour(what);
+    if (count_detour(what) > most_detour) {
+        return {};
+    }
     uint64_t size = 0;
     if (is_own(sender)) {
         from.memory.address = find_own(device, terms, &size);

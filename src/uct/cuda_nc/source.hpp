@@ -20,14 +20,14 @@ struct source {
     peer_memory memory;
     char *base = nullptr;  // displacement 0, as our GPU reaches it; null: there is nothing to pull
     layout_ref what;       // null: laid out as our target is
-    uint64_t detour = 0;   // bytes that cross the link beside those wanted, about
 
     explicit operator bool() const noexcept { return base != nullptr; }
 };
 
 // For a message of `total` bytes to `target`. What the terms say is checked: nothing outside the
-// sender's allocation is described.
+// sender's allocation is described. Memory is not opened where more than about `most_detour` bytes
+// beside those wanted would be read.
 source reach_source(int device, const wire::source_terms &terms, const process_id &sender,
-                    const layout &target, uint64_t total) noexcept;
+                    const layout &target, uint64_t total, uint64_t most_detour) noexcept;
 
 }  // namespace cuda_nc::uct

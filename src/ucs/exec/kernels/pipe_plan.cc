@@ -22,7 +22,7 @@ class part_collector {
         : entries_(entries), room_(room) {}
 
     // False: too many, or no kernel serves them and those before.
-    bool add(const gpu::transfer &all, uint32_t most) noexcept {
+    bool add(const gpu::transfer &all) noexcept {
         const bool listed = all.layout.num_blocks > 1;
         if (number_ != 0 && listed != listed_) {
             return false;
@@ -30,7 +30,7 @@ class part_collector {
         listed_ = listed;
         uint32_t added = 0;
         for (uint64_t done = 0; done < all.length; ++added) {
-            if (number_ == room_ || added == most) {
+            if (number_ == room_ || added == max_pipe_parts) {
                 return false;
             }
             pipe_arguments &one = entries_[number_];
@@ -77,26 +77,26 @@ bool add_parts(const gpu::pipe_work &work, part_collector *to) noexcept {
     all.packed_offset = work.packed_offset;
     all.length = work.length;
     if (!work.pulls) {
-        return to->add(all, max_pipe_parts);
+        return to->add(all);
     }
     if (work.source == nullptr) {
         all.dir = gpu::direction::copy;
         all.base = work.source_base;
         all.packed = work.base;
-        return to->add(all, max_pipe_parts);
+        return to->add(all);
     }
     alignas(16) static char slot[16];  // as aligned as a block's shared memory
     all.packed = slot;
     all.dir = gpu::direction::pack;
     all.layout = *work.source;
     all.base = work.source_base;
-    if (!to->add(all, max_pipe_parts)) {
+    if (!to->add(all)) {
         return false;
     }
     all.dir = gpu::direction::unpack;
     all.layout = *work.layout;
     all.base = work.base;
-    return to->add(all, max_pipe_parts);
+    return to->add(all);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/backends.hpp"
 #include "ucs/gpu/cuda/device.hpp"
-#include "ucs/gpu/cuda/ipc_conflicts.hpp"
 #include "ucs/gpu/cuda/driver.hpp"
+#include "ucs/gpu/cuda/ipc_conflicts.hpp"
 
 namespace cuda_nc::gpu::cuda {
 namespace {

@@ -110,14 +110,7 @@ TEST_F(traffic_with_host_peer, its_memory_is_opened_once_within_its_bounds_while
     EXPECT_FALSE(reach(lent_bytes - 16, 17));
     EXPECT_FALSE(reach(~uint64_t{0} - 15, 32));
     EXPECT_FALSE(reach_peer_memory(0, lent_.handle, lent_.process, 0, 16, 1)) << "not on a GPU";
-    EXPECT_EQ(peer_allocations_open(), before + 1);
-    child_->kill();
-    child_->wait();
-    close_memory_of_the_gone();
-    EXPECT_EQ(peer_allocations_open(), before + 1) << "in use";
-    used = {};
-    close_memory_of_the_gone();
-    EXPECT_EQ(peer_allocations_open(), before);
+    expect_closed_when_gone(std::move(used), before);
     EXPECT_FALSE(reach(0, 16)) << "nothing is left of it";
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ucs/gpu/child_process.hpp"
+#include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/process_id.hpp"
 #include "uct/cuda_nc/traffic_fixture.hpp"
 
@@ -32,6 +33,18 @@ class traffic_with_lender : public traffic_test {
         }
         child_ = std::make_unique<gpu::test::child_process>(in_child_, std::vector<std::string>{});
         ASSERT_TRUE(child_->receive(&lent_, sizeof(lent_))) << child_->output();
+    }
+
+    // Of its memory, opened beside `before` other allocations, `used` is the only use.
+    void expect_closed_when_gone(peer_memory used, size_t before) {
+        EXPECT_EQ(peer_allocations_open(), before + 1);
+        child_->kill();
+        child_->wait();
+        close_memory_of_the_gone();
+        EXPECT_EQ(peer_allocations_open(), before + 1) << "in use";
+        used = {};
+        close_memory_of_the_gone();
+        EXPECT_EQ(peer_allocations_open(), before);
     }
 
     const char *in_child_;

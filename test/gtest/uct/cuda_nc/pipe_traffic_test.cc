@@ -190,13 +190,7 @@ TEST_F(traffic_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_i
     EXPECT_EQ(peer_allocations_open(), before + 1);
     close_memory_of_the_gone();
     EXPECT_EQ(peer_allocations_open(), before + 1) << "it lives";
-    child_->kill();
-    child_->wait();
-    close_memory_of_the_gone();
-    EXPECT_EQ(peer_allocations_open(), before + 1) << "in use";
-    used = {};
-    close_memory_of_the_gone();
-    EXPECT_EQ(peer_allocations_open(), before);
+    expect_closed_when_gone(std::move(used), before);
 }
 
 TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {

@@ -173,7 +173,7 @@ TEST_F(traffic_with_source, no_terms_lead_out_of_its_memory) {
         source_.dims[0].count = any(rows);
         source_.dims[1].count = any(total / length / rows);
         source_.dims[1].stride = -any(length * rows << random() % 3);
-        const source found = reach_source(0, source_, lent_.process, *end_.what, total);
+        const source found = reach_source(0, source_, lent_.process, *end_.what, total, UINT64_MAX);
         if (found) {
             ++taken;
             __int128 lower = reinterpret_cast<uintptr_t>(found.base);
@@ -312,14 +312,7 @@ TEST_F(traffic_with_source, an_allocation_is_opened_once_and_closed_when_its_own
     peer_memory used = reach(7, 0);
     ASSERT_TRUE(used);
     EXPECT_EQ(reach(7, 0).address, used.address);
-    EXPECT_EQ(peer_allocations_open(), before + 1);
-    child_->kill();
-    child_->wait();
-    close_memory_of_the_gone();
-    EXPECT_EQ(peer_allocations_open(), before + 1) << "in use";
-    used = {};
-    close_memory_of_the_gone();
-    EXPECT_EQ(peer_allocations_open(), before);
+    expect_closed_when_gone(std::move(used), before);
 }
 
 TEST_F(traffic_with_source, an_allocation_takes_the_place_of_one_that_was_freed) {
