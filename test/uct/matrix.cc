@@ -107,6 +107,7 @@ struct message {
     struct side {
         char kind;
         size_t block, stride;  // bytes
+        size_t columns;  // more than 1: a matrix of so many columns of blocks, column by column
     } send, receive;
     bool unexpected;
 };
@@ -158,11 +159,12 @@ class buffer {
         for (size_t i = 0; i < host_.size(); ++i) {
             if (host_[i] != expected[i]) {
                 char text[200];
-                std::snprintf(text, sizeof(text),
-                              "message %d (%c to %c, %zu bytes, blocks of %zu each %zu): byte %zu "
-                              "is %02x, not %02x",
-                              what_.id, what_.send.kind, what_.receive.kind, what_.bytes,
-                              side_.block, side_.stride, i, host_[i], expected[i]);
+                std::snprintf(
+                    text, sizeof(text),
+                    "message %d (%c to %c, %zu bytes, blocks of %zu each %zu, %zu columns): "
+                    "byte %zu is %02x, not %02x",
+                    what_.id, what_.send.kind, what_.receive.kind, what_.bytes, side_.block,
+                    side_.stride, side_.columns, i, host_[i], expected[i]);
                 fail(text);
             }
         }
@@ -172,13 +174,18 @@ class buffer {
     bool scattered() const { return side_.kind != 'c'; }
     size_t num_blocks() const { return (size_ + side_.block - 1) / side_.block; }
     size_t block_length(size_t i) const { return std::min(side_.block, size_ - i * side_.block); }
+    // Where block i lies, counted in blocks.
+    size_t place(size_t i) const {
+        const size_t rows = num_blocks() / side_.columns;
+        return side_.columns == 1 ? i : i % rows * side_.columns + i / rows;
+    }
     size_t span() const { return scattered() ? num_blocks() * side_.stride + 1 : size_ + 1; }
     void *raw() { return gpu_ != nullptr ? gpu_->address() : host_.data(); }
 
     template <typename visitor>
     void each_byte(visitor visit) const {
         for (size_t i = 0; i < what_.bytes; ++i) {
-            visit(i, scattered() ? i / side_.block * side_.stride + i % side_.block : i);
+            visit(i, scattered() ? place(i / side_.block) * side_.stride + i % side_.block : i);
         }
     }
 
@@ -188,14 +195,15 @@ class buffer {
             count_ = size_;
         } else if (side_.kind == 'i') {
             for (size_t i = 0; i < num_blocks(); ++i) {
-                iov_.push_back({host_.data() + i * side_.stride, block_length(i)});
+                iov_.push_back({host_.data() + place(i) * side_.stride, block_length(i)});
             }
             datatype_ = UCP_DATATYPE_IOV;
             count_ = iov_.size();
         } else {
             std::vector<cuda_nc_block_t> blocks;
             for (size_t i = 0; i < num_blocks(); ++i) {
-                blocks.push_back({static_cast<ptrdiff_t>(i * side_.stride), block_length(i)});
+                blocks.push_back(
+                    {static_cast<ptrdiff_t>(place(i) * side_.stride), block_length(i)});
             }
             check(cuda_nc_dt_create(blocks.data(), blocks.size(), static_cast<ptrdiff_t>(span()),
                                     &datatype_),
@@ -265,6 +273,11 @@ class planner {
             made.block *= 4;
         }
         made.stride = made.block + static_cast<size_t>(below(3) == 0 ? below(50) : made.block % 97);
+        made.columns = 1;
+        const size_t columns = static_cast<size_t>(2 + below(15));
+        if (below(3) == 0 && bytes % (made.block * columns) == 0) {
+            made.columns = columns;
+        }
         return made;
     }
 

@@ -70,7 +70,8 @@ class host_mover final : public mover {
                         exec::host_unpack(view, target - low, 0, source, size_.packed);
                         break;
                     case gpu::direction::copy:
-                        exec::host_copy(view, source - low, target - low, 0, size_.packed);
+                        exec::host_copy(request_.what->in_memory_order().view(), source - low,
+                                        target - low, 0, size_.packed);
                         break;
                 }
             }
@@ -132,7 +133,11 @@ class gpu_mover final : public mover {
     double first_use() override {
         worklist::trim(*device_);
         return seconds_of([&] {
-            check(worklist::acquire(*device_, request_.what, &list_), "making the work list");
+            const bool copies = request_.dir == gpu::direction::copy;
+            const layout_ref &what = request_.what;
+            check(worklist::acquire(
+                      *device_, copies ? layout_ref(what, &what->in_memory_order()) : what, &list_),
+                  "making the work list");
             launch();
             finish();
         });

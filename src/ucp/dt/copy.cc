@@ -31,7 +31,8 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         return UCS_ERR_NO_DEVICE;
     }
     worklist::work_list_ref list;
-    ucs_status_t status = worklist::acquire(staging->device(), what, &list);
+    const layout_ref ordered(what, &what->in_memory_order());
+    ucs_status_t status = worklist::acquire(staging->device(), ordered, &list);
     if (status != UCS_OK) {
         return status;
     }
@@ -127,7 +128,8 @@ ucs_status_t copy(const layout_ref &what, const void *source, void *destination)
     gpu::memory_info from = memory_of(*what, source);
     gpu::memory_info to = memory_of(*what, destination);
     if (on_host(from) && on_host(to)) {
-        exec::host_copy(what->view(), source, destination, 0, what->packed_size());
+        exec::host_copy(what->in_memory_order().view(), source, destination, 0,
+                        what->packed_size());
         count(*what, "host engine", "buffers in host memory");
         return UCS_OK;
     }

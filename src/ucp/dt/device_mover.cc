@@ -132,7 +132,8 @@ ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char
     return status;
 }
 
-ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on) noexcept {
+ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
+                                        bool in_memory_order) noexcept {
     if (list_ == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -141,7 +142,8 @@ ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on) n
         return status;
     }
     work.dir = dir_;
-    work.layout = &list_->view();
+    const layout &ordered = what().in_memory_order();  // never of a list, whose tables are on a GPU
+    work.layout = in_memory_order && &ordered != &what() ? &ordered.view() : &list_->view();
     work.base = base_;
     return UCS_OK;
 }

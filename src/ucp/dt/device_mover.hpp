@@ -46,8 +46,8 @@ class device_mover {
                                 gpu::event &done) noexcept;
 
     // Before one side of a pipe is launched on a stream of the caller's: fills in what is this
-    // request's.
-    ucs_status_t prepare_pipe(gpu::pipe_work &work, gpu::stream &on) noexcept;
+    // request's. `in_memory_order`: both sides are laid out alike.
+    ucs_status_t prepare_pipe(gpu::pipe_work &work, gpu::stream &on, bool in_memory_order) noexcept;
 
     // Waits for buffer.done. After an error the stream is given up, for all requests: its further
     // work would fail too.

@@ -42,8 +42,9 @@ struct gpu_side final : pipeline, uct::direct_end {
         }
         return pipeline::mover().enqueue_packed(offset, length, packed, done);
     }
-    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &on) noexcept override {
-        return pipeline::mover().prepare_pipe(work, on);
+    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &on,
+                         bool in_memory_order) noexcept override {
+        return pipeline::mover().prepare_pipe(work, on, in_memory_order);
     }
     void leave_transport() noexcept {
         if (message != nullptr) {

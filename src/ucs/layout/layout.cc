@@ -45,6 +45,45 @@ void hash_layout(const layout_view &view, const content_hash &list, content_hash
     result->high = value.high64;
 }
 
+// See layout::in_memory_order(); null where that is the layout itself. Throws std::bad_alloc.
+layout_ref order_by_memory(const layout_view &view,
+                           const std::shared_ptr<const layout::block_storage> &storage) {
+    if (view.num_blocks != 1 || view.num_dims == 0) {
+        return nullptr;
+    }
+    std::vector<layout_dim> dims(view.dims, view.dims + view.num_dims);
+    int64_t first = view.first_displacement;
+    bool changed = false;
+    for (layout_dim &dim : dims) {
+        if (dim.stride < -limit) {
+            return nullptr;  // cannot be turned round
+        }
+        if (dim.stride < 0) {  // the block that comes last comes first
+            first += dim.stride * static_cast<int64_t>(dim.count - 1);
+            dim.stride = -dim.stride;
+            changed = true;
+        }
+    }
+    auto nearer = [](const layout_dim &a, const layout_dim &b) { return a.stride < b.stride; };
+    if (!changed && std::is_sorted(dims.begin(), dims.end(), nearer)) {
+        return nullptr;
+    }
+    std::sort(dims.begin(), dims.end(), nearer);
+    wide span = view.block_length;
+    for (const layout_dim &dim : dims) {
+        if (dim.stride < span) {
+            return nullptr;
+        }
+        span += wide(dim.stride) * (dim.count - 1);
+    }
+    if (first == view.first_displacement) {
+        return make_layout(storage, view.num_dims, dims.data());
+    }
+    return make_layout(std::make_shared<layout::block_storage>(
+                           std::vector<int64_t>{first}, std::vector<uint64_t>{view.block_length}),
+                       view.num_dims, dims.data());
+}
+
 shape classify(const layout_view &view) {
     if (view.num_blocks == 1) {
         return view.num_dims == 0 ? shape::contiguous : shape::strided;
@@ -110,6 +149,7 @@ layout_ref make_layout(std::shared_ptr<const layout::block_storage> storage, uns
     result->lower_bound_ = static_cast<int64_t>(lower);
     result->upper_bound_ = static_cast<int64_t>(upper);
     hash_layout(view, storage->hash, &result->hash_);
+    result->ordered_ = order_by_memory(view, storage);
     result->storage_ = std::move(storage);
     return result;
 }

@@ -59,6 +59,12 @@ class layout {
     // Returns null where the total exceeds 2^63 - 1 bytes or memory is exhausted.
     layout_ref repeat(uint64_t count, int64_t extent) const;
 
+    // The same bytes in the order in which they lie in memory, so that what folding left apart is
+    // together (a transposed matrix is plain rows again). For moves between two layouts that are
+    // alike: nobody sees the order of the stream there. Lives as long as this one. *this where it
+    // is in that order, where blocks overlap, interleave or are listed.
+    const layout &in_memory_order() const noexcept { return ordered_ ? *ordered_ : *this; }
+
     // One line for people: "strided 1024 x 8 B, stride 16 B, 8192 B packed, span 16376 B".
     std::string describe() const;
 
@@ -72,6 +78,7 @@ class layout {
     int64_t lower_bound_ = 0, upper_bound_ = 0;
     content_hash hash_;
     std::shared_ptr<const block_storage> storage_;
+    layout_ref ordered_;  // null: in_memory_order() is *this
 };
 
 // Folds blocks, given in type-map order, into the smallest layout. O(1) amortised per block; its

@@ -16,7 +16,7 @@ struct address_header {
     uint64_t identity;  // of the interface, at random
 };
 
-constexpr uint8_t protocol_version = 5;
+constexpr uint8_t protocol_version = 6;
 
 inline const void *after_header(const void *address) noexcept {
     return static_cast<const char *>(address) + sizeof(address_header);

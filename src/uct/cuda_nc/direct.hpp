@@ -64,8 +64,10 @@ class direct_end {
                                  gpu::event &done) noexcept = 0;
 
     // Before one side of a pipe is launched on a stream: fills in its direction, layout and base,
-    // and lets the stream wait for what the layout needs.
-    virtual ucs_status_t prepare(gpu::pipe_work &, gpu::stream &) noexcept {
+    // and lets the stream wait for what the layout needs. `in_memory_order`: the other side is laid
+    // out alike, and both take the bytes as layout::in_memory_order() has them.
+    virtual ucs_status_t prepare(gpu::pipe_work &, gpu::stream &,
+                                 bool /*in_memory_order*/) noexcept {
         return UCS_ERR_UNSUPPORTED;
     }
 

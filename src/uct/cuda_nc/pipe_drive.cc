@@ -21,7 +21,8 @@ constexpr auto doubt = std::chrono::milliseconds(5);
 }  // namespace
 
 void pipe_drive::begin(pipe_side &side, direct_end &end, gpu::direction dir,
-                       const gpu::pipe_work &work, uint64_t total, uint64_t segment) noexcept {
+                       const gpu::pipe_work &work, uint64_t total, uint64_t segment,
+                       bool in_memory_order) noexcept {
     side_ = &side;
     end_ = &end;
     work_ = work;
@@ -33,6 +34,7 @@ void pipe_drive::begin(pipe_side &side, direct_end &end, gpu::direction dir,
     work_.patience_us = std::min(config().pipe_patience, 100000u);
     total_ = total;
     segment_bytes_ = segment;
+    in_memory_order_ = in_memory_order;
     first_sequence_ = work.sequence;
     uint64_t segments = (total + segment - 1) / segment;
     side.sequence = work.sequence + segments * gpu::pipe_sequence_step;
@@ -56,7 +58,7 @@ void pipe_drive::try_launch() noexcept {
 ucs_status_t pipe_drive::prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept {
     side_->turns.begin(&work_);
     work_.resumes = relaunching_;
-    ucs_status_t status = end_->prepare(work_, on);
+    ucs_status_t status = end_->prepare(work_, on, in_memory_order_);
     *work_p = work_;
     return status;
 }

@@ -33,8 +33,9 @@ class pipe_drive {
     // Moves packed bytes [0, total) of `end` in segments of at most `segment` bytes. `work` has
     // geometry, sequence, ring, flags and credits. A later segment begins when both sides are
     // through with the one before: a sender waits for call(). The side stays the caller's.
+    // `in_memory_order`: see direct_end::prepare().
     void begin(pipe_side &side, direct_end &end, gpu::direction dir, const gpu::pipe_work &work,
-               uint64_t total, uint64_t segment) noexcept;
+               uint64_t total, uint64_t segment, bool in_memory_order) noexcept;
 
     // From begin() on: takes part in the next launch where there is room, else waits for it.
     void try_launch() noexcept;
@@ -97,6 +98,7 @@ class pipe_drive {
     uint64_t called_ = 0;   // the peer's, plus one: highest that it has launched
     uint64_t first_sequence_ = 0;
     state state_ = state::idle;
+    bool in_memory_order_ = false;
     bool fresh_call_ = false;  // since our last launch
     bool relaunching_ = false;
     bool news_ = false;

@@ -51,11 +51,12 @@ bool receiving::take_pipe_side() noexcept {
     return side_ != nullptr;
 }
 
-void receiving::begin_drive(const gpu::pipe_work &work, uint64_t segment) noexcept {
+void receiving::begin_drive(const gpu::pipe_work &work, uint64_t segment,
+                            bool in_memory_order) noexcept {
     by_pipe_ = true;
     promised_ = work.geometry.lanes;
     promise_lanes(device_, promised_);
-    drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment);
+    drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment, in_memory_order);
 }
 
 bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noexcept {
@@ -73,7 +74,7 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
     if (!most) {
         return false;
     }
-    source_ = reach_source(device_, terms.source, terms.offer.process, *target, total_, *most);
+    source_ = reach_source(device_, terms, *target, total_, *most);
     if (!source_ || !take_pipe_side()) {
         source_ = {};
         return false;
@@ -86,7 +87,7 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
     work.sequence = side_->sequence;
 
     pulls_ = true;
-    begin_drive(work, total_);
+    begin_drive(work, total_, work.source == nullptr);
     drive_.try_launch();
     owner_.launch_if_alone();  // the sender can wait, and hears of the end after the beginning
     wire::control answer = {};
@@ -137,9 +138,12 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     work.ring = memory_.address;
     work.flags = side_->words;
 
+    char *base;
+    const layout *target = end_->laid_out(&base);
+    const bool alike = target != nullptr && is_alike(offer, *target, total_);
     wire::control answer = {};
     answer.kind = wire::control_kind::pipe;
-    answer.flags = flags;
+    answer.flags = flags | (alike ? wire::memory_order : 0);
     answer.to = sender_;
     answer.from = id_;
     answer.offset = memory_.offset;
@@ -156,7 +160,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     owner_.send_control(ep_, answer);
     trace_mark("answer leaves", sender_);
 
-    begin_drive(work, segment);
+    begin_drive(work, segment, alike);
     // While there is much room a kernel may wait for its peer on the GPU.
     if (lanes_promised(device_) > lane_limit(device_) / 2) {
         drive_.await_call();

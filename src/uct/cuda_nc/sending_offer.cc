@@ -5,6 +5,7 @@
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
+#include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/ep.hpp"
@@ -22,6 +23,11 @@ constexpr auto patience = std::chrono::seconds(1);
 void sending::make_offer() noexcept {
     gpu::device *gpu = gpu::platform::instance().get_device(device_);
     offer_.process = owner_.process();
+    char *base;
+    if (const layout *what = end_->laid_out(&base)) {
+        offer_.hash_low = what->hash().low;
+        offer_.hash_high = what->hash().high;
+    }
     if (gpu == nullptr) {
         return;
     }
@@ -169,7 +175,8 @@ bool sending::accepted_pipe(const wire::control &answer) noexcept {
     by_pipe_ = true;
     receiving_process_ = answer.process;
     state_ = state::moving;
-    drive_.begin(*side_, *end_, gpu::direction::pack, work, total_, terms.segment);
+    drive_.begin(*side_, *end_, gpu::direction::pack, work, total_, terms.segment,
+                 (answer.flags & wire::memory_order) != 0);
     progress();
     return true;
 }

@@ -143,8 +143,6 @@ wire::source_terms describe_source(const direct_end &end) noexcept try {
     }
     const layout_view &view = what->view();
     terms.allocation = memory.id;
-    terms.hash_low = what->hash().low;
-    terms.hash_high = what->hash().high;
     terms.is_list = view.num_blocks > 1 ? 1 : 0;
     terms.num_dims = view.num_dims;
     terms.block_length = view.list_size;
@@ -157,14 +155,21 @@ wire::source_terms describe_source(const direct_end &end) noexcept try {
     return {};
 }
 
-source reach_source(int device, const wire::source_terms &terms, const process_id &sender,
-                    const layout &target, uint64_t total, uint64_t most_detour) noexcept try {
+bool is_alike(const wire::pipe_offer &offer, const layout &target, uint64_t total) noexcept {
+    return target.hash() == content_hash{offer.hash_low, offer.hash_high} &&
+           target.packed_size() == total;
+}
+
+source reach_source(int device, const wire::early_terms &all, const layout &target, uint64_t total,
+                    uint64_t most_detour) noexcept try {
     source from;
+    const wire::source_terms &terms = all.source;
+    const process_id &sender = all.offer.process;
     const bool known = sender.pid != 0;  // others' ids may be the same
     if (terms.allocation == 0 || !known) {
         return from;
     }
-    const bool alike = target.hash() == content_hash{terms.hash_low, terms.hash_high};
+    const bool alike = is_alike(all.offer, target, total);
     if (!alike) {
         // One kernel serves lists, another one what has none.
         from.what =
@@ -177,7 +182,7 @@ source reach_source(int device, const wire::source_terms &terms, const process_i
     if (what.packed_size() != total || target.packed_size() < total) {
         return {};
     }
-    if (count_detour(what) > most_detour) {
+    if (count_detour(alike ? what.in_memory_order() : what) > most_detour) {
         return {};
     }
     uint64_t size = 0;

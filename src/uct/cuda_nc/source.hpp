@@ -24,10 +24,13 @@ struct source {
     explicit operator bool() const noexcept { return base != nullptr; }
 };
 
+// Whether a sender has laid out a message of `total` bytes just as `target` says.
+bool is_alike(const wire::pipe_offer &offer, const layout &target, uint64_t total) noexcept;
+
 // For a message of `total` bytes to `target`. What the terms say is checked: nothing outside the
 // sender's allocation is described. Memory is not opened where more than about `most_detour` bytes
 // beside those wanted would be read.
-source reach_source(int device, const wire::source_terms &terms, const process_id &sender,
-                    const layout &target, uint64_t total, uint64_t most_detour) noexcept;
+source reach_source(int device, const wire::early_terms &terms, const layout &target,
+                    uint64_t total, uint64_t most_detour) noexcept;
 
 }  // namespace cuda_nc::uct

@@ -52,13 +52,14 @@ struct data_prefix {
 
 // What a sender brings to a pipe.
 struct pipe_offer {
-    uint32_t lanes;          // at most; 0: no pipe
-    uint32_t flags;          // host_slots
-    char gpu[16];            // where it is plugged in, as text
-    process_id process;      // the sender
-    uint64_t sequence;       // the least that will do
-    uint64_t credits;        // bytes from the start of the allocation
-    gpu::ipc_handle memory;  // of the credits
+    uint32_t lanes;                // at most; 0: no pipe
+    uint32_t flags;                // host_slots
+    char gpu[16];                  // where it is plugged in, as text
+    process_id process;            // the sender
+    uint64_t sequence;             // the least that will do
+    uint64_t credits;              // bytes from the start of the allocation
+    gpu::ipc_handle memory;        // of the credits
+    uint64_t hash_low, hash_high;  // of the layout; both 0: not said
 };
 
 // Where a sender's bytes lie, for a receiver that pulls them itself.
@@ -67,10 +68,9 @@ struct source_terms {
     uint64_t address;        // of the allocation, in the sender's process
     int64_t displacement_0;  // bytes from there; it may lie outside
     gpu::ipc_handle memory;
-    uint64_t hash_low, hash_high;  // of the layout: a receiver that has the same needs no more
-    uint32_t is_list;              // of blocks: the rest does not count
-    uint32_t num_dims;             // from here on as in layout_view
-    uint64_t block_length;         // bytes
+    uint32_t is_list;       // of blocks: the rest does not count
+    uint32_t num_dims;      // from here on as in layout_view
+    uint64_t block_length;  // bytes
     int64_t first_displacement;
     struct {
         uint64_t count;
@@ -114,7 +114,7 @@ struct control {
     uint8_t version;
     control_kind kind;
     uint16_t slot;      // accept: how many
-    uint32_t flags;     // accept, pipe: known_receivers; accept: host_slots
+    uint32_t flags;     // accept, pipe: known_receivers; accept: host_slots; pipe: memory_order
     uint64_t to;        // the addressee's message
     uint64_t from;      // the author's message
     uint64_t identity;  // the author's interface
@@ -134,6 +134,8 @@ struct control {
 constexpr uint32_t known_receivers = 1;
 // Asked for in an offer, given in an answer: slots in host memory.
 constexpr uint32_t host_slots = 2;
+// The receiver's layout is the sender's: both take it in the order of memory.
+constexpr uint32_t memory_order = 4;
 
 constexpr size_t length_of(control_kind kind) noexcept {
     return kind == control_kind::early    ? sizeof(control)

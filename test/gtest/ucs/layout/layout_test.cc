@@ -24,6 +24,17 @@ type_map bytes_of(const std::vector<block> &blocks, uint64_t count = 1, int64_t 
     return map;
 }
 
+type_map bytes_in(const layout &what) {
+    type_map map;
+    layout_cursor cursor(what, 0);
+    for (block b = cursor.next(UINT64_MAX); b.length != 0; b = cursor.next(UINT64_MAX)) {
+        for (uint64_t k = 0; k < b.length; ++k) {
+            map.push_back(b.displacement + static_cast<int64_t>(k));
+        }
+    }
+    return map;
+}
+
 layout_ref build(const std::vector<block> &blocks) {
     layout_builder builder;
     for (const block &b : blocks) {
@@ -113,6 +124,75 @@ TEST(layout, covers_exactly_the_bytes_of_random_blocks_and_their_repetitions) {
         layout_ref again = build(blocks);
         EXPECT_TRUE(again->equal(*one));
         EXPECT_EQ(again->hash(), one->hash());
+    }
+}
+
+// Blocks of one length, nested in up to four dims that are visited in any order and direction.
+TEST(layout, in_memory_order_it_covers_the_same_bytes_once_each) {
+    uint64_t seed = std::random_device{}();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    int reordered = 0;
+    for (int round = 0; round < 3000; ++round) {
+        const uint64_t length = 1 + random() % 16;
+        int64_t span = static_cast<int64_t>(length);
+        std::vector<layout_dim> dims(random() % 5);
+        for (layout_dim &dim : dims) {
+            dim = {1 + random() % 4, span + static_cast<int64_t>(random() % 3)};
+            span = dim.stride * static_cast<int64_t>(dim.count);
+            dim.stride *= random() % 4 == 0 ? -1 : 1;
+        }
+        const bool overlaps = !dims.empty() && random() % 8 == 0;
+        if (overlaps) {
+            dims[random() % dims.size()].stride /= 3;
+        }
+        std::shuffle(dims.begin(), dims.end(), random);
+        layout_ref one = build({{static_cast<int64_t>(random() % 1000) - 500, length}});
+        for (const layout_dim &dim : dims) {
+            one = one->repeat(dim.count, dim.stride);
+        }
+        const layout &ordered = one->in_memory_order();
+        reordered += &ordered != one.get() ? 1 : 0;
+        ASSERT_EQ(&ordered.in_memory_order(), &ordered);
+        type_map bytes = bytes_in(*one), bytes_in_order = bytes_in(ordered);
+        if (overlaps) {
+            ASSERT_TRUE(&ordered == one.get() || std::is_sorted(bytes.begin(), bytes.end()) ||
+                        std::is_sorted(bytes_in_order.begin(), bytes_in_order.end()));
+        } else {
+            ASSERT_TRUE(std::is_sorted(bytes_in_order.begin(), bytes_in_order.end()))
+                << one->describe() << " became " << ordered.describe();
+        }
+        std::sort(bytes.begin(), bytes.end());
+        std::sort(bytes_in_order.begin(), bytes_in_order.end());
+        ASSERT_EQ(bytes_in_order, bytes) << one->describe();
+        ASSERT_EQ(ordered.packed_size(), one->packed_size());
+        ASSERT_EQ(ordered.lower_bound(), one->lower_bound());
+        ASSERT_EQ(ordered.upper_bound(), one->upper_bound());
+    }
+    EXPECT_GT(reordered, 500);
+}
+
+TEST(layout, in_memory_order_transposed_and_reversed_matrices_are_plain_memory) {
+    layout_ref element = build({{16, 8}});
+    layout_ref matrix = element->repeat(100, 8000)->repeat(1000, 8);
+    EXPECT_EQ(matrix->kind(), shape::strided);
+    EXPECT_EQ(matrix->in_memory_order().kind(), shape::contiguous);
+    EXPECT_EQ(matrix->in_memory_order().view().first_displacement, 16);
+    layout_ref part = element->repeat(100, 8000)->repeat(500, 8);
+    EXPECT_EQ(part->in_memory_order().view().block_length, 4000u);
+    layout_ref reversed = element->repeat(1000, -8);
+    EXPECT_EQ(reversed->in_memory_order().kind(), shape::contiguous);
+    EXPECT_EQ(reversed->in_memory_order().view().first_displacement, 16 - 999 * 8);
+}
+
+TEST(layout, memory_order_is_left_alone_where_blocks_overlap_interleave_or_are_listed) {
+    layout_ref element = build({{0, 8}});
+    for (const layout_ref &one :
+         {element->repeat(5, 16)->repeat(4, 0), element->repeat(5, 16)->repeat(4, 8),
+          element->repeat(4, 24)->repeat(3, 16), build({{100, 8}, {0, 8}, {50, 8}}),
+          build({{100, 8}, {0, 8}, {50, 8}})->repeat(5, -200),
+          build({{4096, 8}})->repeat(2, INT64_MIN), element->repeat(5, 16), element, build({})}) {
+        EXPECT_EQ(&one->in_memory_order(), one.get()) << one->describe();
     }
 }
 

@@ -37,7 +37,8 @@ class strided_end final : public direct_end {
     ucs_status_t enqueue(uint64_t, uint64_t, char *, gpu::event &) noexcept override {
         return UCS_ERR_UNSUPPORTED;
     }
-    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &) noexcept override {
+    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &,
+                         bool /*in_memory_order*/) noexcept override {
         ++launches;
         if (refuse_launch == launches) {
             return UCS_ERR_IO_ERROR;
@@ -125,8 +126,8 @@ class pipe_drive_test : public testing::Test {
         work.ring = ring_.address;
         work.flags = unpack_side_->words;
         work.credits = pack_side_->words;
-        send_->begin(*pack_side_, *from_, gpu::direction::pack, work, bytes, segment);
-        receive_->begin(*unpack_side_, *to_, gpu::direction::unpack, work, bytes, segment);
+        send_->begin(*pack_side_, *from_, gpu::direction::pack, work, bytes, segment, false);
+        receive_->begin(*unpack_side_, *to_, gpu::direction::unpack, work, bytes, segment, false);
         lanes_ = work.geometry.lanes;
     }
 

@@ -254,6 +254,55 @@ TEST_F(traffic_with_peer, a_message_among_many_gets_few_lanes) {
     }
 }
 
+// Said by the hash of the layout, and obeyed by the sender.
+TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_of_memory) {
+    terms_.lanes = 4;
+    std::memcpy(terms_.gpu, "another", 7);
+    terms_.process = lent_.process;
+    terms_.sequence = gpu::pipe_sequence_step;
+    terms_.credits = lent_.offset;
+    terms_.memory = lent_.handle;
+    end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
+    layout_builder element;
+    element.append(0, 8);
+    end_.what = element.finish()->repeat(16, total / 16)->repeat(total / 128, 8);
+    const content_hash hash = end_.what->hash();
+    for (uint64_t wrong : {0, 1}) {
+        terms_.hash_low = hash.low ^ wrong;
+        terms_.hash_high = hash.high;
+        sent.clear();
+        offer();
+        ASSERT_FALSE(sent.empty());
+        const control answer = sent[0];
+        ASSERT_EQ(answer.kind, control_kind::pipe);
+        EXPECT_EQ((answer.flags & memory_order) != 0, wrong == 0);
+        EXPECT_EQ(end_.in_order, wrong == 0);
+        say(control_kind::cancel, answer.from);
+
+        sending one(*traffic_, ep_, end_, 9);
+        EXPECT_EQ(one.offer().hash_low, hash.low);
+        EXPECT_EQ(one.offer().hash_high, hash.high);
+        one.offered(0);
+        control accepted = answer;
+        accepted.process = lent_.process;
+        accepted.handle = accepted.terms.flags_memory = lent_.handle;
+        accepted.offset = lent_.offset;
+        accepted.terms.flags = lent_.offset + accepted.terms.lanes * accepted.terms.depth *
+                                                  uint64_t{accepted.terms.chunk_size};
+        accepted.terms.sequence = one.offer().sequence + gpu::pipe_sequence_step;
+        end_.in_order = wrong != 0;
+        EXPECT_TRUE(one.accepted_pipe(accepted));
+        traffic_->launch_all();
+        EXPECT_EQ(end_.in_order, wrong == 0);
+        one.progress();
+        control ended = {};
+        ended.version = protocol_version;
+        ended.kind = control_kind::ended;
+        ended.to = 9;
+        traffic_->take_control(&ended, length_of(ended.kind));
+    }
+}
+
 TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -58,8 +58,8 @@ TEST_F(traffic_with_early_send, a_list_of_blocks_is_described_by_its_hash) {
     const source_terms terms = described();
     EXPECT_NE(terms.allocation, 0u);
     EXPECT_EQ(terms.is_list, 1u);
-    EXPECT_EQ(terms.hash_low, end_.what->hash().low);
-    EXPECT_EQ(terms.hash_high, end_.what->hash().high);
+    EXPECT_EQ(sent.front().early.offer.hash_low, end_.what->hash().low);
+    EXPECT_EQ(sent.front().early.offer.hash_high, end_.what->hash().high);
 }
 
 TEST_F(traffic_with_early_send, bytes_up_to_the_edges_of_an_allocation_are_described) {

@@ -28,9 +28,11 @@ class fake_end final : public direct_end {
         unpacked.push_back({offset, length, packed});
         return UCS_OK;  // a mark that was never recorded is complete
     }
-    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &) noexcept override {
+    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &,
+                         bool in_memory_order) noexcept override {
+        in_order = in_memory_order;
         if (what != nullptr) {
-            work.layout = &what->view();
+            work.layout = &(in_memory_order ? what->in_memory_order() : *what).view();
             work.base = base;
         }
         for (gpu::pipe_report::group &one : work.report->groups) {
@@ -55,6 +57,7 @@ class fake_end final : public direct_end {
     };
     std::vector<range> unpacked;
     std::vector<gpu::pipe_work> launched;
+    bool in_order = false;  // as prepare() was told last
     ucs_status_t launch_status = UCS_OK;
     bool leaves_at_once = false;  // so it seems: the kernel runs all the same
 };
