@@ -3,8 +3,8 @@
 // unexpected, in batches in all directions. Each process derives the same plan from the seed.
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
-//               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--sleep-batch N] [--hosts]
-//               [--gpus N] [--memory sim|cuda] [--self]
+//               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--close-batch N]
+//               [--sleep-batch N] [--hosts] [--gpus N] [--memory sim|cuda] [--self]
 //   gpus: simulated ones that the processes use in turn (2)
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
 //   sleep-batch: rank 1 sleeps for 3 s once it has begun its sends of that batch; meanwhile all
@@ -12,6 +12,9 @@
 //   self: about half of the messages are from a process to itself
 //   hosts: each process has a network and a host name of its own; exit status 77 where that is not
 //          allowed
+//   close-batch: in the middle of that batch each process closes its endpoints by force; every
+//                request must end, the buffers are freed at once, and what is sent over new
+//                endpoints afterwards arrives
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, and they go on without it
 #include <cuda_nc/cuda_nc.h>
@@ -54,6 +57,7 @@ struct options {
     std::string memory = "sim";  // of kind g
     int gpus = 2;
     int kill_batch = -1;
+    int close_batch = -1;
     int sleep_batch = -1;
     bool hosts = false;
     bool self = false;
@@ -64,7 +68,7 @@ struct shared_state {
         char bytes[4096];
         size_t length;
     } addresses[max_ranks];
-    std::atomic<int> arrived[3];  // barriers, each used once
+    std::atomic<int> arrived[4];  // barriers, each used once
     hosts::state hosts;
 } * common;
 
@@ -348,7 +352,51 @@ void cancel_receives_from_the_dead(const std::vector<message> &, std::vector<voi
     }
 }
 
-void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &eps, bool last,
+void close_all(std::vector<ucp_ep_h> &eps, bool by_force) {
+    std::vector<void *> closing;
+    ucp_request_param_t close = {};
+    if (by_force) {
+        close.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        close.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    }
+    for (ucp_ep_h &ep : eps) {
+        if (ep != nullptr) {
+            closing.push_back(ucp_ep_close_nbx(ep, &close));
+            ep = nullptr;
+        }
+    }
+    wait_all(closing);
+}
+
+void connect(std::vector<ucp_ep_h> &eps) {
+    for (int peer = 0; peer < chosen.ranks; ++peer) {
+        ucp_ep_params_t of_ep = {};
+        of_ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        of_ep.address = reinterpret_cast<ucp_address_t *>(common->addresses[peer].bytes);
+        of_ep.err_mode =
+            chosen.peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+        of_ep.err_handler.cb = on_error;
+        if (peer != rank_ || chosen.self) {
+            check(ucp_ep_create(worker, &of_ep, &eps[static_cast<size_t>(peer)]), "ucp_ep_create");
+        }
+    }
+}
+
+// A batch whose endpoints are closed by force while it is under way: requests may end in any way,
+// but they end.
+void break_off(std::vector<ucp_ep_h> &eps, std::vector<void *> &requests) {
+    lost_a_peer = true;
+    close_all(eps, true);
+    for (void *request : requests) {
+        if (request != nullptr && !UCS_PTR_IS_ERR(request)) {
+            ucp_request_cancel(worker, request);
+        }
+    }
+    wait_all(requests);
+}
+
+void run_batch(const std::vector<message> &plan, std::vector<ucp_ep_h> &eps, bool last, bool closes,
                bool asleep) {
     std::vector<std::unique_ptr<buffer>> buffers, targets;
     std::vector<void *> requests, of_sleeper;
@@ -384,6 +432,10 @@ void run_batch(const std::vector<message> &plan, const std::vector<ucp_ep_h> &ep
         ucp_worker_progress(worker);
         if (last && rank_ == 1 && i == static_cast<int>(chosen.seed % 200)) {
             raise(SIGKILL);
+        }
+        if (closes &&
+            i == static_cast<int>((chosen.seed + 77 * static_cast<unsigned>(rank_)) % 200)) {
+            return break_off(eps, requests);
         }
     }
     for (const message &one : plan) {
@@ -433,37 +485,21 @@ void run() {
     barrier(0, false);
 
     std::vector<ucp_ep_h> eps(static_cast<size_t>(chosen.ranks));
-    for (int peer = 0; peer < chosen.ranks; ++peer) {
-        ucp_ep_params_t of_ep = {};
-        of_ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-        of_ep.address = reinterpret_cast<ucp_address_t *>(common->addresses[peer].bytes);
-        of_ep.err_mode =
-            chosen.peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
-        of_ep.err_handler.cb = on_error;
-        if (peer != rank_ || chosen.self) {
-            check(ucp_ep_create(worker, &of_ep, &eps[static_cast<size_t>(peer)]), "ucp_ep_create");
-        }
-    }
+    connect(eps);
     planner plan;
     for (int i = 0; i < chosen.batches && !lost_a_peer; ++i) {
-        run_batch(plan.batch(), eps, i == chosen.kill_batch, i == chosen.sleep_batch);
+        run_batch(plan.batch(), eps, i == chosen.kill_batch, i == chosen.close_batch,
+                  i == chosen.sleep_batch);
+        if (i == chosen.close_batch) {
+            barrier(3, true);
+            lost_a_peer = false;
+            connect(eps);
+        }
     }
     if (!lost_a_peer) {
         barrier(1, true);
     }
-    std::vector<void *> closing;
-    ucp_request_param_t close = {};
-    if (lost_a_peer) {
-        close.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-        close.flags = UCP_EP_CLOSE_FLAG_FORCE;
-    }
-    for (ucp_ep_h ep : eps) {
-        if (ep != nullptr) {
-            closing.push_back(ucp_ep_close_nbx(ep, &close));
-        }
-    }
-    wait_all(closing);
+    close_all(eps, lost_a_peer);
     if (!lost_a_peer) {
         barrier(2, true);
     }
@@ -498,6 +534,9 @@ void parse(int argc, char **argv) {
             chosen.memory = value();
         } else if (name == "--kill-batch") {
             chosen.kill_batch = std::atoi(value());
+            chosen.peer_errors = true;
+        } else if (name == "--close-batch") {
+            chosen.close_batch = std::atoi(value());
             chosen.peer_errors = true;
         } else if (name == "--sleep-batch") {
             chosen.sleep_batch = std::atoi(value());

@@ -129,6 +129,15 @@ check build-matrix "${CXX:-g++}" -std=c++17 -O1 -Wall -Wextra -I"$root/include" 
 direct=(UCX_CUDA_NC_DIRECT=y UCX_CUDA_NC_DIRECT_THRESH=2000 UCX_RNDV_THRESH=1000
     UCX_CUDA_NC_STAGING_SIZE=8M)
 seed=${CUDA_NC_SEED:-$((RANDOM % 100000))}
+# legal COMMAND...: it succeeds, and no kernel of a simulated GPU touches memory that is not there.
+legal() {
+    local output status=0
+    output=$("$@" 2>&1) || status=$?
+    echo "$output"
+    [ "$status" = 0 ] || return "$status"
+    ! grep 'illegal access' <<<"$output" >/dev/null
+}
+export -f legal
 matrix() { # NAME VARIABLE... -- ARGUMENT...
     local name=$1 variables=()
     shift
@@ -138,8 +147,8 @@ matrix() { # NAME VARIABLE... -- ARGUMENT...
     done
     shift
     seed=$((seed + 1))
-    check "matrix-$name" env "${with[@]}" "${direct[@]}" "${variables[@]}" "$local_dir/matrix" \
-        --seed "$seed" --batches "$batches" "$@"
+    check "matrix-$name" env "${with[@]}" "${direct[@]}" "${variables[@]}" bash -c 'legal "$@"' - \
+        "$local_dir/matrix" --seed "$seed" --batches "$batches" "$@"
 }
 venv_path=$PATH
 for release in 1.19.0 1.20.1 1.21.0 1.22.0; do
@@ -222,6 +231,12 @@ matrix pulls-streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
 # Messages that UCP sends in one piece after all.
 matrix pulls-large-segments UCX_POSIX_SEG_SIZE=64K -- --window 24 --kinds g
 matrix pulls-slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
+# Endpoints that are closed by force while messages are under way.
+for variant in A=1 UCX_CUDA_NC_DIRECT=n UCX_CUDA_NC_PIPE=n UCX_CUDA_NC_CARRIERS=tcp \
+    UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ UCX_CUDA_NC_SIM_FAULTS=slow:10; do
+    matrix "closed-by-force-$variant" "$variant" -- --close-batch 2 --window 24 --kinds g
+done
+matrix closed-by-force-four-ranks -- --close-batch 2 --ranks 4 --window 16 --kinds ghci
 # GPUs that do not reach each other.
 check host-slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ \
     bash -c "goes_by 'host slots'"

@@ -6,7 +6,6 @@
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/model/choices.hpp"
-#include "uct/cuda_nc/direct.hpp"
 
 namespace cuda_nc::dt {
 namespace {
@@ -33,13 +32,6 @@ ucs_status_t send_pipeline::begin(layout_ref what, const void *base, int ordinal
     kernels_failed_ = bounced_ = copied_ = direct_ = false;
     out_of_memory_ = !mover_.has_kernels();
     restart(0);
-    // A launch costs more than all else until the receiver's answer.
-    bool ahead = packed_size() < model::direct_thresh() ||
-                 !uct::offers_are_taken.load(std::memory_order_relaxed);
-    // Many sends may wait for receives that come late: they leave half of the staging to others.
-    if (ahead && device_staging::bytes_in_use() <= config().staging_size / 2) {
-        launch_ahead(1);
-    }
     return UCS_OK;
 }
 

@@ -1,5 +1,7 @@
-// Packs a message that lies in GPU memory ahead of UCP, in chunks, and serves UCP's fragments from
-// them. The first chunk is packed while the rendezvous is still under way; chunks grow from there.
+// Packs a message that lies in GPU memory ahead of UCP, in growing chunks, and serves UCP's
+// fragments from them. Nothing is packed before UCP asks for the first bytes: UCX (1.22 and before)
+// does not call finish() for a rendezvous that it aborts before the receiver's answer, and the user
+// may free the memory then.
 #pragma once
 
 #include "ucp/dt/device_mover.hpp"

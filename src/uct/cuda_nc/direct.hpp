@@ -103,10 +103,6 @@ struct unpack_call {
     static thread_local unpack_call *current_;
 };
 
-// Whether receivers take what this process offers, as far as the last offers tell: what a sender
-// packs ahead is for nothing then.
-extern std::atomic<bool> offers_are_taken;
-
 // The end whose ucx_state() is `word`, which may be anything; null: there is none. Set by the
 // datatype.
 extern std::atomic<direct_end *(*)(uint64_t word) noexcept> end_finder;

@@ -75,7 +75,6 @@ void sending::give_up() noexcept {
         return;
     }
     count(state_ == state::moving ? counters::all().abandoned : counters::all().declined);
-    offers_are_taken.store(false, std::memory_order_relaxed);
     early_request_ = 0;
     end_work();
     settle();
@@ -97,6 +96,11 @@ void sending::leave() noexcept {
         message.offset = early_request_;
         owner_.send_control(ep_, message);
     }
+    owner_.erase(*this);
+}
+
+void sending::endpoint_lost() noexcept {
+    ep_ = nullptr;
     owner_.erase(*this);
 }
 

@@ -53,7 +53,9 @@ class sending final : public direct_message {
     void called(uint64_t segment) noexcept;
     // Ends the GPUs' work and lets the rest go by host memory.
     void give_up() noexcept;
-    void endpoint_lost() noexcept { ep_ = nullptr; }
+    // After give_up(). The datatype's part need not end by itself: UCX forgets it where it aborts a
+    // send before the receiver's answer.
+    void endpoint_lost() noexcept;
     // The receiver has UCP's header of the end. It may have it while it still pulls.
     void end_sent() noexcept { end_is_sent_ = true; }
     bool end_is_sent() const noexcept { return end_is_sent_; }

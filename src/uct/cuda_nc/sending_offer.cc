@@ -86,7 +86,6 @@ void sending::take_answer(const wire::control &answer) noexcept {
     if (take_unanswered()) {
         count(counters::all().early);
     }
-    offers_are_taken.store(true, std::memory_order_relaxed);
     if (ep_ != nullptr) {
         ep_->known_receivers = (answer.flags & wire::known_receivers) != 0;
     }

@@ -24,7 +24,6 @@ using namespace wire;
 
 thread_local pack_call *pack_call::current_ = nullptr;
 thread_local unpack_call *unpack_call::current_ = nullptr;
-std::atomic<bool> offers_are_taken{false};
 std::atomic<direct_end *(*)(uint64_t word) noexcept> end_finder{nullptr};
 
 uint64_t next_message_id() noexcept {
@@ -221,12 +220,12 @@ void traffic::forget(endpoint &ep) noexcept {
         refused_ = nullptr;
     }
     drop_unsent(ep);
-    for (auto &[id, one] : sends_) {
-        if (one->ep() == &ep) {
-            one->give_up();
-            one->endpoint_lost();
+    for_each(sends_, [&ep](sending &one) {
+        if (one.ep() == &ep) {
+            one.give_up();
+            one.endpoint_lost();
         }
-    }
+    });
     for_each(receives_, [&ep](receiving &one) {
         if (one.ep() == &ep) {
             one.endpoint_lost();

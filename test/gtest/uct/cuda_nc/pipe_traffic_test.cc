@@ -78,6 +78,21 @@ TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {
     EXPECT_EQ(end_.message, nullptr);
 }
 
+// UCX forgets the datatype's state of a send that it aborts before the receiver's answer.
+TEST_F(traffic_test, a_send_is_gone_with_its_endpoint_though_its_datatype_never_ends) {
+    end_.sending_side = true;
+    end_.state = 0x7777;
+    request_has(end_.state);
+    ep_.known_receivers = true;
+    const size_t sides = sides_lent();
+    rts();
+    ASSERT_NE(end_.message, nullptr);
+    traffic_->forget(ep_);
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(sides_lent(), sides);
+    EXPECT_FALSE(traffic_->is_busy());
+}
+
 TEST_F(traffic_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
     auto expect_slots = [&](auto &&change) {
         terms_ = {};
