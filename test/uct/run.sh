@@ -232,10 +232,13 @@ matrix pulls-streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
 matrix pulls-large-segments UCX_POSIX_SEG_SIZE=64K -- --window 24 --kinds g
 matrix pulls-slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
 # Endpoints that are closed by force while messages are under way.
-for variant in A=1 UCX_CUDA_NC_DIRECT=n UCX_CUDA_NC_PIPE=n UCX_CUDA_NC_CARRIERS=tcp \
-    UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ UCX_CUDA_NC_SIM_FAULTS=slow:10; do
-    matrix "closed-by-force-$variant" "$variant" -- --close-batch 2 --window 24 --kinds g
-done
+closes=(--close-batch 2 --window 24 --kinds g)
+matrix closed-by-force -- "${closes[@]}"
+matrix closed-by-force-through-host UCX_CUDA_NC_DIRECT=n -- "${closes[@]}"
+matrix closed-by-force-slots UCX_CUDA_NC_PIPE=n -- "${closes[@]}"
+matrix closed-by-force-host-slots UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- "${closes[@]}"
+matrix closed-by-force-slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- "${closes[@]}"
+matrix closed-by-force-tcp UCX_CUDA_NC_CARRIERS=tcp -- "${closes[@]}"
 matrix closed-by-force-four-ranks -- --close-batch 2 --ranks 4 --window 16 --kinds ghci
 # GPUs that do not reach each other.
 check host-slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ \

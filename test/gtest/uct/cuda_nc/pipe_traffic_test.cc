@@ -170,6 +170,16 @@ class traffic_with_peer : public traffic_with_lender {
   protected:
     traffic_with_peer() : traffic_with_lender("peer_process.DISABLED_lends_memory") {}
 
+    // Offers are of pipes, from another GPU; nothing is to run.
+    void describe_pipe(uint32_t lanes, uint64_t sequence = gpu::pipe_sequence_step) {
+        terms_.lanes = lanes;
+        std::memcpy(terms_.gpu, "another", 7);
+        terms_.process = lent_.process;
+        terms_.sequence = sequence;
+        terms_.credits = lent_.offset;
+        terms_.memory = lent_.handle;
+        end_.launch_status = UCS_ERR_IO_ERROR;
+    }
     peer_memory reach(uint64_t offset, uint64_t length) {
         return reach_peer_memory(0, lent_.handle, lent_.process, lent_.offset + offset, length, 16);
     }
@@ -210,14 +220,8 @@ TEST_F(traffic_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_i
 
 TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     const size_t regions = regions_lent(), sides = sides_lent();
-    terms_.lanes = 4;  // few: the kernel need not be called
-    std::memcpy(terms_.gpu, "another", 7);
-    terms_.process = lent_.process;
-    terms_.sequence = 1000 * gpu::pipe_sequence_step;
-    terms_.credits = lent_.offset;
-    terms_.memory = lent_.handle;
+    describe_pipe(4, 1000 * gpu::pipe_sequence_step);  // few: the kernel need not be called
     traffic_->set_longest_segment(128 << 10);
-    end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
     offer();
     ASSERT_EQ(end_.launched.size(), 1u) << "alone it waits for no other";
     const gpu::pipe_work &work = end_.launched[0];
@@ -246,13 +250,7 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
 }
 
 TEST_F(traffic_with_peer, a_message_among_many_gets_few_lanes) {
-    terms_.lanes = max_message_lanes;
-    std::memcpy(terms_.gpu, "another", 7);
-    terms_.process = lent_.process;
-    terms_.sequence = gpu::pipe_sequence_step;
-    terms_.credits = lent_.offset;
-    terms_.memory = lent_.handle;
-    end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
+    describe_pipe(max_message_lanes);
     for (bool crowded : {false, true}) {
         const unsigned limit = lane_limit(0), others = crowded ? limit : 0;
         promise_lanes(0, others);
@@ -271,13 +269,7 @@ TEST_F(traffic_with_peer, a_message_among_many_gets_few_lanes) {
 
 // Said by the hash of the layout, and obeyed by the sender.
 TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_of_memory) {
-    terms_.lanes = 4;
-    std::memcpy(terms_.gpu, "another", 7);
-    terms_.process = lent_.process;
-    terms_.sequence = gpu::pipe_sequence_step;
-    terms_.credits = lent_.offset;
-    terms_.memory = lent_.handle;
-    end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
+    describe_pipe(4);
     layout_builder element;
     element.append(0, 8);
     end_.what = element.finish()->repeat(16, total / 16)->repeat(total / 128, 8);
