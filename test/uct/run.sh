@@ -231,7 +231,8 @@ matrix pulls-streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
 # Messages that UCP sends in one piece after all.
 matrix pulls-large-segments UCX_POSIX_SEG_SIZE=64K -- --window 24 --kinds g
 matrix pulls-slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
-# Endpoints that are closed by force while messages are under way.
+# Endpoints that are closed by force while messages are under way. UCX allows it in peer-error mode
+# alone: no early offers there, and no pulls.
 closes=(--close-batch 2 --window 24 --kinds g)
 matrix closed-by-force -- "${closes[@]}"
 matrix closed-by-force-through-host UCX_CUDA_NC_DIRECT=n -- "${closes[@]}"

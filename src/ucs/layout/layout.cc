@@ -48,25 +48,22 @@ void hash_layout(const layout_view &view, const content_hash &list, content_hash
 // See layout::in_memory_order(); null where that is the layout itself. Throws std::bad_alloc.
 layout_ref order_by_memory(const layout_view &view,
                            const std::shared_ptr<const layout::block_storage> &storage) {
-    if (view.num_blocks != 1 || view.num_dims == 0) {
+    auto nearer = [](const layout_dim &a, const layout_dim &b) { return a.stride < b.stride; };
+    const layout_dim *end = view.dims + view.num_dims;
+    if (view.num_blocks != 1 || view.num_dims == 0 ||
+        (view.dims[0].stride >= 0 && std::is_sorted(view.dims, end, nearer))) {
         return nullptr;
     }
-    std::vector<layout_dim> dims(view.dims, view.dims + view.num_dims);
-    int64_t first = view.first_displacement;
-    bool changed = false;
+    std::vector<layout_dim> dims(static_cast<const layout_dim *>(view.dims), end);
+    wide first = view.first_displacement;  // in the end it is the lower bound
     for (layout_dim &dim : dims) {
         if (dim.stride < -limit) {
             return nullptr;  // cannot be turned round
         }
         if (dim.stride < 0) {  // the block that comes last comes first
-            first += dim.stride * static_cast<int64_t>(dim.count - 1);
+            first += wide(dim.stride) * (dim.count - 1);
             dim.stride = -dim.stride;
-            changed = true;
         }
-    }
-    auto nearer = [](const layout_dim &a, const layout_dim &b) { return a.stride < b.stride; };
-    if (!changed && std::is_sorted(dims.begin(), dims.end(), nearer)) {
-        return nullptr;
     }
     std::sort(dims.begin(), dims.end(), nearer);
     wide span = view.block_length;
@@ -79,9 +76,10 @@ layout_ref order_by_memory(const layout_view &view,
     if (first == view.first_displacement) {
         return make_layout(storage, view.num_dims, dims.data());
     }
-    return make_layout(std::make_shared<layout::block_storage>(
-                           std::vector<int64_t>{first}, std::vector<uint64_t>{view.block_length}),
-                       view.num_dims, dims.data());
+    return make_layout(
+        std::make_shared<layout::block_storage>(std::vector<int64_t>{static_cast<int64_t>(first)},
+                                                std::vector<uint64_t>{view.block_length}),
+        view.num_dims, dims.data());
 }
 
 shape classify(const layout_view &view) {

@@ -5,6 +5,7 @@
 #include "ucs/base/compiler.hpp"
 #include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/message_map.hpp"
 
 namespace cuda_nc::uct {
 
@@ -32,6 +33,7 @@ pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) no
     if (message_ == nullptr) {
         return answer_;
     }
+    id_ = message_->id();
     bool in_order = message_->ep() == &ep_ && offset == message_->first();
     switch (message_->now()) {
         case sending::state::made:
@@ -104,21 +106,28 @@ ssize_t offering::conclude(ssize_t sent) noexcept {
     if (sent < 0) {
         return sent;  // the carrier's; UCP comes back to the same bytes
     }
+    // The carrier self has delivered meanwhile, and the user's callback may have closed the
+    // endpoint.
+    sending *message = find(owner_.sends_, id_);
+    if (message == nullptr) {
+        return answer_ == pack_answer::busy ? static_cast<ssize_t>(UCS_ERR_NO_RESOURCE)
+                                            : static_cast<ssize_t>(claimed_);
+    }
     if (offers_) {
-        message_->offered(first_);
+        message->offered(first_);
     }
     if (ends_) {
-        message_->end_sent();
+        message->end_sent();
     }
     switch (answer_) {
         case pack_answer::first:
             break;
         case pack_answer::rest:
-            message_->rest_sent();
+            message->rest_sent();
             break;
         case pack_answer::busy:
             owner_.refused_ = &ep_;
-            owner_.refused_for_ = message_->id();
+            owner_.refused_for_ = id_;
             return UCS_ERR_NO_RESOURCE;
         case pack_answer::host:
             break;

@@ -31,7 +31,8 @@ class offering final : public pack_call {
     const abi::uct_pack_callback pack_;
     void *const arg_;
     pack_answer answer_ = pack_answer::host;
-    sending *message_ = nullptr;
+    sending *message_ = nullptr;  // until the carrier is called
+    uint64_t id_ = 0;
     bool offers_ = false;
     bool ends_ = false;   // sends the end
     uint64_t first_ = 0;  // bytes that go with the offer

@@ -215,6 +215,8 @@ void traffic::drop_unsent(const endpoint &ep) noexcept {
                   unsent_.end());
 }
 
+// UCX destroys an endpoint of ours before it completes, without finish(), the requests whose answer
+// it still awaits: no kernel is left then.
 void traffic::forget(endpoint &ep) noexcept {
     if (refused_ == &ep) {
         refused_ = nullptr;

@@ -185,6 +185,14 @@ TEST(layout, in_memory_order_transposed_and_reversed_matrices_are_plain_memory) 
     EXPECT_EQ(reversed->in_memory_order().view().first_displacement, 16 - 999 * 8);
 }
 
+TEST(layout, in_memory_order_displacements_at_the_edge_of_64_bits_are_right) {
+    const int64_t far = int64_t{3} << 61;
+    layout_ref one = build({{far, 8}})->repeat(4, -(int64_t{1} << 62));
+    ASSERT_NE(one, nullptr);
+    EXPECT_EQ(one->in_memory_order().view().first_displacement, -far);
+    EXPECT_EQ(one->in_memory_order().upper_bound(), one->upper_bound());
+}
+
 TEST(layout, memory_order_is_left_alone_where_blocks_overlap_interleave_or_are_listed) {
     layout_ref element = build({{0, 8}});
     for (const layout_ref &one :
