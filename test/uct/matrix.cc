@@ -68,7 +68,7 @@ struct shared_state {
         char bytes[4096];
         size_t length;
     } addresses[max_ranks];
-    std::atomic<int> arrived[4];  // barriers, each used once
+    std::atomic<int> arrived[5];  // barriers, each used once
     hosts::state hosts;
 } * common;
 
@@ -488,13 +488,19 @@ void run() {
     connect(eps);
     planner plan;
     for (int i = 0; i < chosen.batches && !lost_a_peer; ++i) {
+        if (i == chosen.close_batch) {
+            barrier(3, true);  // UCX resets the endpoints of those that are behind
+        }
         run_batch(plan.batch(), eps, i == chosen.kill_batch, i == chosen.close_batch,
                   i == chosen.sleep_batch);
         if (i == chosen.close_batch) {
-            barrier(3, true);
+            barrier(4, true);
             lost_a_peer = false;
             connect(eps);
         }
+    }
+    if (lost_a_peer && chosen.kill_batch < 0) {
+        fail("an endpoint failed");
     }
     if (!lost_a_peer) {
         barrier(1, true);
