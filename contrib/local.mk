@@ -13,6 +13,7 @@ EXTRA_DIST += \
 	test/scripts/run.sh \
 	test/uct/hosts.hpp \
 	test/uct/matrix.cc \
+	test/uct/messages.hpp \
 	test/uct/run.sh \
 	test/scripts/vector.cc \
 	docs/manual.md

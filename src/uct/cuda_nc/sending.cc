@@ -100,6 +100,7 @@ void sending::leave() noexcept {
 }
 
 void sending::endpoint_lost() noexcept {
+    give_up();
     ep_ = nullptr;
     owner_.erase(*this);
 }

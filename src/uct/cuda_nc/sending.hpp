@@ -53,8 +53,8 @@ class sending final : public direct_message {
     void called(uint64_t segment) noexcept;
     // Ends the GPUs' work and lets the rest go by host memory.
     void give_up() noexcept;
-    // After give_up(). The datatype's part need not end by itself: UCX forgets it where it aborts a
-    // send before the receiver's answer.
+    // Ends the message too: the datatype's part need not end by itself, because UCX forgets it
+    // where it aborts a send before the receiver's answer.
     void endpoint_lost() noexcept;
     // The receiver has UCP's header of the end. It may have it while it still pulls.
     void end_sent() noexcept { end_is_sent_ = true; }

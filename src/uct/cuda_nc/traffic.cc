@@ -224,7 +224,6 @@ void traffic::forget(endpoint &ep) noexcept {
     drop_unsent(ep);
     for_each(sends_, [&ep](sending &one) {
         if (one.ep() == &ep) {
-            one.give_up();
             one.endpoint_lost();
         }
     });

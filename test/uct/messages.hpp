@@ -1,0 +1,241 @@
+// What the matrix sends: options, messages at random, and the users' buffers with every byte of
+// them.
+#pragma once
+
+#include <cuda_nc/cuda_nc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/test_memory.hpp"
+
+namespace matrix {
+
+constexpr int max_ranks = 8;
+
+struct options {
+    int ranks = 2;
+    int batches = 20;
+    int window = 8;
+    size_t largest = 3 << 20;
+    unsigned long long seed = 1;
+    bool wakeup = false;
+    bool peer_errors = false;
+    std::string kinds = "ghci";
+    std::string memory = "sim";  // of kind g
+    int gpus = 2;
+    int kill_batch = -1;
+    int close_batch = -1;
+    int sleep_batch = -1;
+    bool hosts = false;
+    bool self = false;
+};
+inline options chosen;
+
+inline int rank_;
+
+[[noreturn]] inline void fail(const std::string &what) {
+    std::printf("seed %llu: rank %d: %s\n", chosen.seed, rank_, what.c_str());
+    std::fflush(stdout);
+    _exit(1);
+}
+
+inline void check(ucs_status_t status, const char *what) {
+    if (status != UCS_OK) {
+        fail(std::string(what) + ": " + ucs_status_string(status));
+    }
+}
+
+// ---- one message
+
+struct message {
+    int id, from, to;
+    size_t bytes;  // packed
+    size_t room;   // of the receiver, in bytes; at least as many
+    struct side {
+        char kind;
+        size_t block, stride;  // bytes
+        size_t columns;  // more than 1: a matrix of so many columns of blocks, column by column
+    } send, receive;
+    bool unexpected;
+};
+
+inline unsigned char pattern(int id, size_t i) {
+    return static_cast<unsigned char>(id * 37 + i * 11 + i / 253 + i / 65521);
+}
+
+constexpr unsigned char untouched = 0xa5;
+
+// A user's buffer of one side, and how UCP is told of it.
+class buffer {
+  public:
+    buffer(const message &what, const message::side &side, bool sender)
+        : what_(what),
+          side_(side),
+          size_(sender ? what.bytes : what.room),
+          host_(span(), untouched) {
+        if (sender) {
+            each_byte([&](size_t packed, size_t at) { host_[at] = pattern(what.id, packed); });
+        }
+        if (side.kind == 'g') {
+            gpu_ = test_memory::make(chosen.memory, host_.size(), rank_);
+            if (gpu_ == nullptr) {
+                fail("no GPU memory");
+            }
+            gpu_->write(host_);
+        }
+        describe();
+    }
+    ~buffer() {
+        if (made_) {
+            cuda_nc_dt_destroy(datatype_);
+        }
+    }
+    buffer(const buffer &) = delete;
+    buffer &operator=(const buffer &) = delete;
+
+    void *address() { return iov_.empty() ? raw() : iov_.data(); }
+    size_t count() const { return count_; }
+    ucp_datatype_t datatype() const { return datatype_; }
+
+    void verify() {
+        if (gpu_ != nullptr) {
+            host_ = gpu_->read();
+        }
+        std::vector<unsigned char> expected(host_.size(), untouched);
+        each_byte([&](size_t packed, size_t at) { expected[at] = pattern(what_.id, packed); });
+        for (size_t i = 0; i < host_.size(); ++i) {
+            if (host_[i] != expected[i]) {
+                char text[200];
+                std::snprintf(
+                    text, sizeof(text),
+                    "message %d (%c to %c, %zu bytes, blocks of %zu each %zu, %zu columns): "
+                    "byte %zu is %02x, not %02x",
+                    what_.id, what_.send.kind, what_.receive.kind, what_.bytes, side_.block,
+                    side_.stride, side_.columns, i, host_[i], expected[i]);
+                fail(text);
+            }
+        }
+    }
+
+  private:
+    bool scattered() const { return side_.kind != 'c'; }
+    size_t num_blocks() const { return (size_ + side_.block - 1) / side_.block; }
+    size_t block_length(size_t i) const { return std::min(side_.block, size_ - i * side_.block); }
+    // Where block i lies, counted in blocks.
+    size_t place(size_t i) const {
+        const size_t rows = num_blocks() / side_.columns;
+        return side_.columns == 1 ? i : i % rows * side_.columns + i / rows;
+    }
+    size_t span() const { return scattered() ? num_blocks() * side_.stride + 1 : size_ + 1; }
+    void *raw() { return gpu_ != nullptr ? gpu_->address() : host_.data(); }
+
+    template <typename visitor>
+    void each_byte(visitor visit) const {
+        for (size_t i = 0; i < what_.bytes; ++i) {
+            visit(i, scattered() ? place(i / side_.block) * side_.stride + i % side_.block : i);
+        }
+    }
+
+    void describe() {
+        if (side_.kind == 'c') {
+            datatype_ = ucp_dt_make_contig(1);
+            count_ = size_;
+        } else if (side_.kind == 'i') {
+            for (size_t i = 0; i < num_blocks(); ++i) {
+                iov_.push_back({host_.data() + place(i) * side_.stride, block_length(i)});
+            }
+            datatype_ = UCP_DATATYPE_IOV;
+            count_ = iov_.size();
+        } else {
+            std::vector<cuda_nc_block_t> blocks;
+            for (size_t i = 0; i < num_blocks(); ++i) {
+                blocks.push_back(
+                    {static_cast<ptrdiff_t>(place(i) * side_.stride), block_length(i)});
+            }
+            check(cuda_nc_dt_create(blocks.data(), blocks.size(), static_cast<ptrdiff_t>(span()),
+                                    &datatype_),
+                  "cuda_nc_dt_create");
+            made_ = true;
+            count_ = 1;
+        }
+    }
+
+    const message what_;
+    const message::side side_;
+    const size_t size_;  // packed bytes
+    std::vector<unsigned char> host_;
+    std::unique_ptr<test_memory> gpu_;
+    std::vector<ucp_dt_iov_t> iov_;
+    ucp_datatype_t datatype_ = 0;
+    size_t count_ = 0;
+    bool made_ = false;
+};
+
+// ---- the plan
+
+class planner {
+  public:
+    planner() : random_(chosen.seed) {}
+
+    std::vector<message> batch() {
+        std::vector<message> all;
+        int number = 1 + below(chosen.window);
+        for (int i = 0; i < number; ++i) {
+            message one;
+            one.id = next_id_++;
+            one.from = below(chosen.ranks);
+            one.to = (one.from + (chosen.self && below(2) == 0 ? 0 : 1 + below(chosen.ranks - 1))) %
+                     chosen.ranks;
+            one.bytes = size();
+            if (below(2) == 0 && one.bytes > whole_blocks) {
+                one.bytes -= one.bytes % whole_blocks;  // regular layouts
+            }
+            one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
+            one.send = side(one.bytes);
+            one.receive = side(one.room);
+            if (below(3) == 0 && one.receive.kind == one.send.kind) {
+                one.receive = one.send;
+            }
+            one.unexpected = below(2) == 0;
+            all.push_back(one);
+        }
+        return all;
+    }
+
+  private:
+    int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+    size_t size() {
+        size_t limit = size_t(1) << below(64 - __builtin_clzll(chosen.largest));
+        return 1 + random_() % (below(4) == 0 ? std::min(limit, size_t(2000)) : limit * 2 - 1) %
+                       chosen.largest;
+    }
+    // A multiple of most blocks below.
+    static constexpr size_t whole_blocks = 4800;
+    message::side side(size_t bytes) {
+        static const size_t blocks[] = {1, 3, 4, 8, 20, 64, 100, 4096, 70000};
+        message::side made;
+        made.kind = chosen.kinds[static_cast<size_t>(below(static_cast<int>(chosen.kinds.size())))];
+        made.block = blocks[below(9)];
+        while (bytes / made.block > 40000 || (made.kind == 'i' && bytes / made.block > 500)) {
+            made.block *= 4;
+        }
+        made.stride = made.block + static_cast<size_t>(below(3) == 0 ? below(50) : made.block % 97);
+        made.columns = 1;
+        const size_t columns = static_cast<size_t>(2 + below(15));
+        if (below(3) == 0 && bytes % (made.block * columns) == 0) {
+            made.columns = columns;
+        }
+        return made;
+    }
+
+    std::mt19937_64 random_;
+    int next_id_ = 0;
+};
+
+}  // namespace matrix
