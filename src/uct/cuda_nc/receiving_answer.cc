@@ -19,11 +19,11 @@ constexpr uint64_t least_ring = 64 << 10;
 //
 // A pipe's second kernel and what the two tell each other take as long as 2 MB cross a link. Among
 // many messages it is launches that a pull saves, as long as 1.75 MB take: what crosses for nothing
-// is others' time, and the reads of long messages keep the link busy the other way too. Those of a
-// list of blocks wait for its tables. Measured on two H200 (bench/results, messages).
-std::optional<uint64_t> most_detour(const layout &target, uint64_t bytes, bool alone) noexcept {
+// is others' time, and the reads of long messages keep the link busy the other way too. Measured on
+// two H200 (bench/results, messages).
+std::optional<uint64_t> most_detour(uint64_t bytes, bool alone) noexcept {
     constexpr uint64_t alone_most = 2 << 20, long_message = 4 << 20, launch_bytes = 7 << 18;
-    if (bytes > long_message && (!alone || target.view().num_blocks != 1)) {
+    if (bytes > long_message && !alone) {
         return std::nullopt;
     }
     return alone ? alone_most : std::max(bytes / 8, launch_bytes - std::min(bytes, launch_bytes));
@@ -69,8 +69,7 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
         return false;
     }
     const std::optional<uint64_t> most =
-        is_on(gpu, terms.offer) ? UINT64_MAX
-                                : most_detour(*target, total_, owner_.has_one_message());
+        is_on(gpu, terms.offer) ? UINT64_MAX : most_detour(total_, owner_.has_one_message());
     if (!most) {
         return false;
     }

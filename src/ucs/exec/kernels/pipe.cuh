@@ -160,16 +160,60 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     }
 }
 
+// A part that a mover looks at with indices that the compiler does not know lies in shared memory:
+// each thread would write a copy of its own to memory first.
+struct pieces_in_shared_memory {
+    part *pieces;  // one for each part, narrowed by a thread of a warp of its own
+    bool has_own;
+    uint32_t own;
+
+    __device__ __forceinline__ explicit pieces_in_shared_memory(const lone_pull &pull)
+        : has_own(threadIdx.x % warpSize == 0 &&
+                  threadIdx.x / warpSize < pull.entries[0].num_parts),
+          own(threadIdx.x / warpSize) {
+        __shared__ __align__(alignof(part)) unsigned char bytes[2 * sizeof(part)];
+        pieces = reinterpret_cast<part *>(bytes);  // no constructor runs there
+        if (has_own) {
+            pieces[own] = pull.entries[own].what;
+        }
+    }
+    __device__ __forceinline__ void narrow(const lone_pull &pull, uint32_t lane, uint32_t k,
+                                           char *slot) const {
+        if (has_own) {
+            pipe_piece(pull.entries[0], pull.entries[own], lane, k, slot, &pieces[own]);
+        }
+        __syncthreads();
+    }
+    template <class Mover>
+    __device__ __forceinline__ void run(const lone_pull &, uint32_t which, uint32_t, uint32_t,
+                                        char *) const {
+        Mover::run(pieces[which], threadIdx.x, blockDim.x);
+    }
+};
+
+struct pieces_in_registers {
+    __device__ __forceinline__ explicit pieces_in_registers(const lone_pull &) {}
+    __device__ __forceinline__ void narrow(const lone_pull &, uint32_t, uint32_t, char *) const {}
+    template <class Mover>
+    __device__ __forceinline__ void run(const lone_pull &pull, uint32_t which, uint32_t lane,
+                                        uint32_t k, char *slot) const {
+        part piece = pull.entries[which].what;
+        pipe_piece(pull.entries[0], pull.entries[which], lane, k, slot, &piece);
+        Mover::run(piece, threadIdx.x, blockDim.x);
+    }
+};
+
 // A pull that is alone in its launch: nobody is waited for, and what it moves is the same for all
 // threads of all blocks, so that each begins to move at once.
 template <class Mover>
-__global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
+__global__ void __launch_bounds__(pipe_threads, Mover::pull_blocks_of_sm)
     pull_kernel(const __grid_constant__ lone_pull pull) {
     extern __shared__ __align__(16) char pulled[];
     __shared__ uint32_t aborted;
     const pipe_arguments &a = pull.entries[0];
     const uint32_t lane = blockIdx.x, chunks = pipe_chunks(a, lane);
     const bool leading = threadIdx.x == 0;
+    const typename Mover::pieces_of_pull pieces(pull);
     uint32_t k = 0;
     for (; k < chunks; ++k) {
         constexpr uint32_t now_and_then = 16;
@@ -182,14 +226,11 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
                 break;
             }
         }
-        part piece = a.what;
-        pipe_piece(a, a, lane, k, pulled, &piece);
-        Mover::run(piece, threadIdx.x, blockDim.x);
+        pieces.narrow(pull, lane, k, pulled);
+        pieces.template run<Mover>(pull, 0, lane, k, pulled);
         __syncthreads();
         if (a.num_parts == 2) {
-            part target = pull.entries[1].what;
-            pipe_piece(a, pull.entries[1], lane, k, pulled, &target);
-            Mover::run(target, threadIdx.x, blockDim.x);
+            pieces.template run<Mover>(pull, 1, lane, k, pulled);
             __syncthreads();
         }
     }
@@ -200,6 +241,12 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
 
 template <class Locator, int W>
 struct words_mover {
+    static constexpr bool indexes_dims =
+        std::is_same_v<Locator, strided_locator<-1>> || std::is_same_v<Locator, uniform_locator>;
+    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    using pieces_of_pull =
+        std::conditional_t<indexes_dims, pieces_in_shared_memory, pieces_in_registers>;
+
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
         words_thread<Locator, W>(a, threads * unroll_deep<Locator, W>,
                                  thread_place{thread, threads, 0, 1});
@@ -209,6 +256,10 @@ struct words_mover {
 // Blocks of different lengths; Align divides all addresses.
 template <int Align>
 struct units_mover {
+    // 64 registers are too few for it. Pulls wait for nobody, and so need not all run at a time.
+    static constexpr uint32_t pull_blocks_of_sm = 3;
+    using pieces_of_pull = pieces_in_shared_memory;
+
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
         __shared__ unit_table tables[pipe_threads / warp_lanes];
         unit_table *const own = tables + thread / warp_lanes;
