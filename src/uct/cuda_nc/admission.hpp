@@ -1,6 +1,7 @@
 // How many lanes of pipes are in flight on each GPU: as many as fit on it together, so that none
 // waits for another's end, and as many packing as unpacking, so that waiting unpacks never keep
-// away the packs that other processes wait for. Thread safe, free of locks.
+// away the packs that other processes wait for. (Pulls of lists of blocks take a third of a
+// multiprocessor for a lane, not a fourth; they wait for nobody.) Thread safe, free of locks.
 #pragma once
 
 #include "ucs/gpu/device.hpp"

@@ -13,16 +13,14 @@ uint64_t parts(uint64_t all, uint64_t part) noexcept {
 }  // namespace
 
 // Measured on two H200 (bench/results, pipes and messages): a message is best cut once for each
-// lane, in chunks of 4 KiB or more and for 128 lanes at most, 192 where it is scattered. A longer
-// message goes round, and with two slots for each lane that is as fast as with four. Each chunk
-// costs its lane's block what it moves of 30 KiB in the meantime (a flag waits for the stores
-// before it), and the first one fills the ring later the longer it is: the time is least for the
-// square root of both. Few lanes have long chunks, so that a ring is not larger than that of 128
-// lanes and 64 KiB.
-gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room,
-                                   bool scattered) noexcept {
+// lane, in chunks of 4 KiB or more and for 128 lanes at most. A longer message goes round, and with
+// two slots for each lane that is as fast as with four. Each chunk costs its lane's block what it
+// moves of 30 KiB in the meantime (a flag waits for the stores before it), and the first one fills
+// the ring later the longer it is: the time is least for the square root of both. Few lanes have
+// long chunks, so that a ring is not larger than that of 128 lanes and 64 KiB.
+gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room) noexcept {
     constexpr uint64_t least_chunk = 4 << 10, usual_chunk = 64 << 10;
-    const unsigned most_lanes = scattered ? 192 : 128;
+    constexpr unsigned most_lanes = 128;
     constexpr double flag_bytes = 30 << 10;
     lanes = std::min(std::max(lanes, 1u), most_lanes);
     const double best = std::sqrt(static_cast<double>(bytes) / lanes * flag_bytes);

@@ -8,10 +8,8 @@
 namespace cuda_nc::uct {
 
 // For a message of `bytes` (1 or more), at most `lanes` lanes (1 or more) and a ring of at most
-// `room` bytes. lanes 0 in the result: the room is too small. `scattered`: memory is what it waits
-// for, not the link.
-gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room,
-                                   bool scattered = false) noexcept;
+// `room` bytes. lanes 0 in the result: the room is too small.
+gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room) noexcept;
 
 // The same for a pull, which needs no ring.
 gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes) noexcept;

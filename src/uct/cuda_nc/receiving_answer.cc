@@ -29,14 +29,6 @@ std::optional<uint64_t> most_detour(uint64_t bytes, bool alone) noexcept {
     return alone ? alone_most : std::max(bytes / 8, launch_bytes - std::min(bytes, launch_bytes));
 }
 
-// Whether memory rather than the link is waited for: blocks are shorter than the sectors that it is
-// read and written in. Of longer messages more lanes make nothing quicker. Measured as above.
-bool waits_for_memory(const layout &what, uint64_t bytes) noexcept {
-    constexpr uint64_t sector = 32, longest = 24 << 20;
-    return bytes <= longest &&
-           what.packed_size() / std::max<uint64_t>(what.total_blocks(), 1) < sector;
-}
-
 }  // namespace
 
 // Each message leaves half of the lanes that it finds to those that come before its end. Among many
@@ -132,15 +124,9 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
         return false;
     }
     uint64_t segment = std::min<uint64_t>(total_, owner_.longest_segment());
-    char *base;
-    const layout *target = end_->laid_out(&base);
-    const bool alike = target != nullptr && is_alike(offer, *target, total_);
-    const bool scattered = target != nullptr && lanes_promised(device_) == 0 &&
-                           waits_for_memory(alike ? target->in_memory_order() : *target, segment);
-    lanes =
-        scattered ? std::min(lanes, lane_limit(device_) * 3 / 4) : share_of_lanes(segment, lanes);
+    lanes = share_of_lanes(segment, lanes);
     for (uint64_t room = UINT64_MAX; !memory_; room = work.geometry.ring_size() / 2) {
-        work.geometry = choose_geometry(segment, lanes, room, scattered);
+        work.geometry = choose_geometry(segment, lanes, room);
         if (work.geometry.lanes == 0 || (room != UINT64_MAX && room < least_ring)) {
             release(true);
             return false;
@@ -151,6 +137,9 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     work.ring = memory_.address;
     work.flags = side_->words;
 
+    char *base;
+    const layout *target = end_->laid_out(&base);
+    const bool alike = target != nullptr && is_alike(offer, *target, total_);
     wire::control answer = {};
     answer.kind = wire::control_kind::pipe;
     answer.flags = flags | (alike ? wire::memory_order : 0);
@@ -172,8 +161,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
 
     begin_drive(work, segment, alike);
     // While there is much room a kernel may wait for its peer on the GPU.
-    const unsigned promised = lanes_promised(device_);
-    if (promised > lane_limit(device_) / 2 && promised != promised_) {
+    if (lanes_promised(device_) > lane_limit(device_) / 2) {
         drive_.await_call();
     } else {
         drive_.try_launch();

@@ -21,20 +21,13 @@ TEST(pipe_shape, geometry_is_valid_and_keeps_its_bounds) {
         uint64_t bytes = 1 + random() % (uint64_t(1) << (1 + random() % 29));
         auto lanes = static_cast<unsigned>(1 + random() % 300);
         uint64_t room = 8192 + random() % (uint64_t(1) << (13 + random() % 14));
-        gpu::pipe_geometry g = choose_geometry(bytes, lanes, room, random() % 2 == 0);
+        gpu::pipe_geometry g = choose_geometry(bytes, lanes, room);
         ASSERT_TRUE(g.valid()) << bytes << " " << lanes << " " << room;
         ASSERT_LE(g.lanes, lanes);
         ASSERT_LE(g.lanes, max_message_lanes);
         ASSERT_LE(g.ring_size(), room);
         ASSERT_LE((g.lanes - 1) * uint64_t{g.chunk_size}, bytes) << "a lane without a chunk";
     }
-}
-
-TEST(pipe_shape, messages_that_wait_for_memory_get_more_lanes) {
-    constexpr uint64_t bytes = 16 << 20;
-    EXPECT_EQ(choose_geometry(bytes, 256, UINT64_MAX).lanes, 128u);
-    EXPECT_EQ(choose_geometry(bytes, 256, UINT64_MAX, true).lanes, 192u);
-    EXPECT_EQ(choose_geometry(bytes, 132, UINT64_MAX, true).lanes, 132u);
 }
 
 TEST(pipe_shape, without_room_there_is_no_pipe) {

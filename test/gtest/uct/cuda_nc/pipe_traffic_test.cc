@@ -267,28 +267,6 @@ TEST_F(traffic_with_peer, a_message_among_many_gets_few_lanes) {
     }
 }
 
-TEST_F(traffic_with_peer, a_message_of_short_blocks_that_is_alone_gets_more_lanes) {
-    describe_pipe(max_message_lanes);
-    layout_builder block;
-    block.append(0, 8);
-    end_.what = block.finish()->repeat(total / 8, 16);
-    const unsigned limit = lane_limit(0);
-    for (bool crowded : {false, true}) {
-        if (crowded) {
-            promise_lanes(0, limit / 2);
-        }
-        sent.clear();
-        offer();
-        ASSERT_FALSE(sent.empty());
-        const control answer = sent[0];
-        ASSERT_EQ(answer.kind, control_kind::pipe);
-        EXPECT_LE(answer.terms.lanes, crowded ? limit / 4 : limit * 3 / 4);
-        EXPECT_GT(answer.terms.lanes, crowded ? 0 : limit / 2);
-        say(control_kind::cancel, answer.from);
-    }
-    end_promise(0, limit / 2);
-}
-
 // Said by the hash of the layout, and obeyed by the sender.
 TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_of_memory) {
     describe_pipe(4);
