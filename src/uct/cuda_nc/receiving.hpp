@@ -59,6 +59,7 @@ class receiving final : public direct_message {
     uint64_t rest() const noexcept { return total_ - first_; }
     unsigned share_of_lanes(uint64_t bytes, unsigned most) const noexcept;
     bool take_pipe_side() noexcept;
+    bool moves_tables(const layout *target) noexcept;
     void begin_drive(const gpu::pipe_work &work, uint64_t segment, bool in_memory_order) noexcept;
     void end_work() noexcept;
     void finish_slot(unsigned index, ucs_status_t status) noexcept;

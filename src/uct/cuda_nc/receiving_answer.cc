@@ -51,6 +51,18 @@ bool receiving::take_pipe_side() noexcept {
     return side_ != nullptr;
 }
 
+// Nor that there is no memory for the tables of a list: they are moved before anything is promised.
+bool receiving::moves_tables(const layout *target) noexcept {
+    if (target == nullptr || target->view().num_blocks <= 1) {
+        return true;
+    }
+    bool later;
+    std::shared_ptr<pipe_stream> stream = take_stream(device_, &later);
+    gpu::pipe_work whole;
+    whole.length = total_;
+    return stream != nullptr && end_->prepare(whole, stream->get(), false) == UCS_OK;
+}
+
 void receiving::begin_drive(const gpu::pipe_work &work, uint64_t segment,
                             bool in_memory_order) noexcept {
     by_pipe_ = true;
@@ -120,7 +132,9 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
         return false;
     }
     work.credits = credits_.address;
-    if (!take_pipe_side()) {
+    char *base;
+    const layout *target = end_->laid_out(&base);
+    if (!moves_tables(target) || !take_pipe_side()) {
         return false;
     }
     uint64_t segment = std::min<uint64_t>(total_, owner_.longest_segment());
@@ -137,8 +151,6 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     work.ring = memory_.address;
     work.flags = side_->words;
 
-    char *base;
-    const layout *target = end_->laid_out(&base);
     const bool alike = target != nullptr && is_alike(offer, *target, total_);
     wire::control answer = {};
     answer.kind = wire::control_kind::pipe;
