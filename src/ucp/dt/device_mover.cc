@@ -117,11 +117,14 @@ ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char
             return UCS_ERR_NO_RESOURCE;
         }
         status = list_->prepare(*stream, offset + length);
-        if (status != UCS_OK) {
+        if (status == UCS_OK) {
+            work.layout = list_->view();
+            status = stream->launch(work);
+        } else if (status == UCS_ERR_NO_MEMORY) {  // what is promised to the peer is kept
+            status = enqueue_blocks(*stream, offset, packed, length);
+        } else {
             return status;
         }
-        work.layout = list_->view();
-        status = stream->launch(work);
         if (status == UCS_OK) {
             status = stream->record(done);
         }
@@ -213,6 +216,21 @@ ucs_status_t device_mover::bounce(uint64_t offset, char *packed, size_t length) 
     return UCS_OK;
 }
 
+ucs_status_t device_mover::enqueue_blocks(gpu::stream &stream, uint64_t offset, char *packed,
+                                          uint64_t length) noexcept {
+    ucs_status_t status = UCS_OK;
+    layout_cursor cursor(*layout_, offset);
+    while (length != 0 && status == UCS_OK) {
+        block span = cursor.next(length);
+        char *laid_out = displaced(base_, span.displacement);
+        status = dir_ == gpu::direction::pack ? stream.copy(packed, laid_out, span.length)
+                                              : stream.copy(laid_out, packed, span.length);
+        packed += span.length;
+        length -= span.length;
+    }
+    return status;
+}
+
 ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t length) noexcept {
     std::unique_ptr<gpu::event> mark = staging_->take_event();
     if (mark == nullptr) {
@@ -225,15 +243,7 @@ ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t len
         if (stream == nullptr) {
             return UCS_ERR_NO_RESOURCE;
         }
-        layout_cursor cursor(*layout_, offset);
-        while (length != 0 && status == UCS_OK) {
-            block span = cursor.next(length);
-            char *laid_out = displaced(base_, span.displacement);
-            status = dir_ == gpu::direction::pack ? stream->copy(packed, laid_out, span.length)
-                                                  : stream->copy(laid_out, packed, span.length);
-            packed += span.length;
-            length -= span.length;
-        }
+        status = enqueue_blocks(*stream, offset, packed, length);
         ended = stream->record(*mark);
     }
     if (ended == UCS_OK) {

@@ -41,7 +41,8 @@ class device_mover {
                          bool *enqueued_p, bool *lost_p) noexcept;
 
     // The same for packed bytes [offset, offset + length) at `packed`, in any memory that the GPU
-    // reaches, with the mark `done`. After an error nothing of it runs any more.
+    // reaches, with the mark `done`; where memory for the work list is short, by a copy for each
+    // block. After an error nothing of it runs any more.
     ucs_status_t enqueue_packed(uint64_t offset, uint64_t length, char *packed,
                                 gpu::event &done) noexcept;
 
@@ -64,6 +65,9 @@ class device_mover {
   private:
     ucs_status_t enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                const staged_range &range, bool staged) noexcept;
+    // A plain copy for each block, in order on `stream`.
+    ucs_status_t enqueue_blocks(gpu::stream &stream, uint64_t offset, char *packed,
+                                uint64_t length) noexcept;
     ucs_status_t run(staging_buffer &buffer, const staged_range &range, bool *lost_p) noexcept;
 
     gpu::direction dir_ = gpu::direction::pack;

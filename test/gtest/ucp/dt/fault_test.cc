@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "message.hpp"
+#include "ucp/dt/device_mover.hpp"
 
 namespace cuda_nc::test {
 namespace {
@@ -64,7 +65,9 @@ INSTANTIATE_TEST_SUITE_P(
         fault_case{"unpack_launches_fail", "launch:1+", "fails_on_arrival"},
         fault_case{"unpack_kernel_fails", "kernel:2", "fails_on_arrival"},
         fault_case{"unpack_kernels_fail", "kernel:1+", "fails_on_arrival"},
-        fault_case{"short_unpack_fails", "kernel:1+", "short_message_fails"}),
+        fault_case{"short_unpack_fails", "kernel:1+", "short_message_fails"},
+        fault_case{"no_event_for_a_work_list", "event:4+", "moves_between_memories"},
+        fault_case{"no_event_for_most_of_a_work_list", "event:5+", "moves_between_memories"}),
     [](const auto &instance) { return std::string(instance.param.name); });
 
 // Four messages of 400,000 B side by side; the first status that is not UCS_OK of each.
@@ -130,6 +133,44 @@ TEST(fault_scenario, DISABLED_short_message_fails) {
     ASSERT_TRUE(one.start());
     EXPECT_EQ(one.step(), UCS_OK);
     one.end(false);
+}
+
+// From one memory of a GPU to another by slots that a peer has been promised: piece by piece, the
+// work lists' events being those after a mark and the two of the slow ways.
+TEST(fault_scenario, DISABLED_moves_between_memories) {
+    random_engine random(3);
+    datatype type;
+    for (size_t i = 0; i < 20000; ++i) {
+        type.blocks.push_back({static_cast<ptrdiff_t>(100 * i), 1 + 7 * i % 90});
+    }
+    type.count = 1;
+    buffer source(type, place::device0, random), target(type, place::device0, random);
+    gpu::device *device = gpu::platform::instance().get_device(0);
+    std::unique_ptr<gpu::event> done;
+    ASSERT_EQ(device->create_event(&done), UCS_OK);
+    const size_t size = source.packed_size(), most = size / 4 + 3;
+    std::unique_ptr<gpu::memory> slot;
+    ASSERT_EQ(device->allocate(most, &slot), UCS_OK);
+    dt::device_mover packs, unpacks;
+    ASSERT_EQ(
+        packs.open(gpu::direction::pack, type.make_layout(), static_cast<char *>(source.base()), 0),
+        UCS_OK);
+    ASSERT_EQ(unpacks.open(gpu::direction::unpack, type.make_layout(),
+                           static_cast<char *>(target.base()), 0),
+              UCS_OK);
+    for (size_t offset = 0; offset < size; offset += most) {
+        const size_t length = std::min(most, size - offset);
+        for (dt::device_mover *one : {&packs, &unpacks}) {
+            ASSERT_EQ(one->enqueue_packed(offset, length, slot->address(), *done), UCS_OK);
+            ASSERT_EQ(done->synchronize(), UCS_OK);
+        }
+    }
+    packs.close();
+    unpacks.close();
+    const bytes packed = source.packed();
+    target.expect(0, packed.data(), packed.size());
+    EXPECT_TRUE(target.is_as_expected());
+    EXPECT_TRUE(source.is_as_expected());
 }
 
 }  // namespace
