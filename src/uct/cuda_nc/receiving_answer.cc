@@ -23,10 +23,13 @@ constexpr uint64_t least_ring = 64 << 10;
 // two H200 (bench/results, messages).
 std::optional<uint64_t> most_detour(uint64_t bytes, bool alone) noexcept {
     constexpr uint64_t alone_most = 2 << 20, long_message = 4 << 20, launch_bytes = 7 << 18;
-    if (bytes > long_message && !alone) {
+    if (alone) {
+        return alone_most;
+    }
+    if (bytes > long_message) {
         return std::nullopt;
     }
-    return alone ? alone_most : std::max(bytes / 8, launch_bytes - std::min(bytes, launch_bytes));
+    return std::max(bytes / 8, launch_bytes - std::min(bytes, launch_bytes));
 }
 
 }  // namespace

@@ -107,13 +107,37 @@ __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, ui
     store_release(&a.report->groups[lane / size].left, gpu::pipe_left(a.turn, through));
 }
 
+// The parts of a side, each narrowed to a chunk by a thread of a warp of its own. They lie in
+// shared memory: where a mover looks at a part with indices that the compiler does not know, each
+// thread would write a copy of its own to memory first.
+template <uint32_t Most>
+struct shared_parts {
+    const pipe_arguments *entries;  // the side's, one for each part
+    part *all;
+    uint32_t own;
+    bool has_own;
+
+    __device__ __forceinline__ explicit shared_parts(const pipe_arguments *of)
+        : entries(of),
+          own(threadIdx.x / warpSize),
+          has_own(threadIdx.x % warpSize == 0 && own < of->num_parts) {
+        __shared__ __align__(alignof(part)) unsigned char bytes[Most * sizeof(part)];
+        all = reinterpret_cast<part *>(bytes);  // no constructor runs there
+        if (has_own) {
+            all[own] = entries[own].what;
+        }
+    }
+    // False: nothing of it is in the chunk.
+    __device__ __forceinline__ bool narrow_own(uint32_t lane, uint32_t k, char *slot) const {
+        return pipe_piece(entries[0], entries[own], lane, k, slot, &all[own]);
+    }
+};
+
 // Mover::run(part, thread, threads) moves a part by one block of threads.
 template <class Mover>
 __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     pipe_kernel(const __grid_constant__ pipe_batch batch) {
     constexpr uint32_t most_parts = 2 * max_pipe_parts;
-    __shared__ __align__(alignof(part)) unsigned char piece_bytes[most_parts * sizeof(part)];
-    part *const pieces = reinterpret_cast<part *>(piece_bytes);  // no constructor runs there
     __shared__ uint32_t first, go, any[most_parts];
     extern __shared__ __align__(16) char pulled[];  // a pull's chunk
     const uint32_t entry = pipe_entry(batch, blockIdx.x);
@@ -121,22 +145,16 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     const uint32_t lane = blockIdx.x - batch.first_block[entry];
     const bool leading = threadIdx.x == 0;
     const uint32_t chunks = pipe_chunks(a, lane);
-    // One warp for each part: all of them look at their own at the same time.
-    const uint32_t own = threadIdx.x / warpSize;
-    const bool has_part = threadIdx.x % warpSize == 0 && own < a.num_parts;
     if (leading) {
         uint64_t done = a.resumes ? a.state->position[lane] - a.sequence : 0;
         first = done <= chunks ? static_cast<uint32_t>(done) : 0;
     }
-    if (has_part) {
-        pieces[own] = batch.entries[entry + own].what;
-    }
+    const shared_parts<most_parts> pieces(&a);
     __syncthreads();
     uint32_t k = first;
     for (; k < chunks; ++k) {
-        if (has_part) {  // while the peer is at it
-            char *slot = a.pulls ? pulled : pipe_slot(a, lane, k);
-            any[own] = pipe_piece(a, batch.entries[entry + own], lane, k, slot, &pieces[own]);
+        if (pieces.has_own) {  // while the peer is at it
+            any[pieces.own] = pieces.narrow_own(lane, k, a.pulls ? pulled : pipe_slot(a, lane, k));
         }
         if (leading) {
             go = await_turn(a, lane, k);
@@ -147,7 +165,7 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
         }
         for (uint32_t which = 0; which < a.num_parts; ++which) {
             if (any[which] != 0) {
-                Mover::run(pieces[which], threadIdx.x, blockDim.x);
+                Mover::run(pieces.all[which], threadIdx.x, blockDim.x);
             }
             __syncthreads();
         }
@@ -160,47 +178,39 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     }
 }
 
-// A part that a mover looks at with indices that the compiler does not know lies in shared memory:
-// each thread would write a copy of its own to memory first.
-struct pieces_in_shared_memory {
-    part *pieces;  // one for each part, narrowed by a thread of a warp of its own
-    bool has_own;
-    uint32_t own;
-
-    __device__ __forceinline__ explicit pieces_in_shared_memory(const lone_pull &pull)
-        : has_own(threadIdx.x % warpSize == 0 &&
-                  threadIdx.x / warpSize < pull.entries[0].num_parts),
-          own(threadIdx.x / warpSize) {
-        __shared__ __align__(alignof(part)) unsigned char bytes[2 * sizeof(part)];
-        pieces = reinterpret_cast<part *>(bytes);  // no constructor runs there
-        if (has_own) {
-            pieces[own] = pull.entries[own].what;
-        }
-    }
-    __device__ __forceinline__ void narrow(const lone_pull &pull, uint32_t lane, uint32_t k,
-                                           char *slot) const {
-        if (has_own) {
-            pipe_piece(pull.entries[0], pull.entries[own], lane, k, slot, &pieces[own]);
+// What a pull that is alone moves of a chunk, in shared memory,
+class pull_parts_shared {
+  public:
+    __device__ __forceinline__ explicit pull_parts_shared(const lone_pull &pull)
+        : parts_(pull.entries) {}
+    __device__ __forceinline__ void narrow(uint32_t lane, uint32_t k, char *slot) const {
+        if (parts_.has_own) {
+            parts_.narrow_own(lane, k, slot);
         }
         __syncthreads();
     }
-    template <class Mover>
-    __device__ __forceinline__ void run(const lone_pull &, uint32_t which, uint32_t, uint32_t,
-                                        char *) const {
-        Mover::run(pieces[which], threadIdx.x, blockDim.x);
+    __device__ __forceinline__ const part &at(uint32_t which, uint32_t, uint32_t, char *) const {
+        return parts_.all[which];
     }
+
+  private:
+    shared_parts<2> parts_;
 };
 
-struct pieces_in_registers {
-    __device__ __forceinline__ explicit pieces_in_registers(const lone_pull &) {}
-    __device__ __forceinline__ void narrow(const lone_pull &, uint32_t, uint32_t, char *) const {}
-    template <class Mover>
-    __device__ __forceinline__ void run(const lone_pull &pull, uint32_t which, uint32_t lane,
-                                        uint32_t k, char *slot) const {
-        part piece = pull.entries[which].what;
-        pipe_piece(pull.entries[0], pull.entries[which], lane, k, slot, &piece);
-        Mover::run(piece, threadIdx.x, blockDim.x);
+// or in each thread's registers.
+class pull_parts_copied {
+  public:
+    __device__ __forceinline__ explicit pull_parts_copied(const lone_pull &pull) : pull_(pull) {}
+    __device__ __forceinline__ void narrow(uint32_t, uint32_t, char *) const {}
+    __device__ __forceinline__ part at(uint32_t which, uint32_t lane, uint32_t k,
+                                       char *slot) const {
+        part piece = pull_.entries[which].what;
+        pipe_piece(pull_.entries[0], pull_.entries[which], lane, k, slot, &piece);
+        return piece;
     }
+
+  private:
+    const lone_pull &pull_;
 };
 
 // A pull that is alone in its launch: nobody is waited for, and what it moves is the same for all
@@ -213,7 +223,7 @@ __global__ void __launch_bounds__(pipe_threads, Mover::pull_blocks_of_sm)
     const pipe_arguments &a = pull.entries[0];
     const uint32_t lane = blockIdx.x, chunks = pipe_chunks(a, lane);
     const bool leading = threadIdx.x == 0;
-    const typename Mover::pieces_of_pull pieces(pull);
+    const typename Mover::pull_parts pieces(pull);
     uint32_t k = 0;
     for (; k < chunks; ++k) {
         constexpr uint32_t now_and_then = 16;
@@ -226,11 +236,11 @@ __global__ void __launch_bounds__(pipe_threads, Mover::pull_blocks_of_sm)
                 break;
             }
         }
-        pieces.narrow(pull, lane, k, pulled);
-        pieces.template run<Mover>(pull, 0, lane, k, pulled);
+        pieces.narrow(lane, k, pulled);
+        Mover::run(pieces.at(0, lane, k, pulled), threadIdx.x, blockDim.x);
         __syncthreads();
         if (a.num_parts == 2) {
-            pieces.template run<Mover>(pull, 1, lane, k, pulled);
+            Mover::run(pieces.at(1, lane, k, pulled), threadIdx.x, blockDim.x);
             __syncthreads();
         }
     }
@@ -244,8 +254,7 @@ struct words_mover {
     static constexpr bool indexes_dims =
         std::is_same_v<Locator, strided_locator<-1>> || std::is_same_v<Locator, uniform_locator>;
     static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
-    using pieces_of_pull =
-        std::conditional_t<indexes_dims, pieces_in_shared_memory, pieces_in_registers>;
+    using pull_parts = std::conditional_t<indexes_dims, pull_parts_shared, pull_parts_copied>;
 
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
         words_thread<Locator, W>(a, threads * unroll_deep<Locator, W>,
@@ -258,7 +267,7 @@ template <int Align>
 struct units_mover {
     // 64 registers are too few for it. Pulls wait for nobody, and so need not all run at a time.
     static constexpr uint32_t pull_blocks_of_sm = 3;
-    using pieces_of_pull = pieces_in_shared_memory;
+    using pull_parts = pull_parts_shared;
 
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
         __shared__ unit_table tables[pipe_threads / warp_lanes];
