@@ -93,6 +93,7 @@ class process {
             fail("finding a GPU");
         }
         device_ = all.get_device(sending ? 0 : all.num_devices() > 1 ? 1 : 0);
+        need(device_->prepare_pipes(), "the pipes' kernels");
         need(device_->create_stream(&stream_), "a stream");
         need(device_->create_event(&mark_), "an event");
         need(device_->allocate(2 * largest, &data_), "GPU memory");

@@ -28,6 +28,7 @@ namespace cuda_nc::gpu {
 enum class direction : uint8_t;
 
 constexpr uint32_t max_pipe_lanes = 256;
+constexpr uint32_t many_pipe_lanes = 64;                    // most of a GPU's
 constexpr size_t pipe_word_stride = 128;                    // bytes between words of two lanes
 constexpr uint64_t pipe_sequence_step = uint64_t{1} << 32;  // sequences are multiples of it
 constexpr uint64_t max_pipe_length = uint64_t{512} << 20;   // bytes of a message or segment

@@ -97,7 +97,9 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
     work.pulls = true;
     work.source = source_.what != nullptr ? &source_.what->view() : nullptr;
     work.source_base = source_.base;
-    work.geometry = choose_pull_geometry(total_, share_of_lanes(total_, lanes));
+    const bool of_list =
+        target->view().num_blocks > 1 || (work.source != nullptr && work.source->num_blocks > 1);
+    work.geometry = choose_pull_geometry(total_, share_of_lanes(total_, lanes), of_list);
     work.sequence = side_->sequence;
 
     pulls_ = true;

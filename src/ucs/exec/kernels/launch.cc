@@ -34,7 +34,8 @@ size_t shared_bytes(const kernel_choice &c) {
     return one * c.per_block;
 }
 
-cudaError_t launch_part(const part &a, const kernel_choice &c, bool early, cudaStream_t stream) {
+cudaError_t launch_part(const loaded_kernels &kernels, const part &a, const kernel_choice &c,
+                        bool early, cudaStream_t stream) {
     uint32_t share = c.how == method::units ? c.unit_log2 : c.per_block;
     void *arguments[] = {const_cast<part *>(&a), &share, nullptr};
     if (c.how == method::pieces) {
@@ -42,47 +43,30 @@ cudaError_t launch_part(const part &a, const kernel_choice &c, bool early, cudaS
     } else {
         arguments[2] = const_cast<tile_shape *>(&c.tiles);
     }
-    // The GPU may start it while the kernel before it on the stream ends, which saves about a
-    // microsecond of each; it waits for the rest itself (await_predecessor).
-    cudaLaunchAttribute attribute;
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(c.grid);
-    config.blockDim = dim3(c.threads);
-    config.dynamicSmemBytes = shared_bytes(c);
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = early ? 1 : 0;
-    return cudaLaunchKernelExC(&config, kernel_of(c, a.dir == gpu::direction::pack), arguments);
+    // Beginning early saves about a microsecond of each; it waits for the rest of the kernel before
+    // it by itself (await_predecessor).
+    const launch_shape shape = {c.grid, c.threads, shared_bytes(c), early};
+    return kernels.launch(kernel_of(c, a.dir == gpu::direction::pack), shape, arguments, stream);
 }
 
 }  // namespace
 
-cudaError_t launch_transfer(const gpu::transfer &work, const kernel_limits &limits,
-                            cudaStream_t stream) noexcept {
+cudaError_t launch_transfer(const loaded_kernels &kernels, const gpu::transfer &work,
+                            const kernel_limits &limits, cudaStream_t stream) noexcept {
     for (uint64_t done = 0; done < work.length;) {
         part a;
         done += cut_part(work, done, &a);
         kernel_choice c = choose_kernel(a, work.layout.align_log2, limits, work.max_sms);
-        cudaError_t error = launch_part(a, c, limits.starts_early, stream);
+        cudaError_t error = launch_part(kernels, a, c, limits.starts_early, stream);
         if (error != cudaSuccess) {
-            cudaGetLastError();  // not left behind for the application to find
             return error;
         }
     }
     return cudaSuccess;
 }
 
-void load_kernel(const void *kernel, cudaError_t *error_p) noexcept {
-    cudaFuncAttributes attributes;
-    cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
-    *error_p = *error_p == cudaSuccess ? status : *error_p;
-}
-
-cudaError_t load_kernels() noexcept {
-    cudaError_t error = cudaSuccess;
-    auto load = [&](const void *kernel) { load_kernel(kernel, &error); };
+void load_kernels(loaded_kernels *to) noexcept {
+    auto load = [&](const void *kernel) { to->load(kernel); };
     for (unsigned log2 : {0u, 2u, 3u, 4u}) {
         load(units_kernel(true, log2));
         load(units_kernel(false, log2));
@@ -101,7 +85,6 @@ cudaError_t load_kernels() noexcept {
             load(strided_words_kernel(kind, log2, false));
         }
     }
-    return error;
 }
 
 bool kernels_await_predecessors() noexcept {

@@ -16,29 +16,29 @@ const void *kernel_of(const kernel_choice &mover) {
 }
 
 // Null: the other kernel serves it as well.
-const void *kernel_of_lone_pull(const pipe_plan &plan) {
+const void *kernel_of_lone_pull(const pipe_plan &plan, bool wide) {
     const pipe_arguments &first = plan.batch.entries[0];
     if (!first.pulls || plan.batch.num_entries != first.num_parts || first.num_parts > 2 ||
         (first.what.dir == gpu::direction::copy && first.num_parts != 1)) {
         return nullptr;
     }
     const kernel_choice &mover = plan.mover;
-    return mover.how == method::units   ? pull_units_kernel(mover.word_log2)
+    return mover.how == method::units   ? pull_units_kernel(mover.word_log2, wide)
            : mover.how == method::words ? pull_words_kernel(mover.locator, mover.word_log2)
                                         : nullptr;
 }
 
-cudaError_t launch(const void *kernel, const void *argument, const pipe_plan &plan,
-                   cudaStream_t stream) {
-    void *arguments[] = {const_cast<void *>(argument)};
-    return cudaLaunchKernel(kernel, dim3(plan.num_blocks), dim3(pipe_threads), arguments,
-                            plan.slot_size, stream);
+// A list's long chunks are worth twice the threads, where the GPU's are there for one message.
+bool is_wide(const pipe_plan &plan) {
+    const pipe_arguments &first = plan.batch.entries[0];
+    return plan.mover.how == method::units && first.geometry.lanes >= gpu::many_pipe_lanes &&
+           first.geometry.chunk_size >= wide_pull_chunk;
 }
 
 }  // namespace
 
-cudaError_t launch_pipes(const gpu::pipe_work *sides, size_t number, cudaStream_t stream,
-                         size_t *launched_p) noexcept {
+cudaError_t launch_pipes(const loaded_kernels &kernels, const gpu::pipe_work *sides, size_t number,
+                         cudaStream_t stream, size_t *launched_p) noexcept {
     static thread_local pipe_plan plan;  // its 2 KB are not cleared each time
     plan.num_blocks = plan.slot_size = plan.batch.num_entries = 0;
     size_t added = 0;
@@ -49,39 +49,37 @@ cudaError_t launch_pipes(const gpu::pipe_work *sides, size_t number, cudaStream_
     if (added == 0) {
         return cudaErrorNotSupported;
     }
-    cudaError_t error;
-    if (const void *kernel = kernel_of_lone_pull(plan)) {
-        const lone_pull pull = {{plan.batch.entries[0], plan.batch.entries[1]}};
-        error = launch(kernel, &pull, plan, stream);
-    } else {
-        error = launch(kernel_of(plan.mover), &plan.batch, plan, stream);
+    launch_shape shape = {plan.num_blocks, pipe_threads, plan.slot_size, false};
+    const bool wide = is_wide(plan);
+    if (const void *kernel = kernel_of_lone_pull(plan, wide)) {
+        shape.threads = wide ? wide_pull_threads : pipe_threads;
+        lone_pull pull = {{plan.batch.entries[0], plan.batch.entries[1]}};
+        void *arguments[] = {&pull};
+        return kernels.launch(kernel, shape, arguments, stream);
     }
-    if (error != cudaSuccess) {
-        cudaGetLastError();  // not left behind for the application to find
-    }
-    return error;
+    void *arguments[] = {&plan.batch};
+    return kernels.launch(kernel_of(plan.mover), shape, arguments, stream);
 }
 
-cudaError_t load_pipe_kernels() noexcept {
-    cudaError_t error = cudaSuccess;
+void load_pipe_kernels(loaded_kernels *to) noexcept {
     for (unsigned log2 = 0; log2 <= 4; ++log2) {
-        load_kernel(pipe_units_kernel(log2), &error);
-        load_kernel(pull_units_kernel(log2), &error);
+        to->load(pipe_units_kernel(log2));
+        to->load(pull_units_kernel(log2, false));
+        to->load(pull_units_kernel(log2, true));
     }
     for (unsigned k = 0; k < num_locators; ++k) {
         auto kind = static_cast<locator_kind>(k);
         if (kind == locator_kind::varying) {
             continue;  // units
         }
-        load_kernel(pipe_windows_kernel(kind), &error);
+        to->load(pipe_windows_kernel(kind));
         for (unsigned log2 = 0; log2 <= 4; ++log2) {
-            load_kernel(pipe_words_kernel(kind, log2), &error);
+            to->load(pipe_words_kernel(kind, log2));
             if (const void *kernel = pull_words_kernel(kind, log2)) {
-                load_kernel(kernel, &error);
+                to->load(kernel);
             }
         }
     }
-    return error;
 }
 
 }  // namespace cuda_nc::exec

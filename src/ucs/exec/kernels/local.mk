@@ -2,6 +2,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/divide32.hpp \
 	src/ucs/exec/kernels/kernels.cuh \
 	src/ucs/exec/kernels/launch.hpp \
+	src/ucs/exec/kernels/loaded_kernels.hpp \
 	src/ucs/exec/kernels/locate.hpp \
 	src/ucs/exec/kernels/move_bytes.hpp \
 	src/ucs/exec/kernels/move_pieces.hpp \
@@ -20,7 +21,8 @@ libcuda_nc_core_la_SOURCES += \
 
 cuda_cxx_sources += \
 	src/ucs/exec/kernels/launch.cc \
-	src/ucs/exec/kernels/launch_pipe.cc
+	src/ucs/exec/kernels/launch_pipe.cc \
+	src/ucs/exec/kernels/loaded_kernels.cc
 
 cuda_cu_sources += \
 	src/ucs/exec/kernels/listed_words.cu \

@@ -12,9 +12,11 @@ const void *pipe_windows_kernel(locator_kind kind) noexcept;
 const void *pipe_units_kernel(unsigned align_log2) noexcept;
 // The same for a pull that is alone in its launch; takes a lone_pull. Null where none is compiled.
 const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
-const void *pull_units_kernel(unsigned align_log2) noexcept;
+const void *pull_units_kernel(unsigned align_log2, bool wide) noexcept;
 
 constexpr uint32_t pipe_threads = 256;
+constexpr uint32_t wide_pull_threads = 512;
+constexpr uint32_t wide_pull_chunk = 16 << 10;  // bytes, at least
 // That a multiprocessor must have room for at the same time: who launches pipes counts on it.
 constexpr uint32_t pipe_blocks_of_sm = 4;
 
@@ -216,7 +218,7 @@ class pull_parts_copied {
 // A pull that is alone in its launch: nobody is waited for, and what it moves is the same for all
 // threads of all blocks, so that each begins to move at once.
 template <class Mover>
-__global__ void __launch_bounds__(pipe_threads, Mover::pull_blocks_of_sm)
+__global__ void __launch_bounds__(Mover::pull_threads, Mover::pull_blocks_of_sm)
     pull_kernel(const __grid_constant__ lone_pull pull) {
     extern __shared__ __align__(16) char pulled[];
     __shared__ uint32_t aborted;
@@ -253,6 +255,7 @@ template <class Locator, int W>
 struct words_mover {
     static constexpr bool indexes_dims =
         std::is_same_v<Locator, strided_locator<-1>> || std::is_same_v<Locator, uniform_locator>;
+    static constexpr uint32_t pull_threads = pipe_threads;
     static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
     using pull_parts = std::conditional_t<indexes_dims, pull_parts_shared, pull_parts_copied>;
 
@@ -263,14 +266,15 @@ struct words_mover {
 };
 
 // Blocks of different lengths; Align divides all addresses.
-template <int Align>
+template <int Align, uint32_t PullThreads = pipe_threads>
 struct units_mover {
     // 64 registers are too few for it. Pulls wait for nobody, and so need not all run at a time.
-    static constexpr uint32_t pull_blocks_of_sm = 3;
+    static constexpr uint32_t pull_threads = PullThreads;
+    static constexpr uint32_t pull_blocks_of_sm = 3 * pipe_threads / PullThreads;
     using pull_parts = pull_parts_shared;
 
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
-        __shared__ unit_table tables[pipe_threads / warp_lanes];
+        __shared__ unit_table tables[PullThreads / warp_lanes];
         unit_table *const own = tables + thread / warp_lanes;
         const thread_place at{thread, threads, 0, 1};
         const lanes_in_step lanes{thread % warp_lanes};

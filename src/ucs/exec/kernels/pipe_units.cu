@@ -18,9 +18,11 @@ const void *pipe_units_kernel(unsigned align_log2) noexcept {
     });
 }
 
-const void *pull_units_kernel(unsigned align_log2) noexcept {
-    return with_unit_align(align_log2, [](auto align) {
-        return reinterpret_cast<const void *>(pull_kernel<units_mover<decltype(align)::value>>);
+const void *pull_units_kernel(unsigned align_log2, bool wide) noexcept {
+    return with_unit_align(align_log2, [&](auto align) {
+        constexpr int a = decltype(align)::value;
+        return wide ? reinterpret_cast<const void *>(pull_kernel<units_mover<a, wide_pull_threads>>)
+                    : reinterpret_cast<const void *>(pull_kernel<units_mover<a>>);
     });
 }
 

@@ -63,10 +63,10 @@ ucs_status_t primary_context::make() noexcept {
     if (!scope) {
         return scope.status();
     }
-    cudaError_t loaded = exec::load_kernels();
-    status = to_status(loaded, "loading the kernels");
+    exec::load_kernels(&kernels_);
+    status = to_status(kernels_.error(), "loading the kernels");
     if (status == UCS_ERR_UNSUPPORTED) {
-        nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(loaded));
+        nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(kernels_.error()));
     }
     return status;
 }
@@ -74,7 +74,8 @@ ucs_status_t primary_context::make() noexcept {
 ucs_status_t primary_context::load_pipes() noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     if (!pipes_loaded_) {
-        ucs_status_t status = to_status(exec::load_pipe_kernels(), "loading the pipes' kernels");
+        exec::load_pipe_kernels(&pipe_kernels_);
+        ucs_status_t status = to_status(pipe_kernels_.error(), "loading the pipes' kernels");
         if (status != UCS_OK) {
             return status;
         }

@@ -7,13 +7,15 @@
 #include <mutex>
 
 #include "ucs/base/status.hpp"
+#include "ucs/exec/kernels/loaded_kernels.hpp"
 #include "ucs/gpu/cuda/driver.hpp"
 
 namespace cuda_nc::gpu::cuda {
 
 class primary_context {
   public:
-    primary_context(const driver &calls, int ordinal) noexcept : calls_(calls), ordinal_(ordinal) {}
+    primary_context(const driver &calls, int ordinal) noexcept
+        : calls_(calls), ordinal_(ordinal), kernels_(calls.launch), pipe_kernels_(calls.launch) {}
 
     // Makes the context and loads the kernels, which may synchronise the device, at the first call;
     // then costs a load. What failed once is not tried again, a lack of memory excepted.
@@ -30,6 +32,9 @@ class primary_context {
         return ready_.load(std::memory_order_acquire) ? context_ : nullptr;
     }
     const driver &calls() const noexcept { return calls_; }
+    // After ready(), and after load_pipes().
+    const exec::loaded_kernels &kernels() const noexcept { return kernels_; }
+    const exec::loaded_kernels &pipe_kernels() const noexcept { return pipe_kernels_; }
     int ordinal() const noexcept { return ordinal_; }
 
   private:
@@ -41,6 +46,7 @@ class primary_context {
     std::atomic<bool> ready_{false};
     std::atomic<ucs_status_t> failure_{UCS_OK};
     CUcontext context_ = nullptr;
+    exec::loaded_kernels kernels_, pipe_kernels_;
     bool pipes_loaded_ = false;
 };
 

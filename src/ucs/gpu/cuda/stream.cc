@@ -74,7 +74,7 @@ class cuda_stream final : public stream {
             return UCS_OK;
         }
         return run(owner_, "a kernel's launch",
-                   [&] { return exec::launch_transfer(work, limits_, handle_); });
+                   [&] { return exec::launch_transfer(owner_.kernels(), work, limits_, handle_); });
     }
     ucs_status_t launch(const pipe_work *sides, size_t number,
                         size_t *launched_p) noexcept override {
@@ -83,7 +83,7 @@ class cuda_stream final : public stream {
         }
         cudaError_t result = cudaErrorNotSupported;
         ucs_status_t status = run(owner_, "a pipe's launch", [&] {
-            result = exec::launch_pipes(sides, number, handle_, launched_p);
+            result = exec::launch_pipes(owner_.pipe_kernels(), sides, number, handle_, launched_p);
             return result == cudaErrorNotSupported ? cudaSuccess : result;
         });
         return status == UCS_OK && result == cudaErrorNotSupported ? UCS_ERR_UNSUPPORTED : status;

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
+#include <string>
 
 #include "random_case.hpp"
 #include "ucs/exec/kernels/launch.hpp"
+#include "ucs/gpu/cuda/driver.hpp"
 
 namespace cuda_nc::exec::test {
 namespace {
@@ -29,7 +32,13 @@ class kernels_gpu : public testing::Test {
         limits_.num_sms = static_cast<unsigned>(properties.multiProcessorCount);
         limits_.l2_size = static_cast<size_t>(properties.l2CacheSize);
         ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-        ASSERT_EQ(load_kernels(), cudaSuccess);
+        std::string why;
+        const gpu::cuda::driver *calls = gpu::cuda::driver::load(&why);
+        ASSERT_NE(calls, nullptr) << why;
+        ASSERT_EQ(cudaFree(nullptr), cudaSuccess);  // makes the context current
+        kernels_ = std::make_unique<loaded_kernels>(calls->launch);
+        load_kernels(kernels_.get());
+        ASSERT_EQ(kernels_->error(), cudaSuccess);
         limits_.starts_early = kernels_await_predecessors();
     }
     void TearDown() override {
@@ -99,7 +108,7 @@ class kernels_gpu : public testing::Test {
         work.packed_offset = c.packed_offset;
         work.length = c.length;
         work.max_sms = c.max_sms;
-        cudaError_t error = launch_transfer(work, limits_, stream_);
+        cudaError_t error = launch_transfer(*kernels_, work, limits_, stream_);
         if (error == cudaSuccess) {
             error = cudaStreamSynchronize(stream_);
         }
@@ -132,6 +141,7 @@ class kernels_gpu : public testing::Test {
         return "";
     }
 
+    std::unique_ptr<loaded_kernels> kernels_;
     kernel_limits limits_;
     cudaStream_t stream_ = nullptr;
     std::vector<void *> memory_;
