@@ -12,4 +12,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/host/kernels_scalar.cc \
 	src/ucs/exec/host/kernels_sse2.cc \
 	src/ucs/exec/host/walk.cc \
-	src/ucs/exec/host/walk.hpp
+	src/ucs/exec/host/walk.hpp \
+	src/ucs/exec/host/walk_order.cc \
+	src/ucs/exec/host/walk_order.hpp

@@ -4,64 +4,14 @@
 #include <cstring>
 
 #include "ucs/exec/host/disjoint.hpp"
+#include "ucs/exec/host/walk_order.hpp"
 
 namespace cuda_nc::exec {
 namespace {
 
-// Blocks to write are fetched ahead by software unless nearly every line is used, or blocks are
-// long: then the processor's own prefetch is as good or better (measured).
-bool is_far_to_write(uint64_t stride, uint64_t length) {
-    return length < 2048 && (stride >= 128 || (stride >= 64 && stride >= 4 * length));
-}
-
-// Blocks to read are fetched ahead only where they are short and a page or more apart: nearer ones
-// the processor follows by itself, and on these fetching costs up to a third (measured).
-constexpr uint64_t far_read_stride = 4096;
-constexpr uint64_t stream_length = 128;
-
-// Fewer slices than these are not worth the order of a transpose.
-constexpr uint64_t least_slices = 4;
-
 // Bytes of the buffer that a group of passes over a short list spans: it stays in the first-level
 // cache while each block of the list takes its turn.
 constexpr uint64_t group_span = 16 << 10;
-
-uint64_t magnitude(int64_t stride) {
-    uint64_t bits = static_cast<uint64_t>(stride);
-    return stride < 0 ? 0 - bits : bits;
-}
-
-// The dimension to exchange with dimension 0 so that neighbours in memory are moved together, or
-// 0 where dimension 0 is the dense one already.
-unsigned find_dense_dimension(const layout_view &view) {
-    if (view.num_blocks != 1 || view.num_dims < 2 || view.list_size > 32) {
-        return 0;
-    }
-    unsigned best = 0;
-    uint64_t least = std::min<uint64_t>(magnitude(view.dims[0].stride), 64);
-    for (unsigned d = 1; d < view.num_dims; ++d) {
-        uint64_t stride = magnitude(view.dims[d].stride);
-        if (view.dims[d].count > 1 && stride != 0 && stride < least) {
-            best = d;
-            least = stride;
-        }
-    }
-    return best;
-}
-
-// Whether a line for each block of dimension 0 stays in half a first-level cache of 64 sets and 12
-// ways until the next index of dimension 1 uses it again: then type-map order is the best order.
-bool lines_stay_near(const layout_dim &dim) {
-    const uint64_t stride = std::max<uint64_t>(magnitude(dim.stride), 64);
-    const uint64_t power = std::max<uint64_t>(stride & (0 - stride), 64);
-    const uint64_t sets = std::max<uint64_t>(4096 / power, 1);
-    return dim.count <= sets * 6;
-}
-
-// Whether the next row mostly reads the lines of this one, which the second-level cache still has.
-bool shares_lines(const layout_view &view) {
-    return view.num_dims > 1 && magnitude(view.dims[1].stride) < 64;
-}
 
 }  // namespace
 
@@ -108,18 +58,8 @@ walk<Way>::walk(const layout_view &view, address laid, address laid_target,
       laid_target_(laid_target),
       at_(view, packed_offset) {
     if (view.num_dims != 0 && view.num_blocks == 1) {
-        fetch ahead = fetch::none;
         dense_ = find_dense_dimension(view);
-        if (dense_ == 1 && lines_stay_near(view.dims[0])) {
-            dense_ = 0;
-        } else if (Way == way::unpack) {
-            ahead = is_far_to_write(magnitude(view.dims[0].stride), view.list_size) ? fetch::target
-                                                                                    : fetch::none;
-        } else if (magnitude(view.dims[0].stride) >= far_read_stride &&
-                   view.list_size < stream_length && !shares_lines(view)) {
-            ahead = fetch::source;
-        }
-        grid_ = kernels_.choose_grid(view.list_size, ahead);
+        grid_ = kernels_.choose_grid(view.list_size, choose_fetch(view, Way));
     } else if (view.num_blocks > 1) {
         list_ =
             kernels_.choose_list(Way, view.block_length, view.tables.wide_displacement != nullptr);
