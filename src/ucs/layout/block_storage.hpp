@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ucs/layout/layout.hpp"
+#include "ucs/layout/list_proof.hpp"
 
 namespace cuda_nc {
 
@@ -23,6 +24,7 @@ struct layout::block_storage {
     uint64_t num_blocks = 0;
     uint8_t granule_log2 = 0;
     content_hash hash;
+    mutable list_proof proof;
 
     // Compresses `num_blocks` >= 1 blocks; `lengths` holds one number where all are equal. Sizes
     // and bounds were checked by the caller. Throws std::bad_alloc.

@@ -18,6 +18,8 @@
 
 namespace cuda_nc {
 
+struct list_proof;
+
 enum class shape : uint8_t {
     empty,       // no bytes
     contiguous,  // one block, no dims
@@ -76,6 +78,7 @@ struct layout_view {
     layout_dim dims[max_dims];
     fast_divide by_dim[max_dims];  // divides by dims[d].count
     block_tables tables;
+    list_proof *proof = nullptr;  // of the list; on the host, null where none is kept
 
     // Displacement of repetition `pass` of the list relative to its first.
     CUDA_NC_HD int64_t pass_displacement(uint64_t pass) const {

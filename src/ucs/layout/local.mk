@@ -8,4 +8,5 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/layout/layout_make.hpp \
 	src/ucs/layout/layout_spec.cc \
 	src/ucs/layout/layout_spec.hpp \
-	src/ucs/layout/layout_view.hpp
+	src/ucs/layout/layout_view.hpp \
+	src/ucs/layout/list_proof.hpp

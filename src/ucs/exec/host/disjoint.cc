@@ -1,5 +1,7 @@
 #include "ucs/exec/host/disjoint.hpp"
 
+#include "ucs/layout/list_proof.hpp"
+
 namespace cuda_nc::exec {
 namespace {
 
@@ -8,13 +10,25 @@ struct interval {
     uint64_t length;
 };
 
+uint64_t long_list_span(const layout_view &view) noexcept {
+    if (view.proof == nullptr) {
+        return 0;
+    }
+    uint64_t span = view.proof->disjoint_span.load(std::memory_order_relaxed);
+    if (span == list_proof::unknown) {
+        span = find_disjoint_span(view);
+        view.proof->disjoint_span.store(span, std::memory_order_relaxed);
+    }
+    return span;
+}
+
 // Bytes from the first to the last byte of the list, or 0 where its blocks overlap.
 uint64_t disjoint_list_span(const layout_view &view) noexcept {
     if (view.num_blocks == 1) {
         return view.list_size;
     }
     if (view.num_blocks > max_short_list) {
-        return 0;
+        return long_list_span(view);
     }
     interval sorted[max_short_list];
     unsigned count = 0;

@@ -2,6 +2,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/host/block_copy.inc src/ucs/exec/host/list_copy.inc \
 	src/ucs/exec/host/disjoint.cc \
 	src/ucs/exec/host/disjoint.hpp \
+	src/ucs/exec/host/disjoint_list.cc \
 	src/ucs/exec/host/host_executor.cc \
 	src/ucs/exec/host/host_executor.hpp \
 	src/ucs/exec/host/host_kernels.cc \

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ucs/layout/layout_view.hpp"
+#include "ucs/layout/list_proof.hpp"
 
 namespace cuda_nc::exec::test {
 
@@ -44,6 +45,7 @@ class hand_made_layout {
             view_.kind = list_.size() <= max_short_list && !dims.empty() ? shape::repeated
                                                                          : shape::irregular;
             make_tables(wide);
+            view_.proof = &proof_;
         } else {
             view_.kind = dims.empty() ? shape::contiguous : shape::strided;
         }
@@ -129,6 +131,7 @@ class hand_made_layout {
 
     std::vector<piece> list_, map_;
     layout_view view_;
+    list_proof proof_;
     int64_t lower_ = INT64_MAX, upper_ = INT64_MIN;
     std::vector<int64_t> tile_displacement_, wide_displacement_;
     std::vector<uint64_t> tile_packed_, wide_packed_;

@@ -1,0 +1,105 @@
+#include "ucs/exec/host/disjoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <vector>
+
+#include "hand_made_layout.hpp"
+
+namespace cuda_nc::exec {
+namespace {
+
+using test::hand_made_layout;
+using test::piece;
+
+// Blocks of 1 to `longest` units with gaps between them, in random order.
+std::vector<piece> scattered(std::mt19937_64 &random, unsigned count, uint64_t longest,
+                             int64_t unit) {
+    std::vector<piece> list;
+    int64_t at = -1000 * unit;
+    for (unsigned b = 0; b < count; ++b) {
+        const uint64_t length = 1 + random() % (longest * static_cast<uint64_t>(unit));
+        list.push_back({at, length});
+        const int64_t units = (static_cast<int64_t>(length) + unit - 1) / unit;
+        at += (units + static_cast<int64_t>(random() % 3)) * unit;
+    }
+    std::shuffle(list.begin(), list.end(), random);
+    return list;
+}
+
+bool overlap_somewhere(const hand_made_layout &layout) {
+    std::set<int64_t> seen;
+    for (const piece &one : layout.map()) {
+        for (uint64_t i = 0; i < one.length; ++i) {
+            if (!seen.insert(one.displacement + static_cast<int64_t>(i)).second) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+TEST(disjoint, the_span_of_a_long_list_is_found_in_any_order) {
+    std::mt19937_64 random(20261122);
+    for (unsigned i = 0; i < 300; ++i) {
+        const int64_t unit = int64_t(1) << random() % 7;
+        hand_made_layout layout(
+            scattered(random, 33 + static_cast<unsigned>(random() % 1200), 1 + random() % 9, unit),
+            {}, i % 2 == 0);
+        const uint64_t span = static_cast<uint64_t>(layout.upper() - layout.lower());
+        ASSERT_EQ(find_disjoint_span(layout.view()), span) << "unit " << unit;
+        ASSERT_TRUE(blocks_are_disjoint(layout.view(), 0));
+    }
+}
+
+TEST(disjoint, one_shared_byte_is_seen) {
+    std::mt19937_64 random(20261123);
+    for (unsigned i = 0; i < 300; ++i) {
+        const int64_t unit = int64_t(1) << random() % 7;
+        std::vector<piece> list =
+            scattered(random, 33 + static_cast<unsigned>(random() % 100), 9, unit);
+        piece &one = list[random() % list.size()];
+        const piece &other = list[(&one - list.data() + 1) % list.size()];
+        one.displacement = other.displacement + static_cast<int64_t>(other.length) - 1;
+        hand_made_layout layout(list, {}, i % 2 == 0);
+        ASSERT_EQ(find_disjoint_span(layout.view()), 0u);
+        ASSERT_FALSE(blocks_are_disjoint(layout.view(), 0));
+    }
+}
+
+TEST(disjoint, ascending_lists_need_no_memory_however_far_apart) {
+    std::vector<piece> list;
+    for (int64_t b = 0; b < 40; ++b) {
+        list.push_back({b * (int64_t(1) << 50), 8});
+    }
+    hand_made_layout layout(list, {}, true);
+    EXPECT_EQ(find_disjoint_span(layout.view()), 39 * (uint64_t(1) << 50) + 8);
+    std::reverse(list.begin(), list.end());
+    list[0].displacement += 1;  // granules of one byte
+    hand_made_layout backwards(list, {}, true);
+    EXPECT_EQ(find_disjoint_span(backwards.view()), 0u) << "more memory than the list is worth";
+}
+
+TEST(disjoint, repeated_lists_are_never_wrongly_proved) {
+    std::mt19937_64 random(20261124);
+    unsigned proved = 0, overlapping = 0;
+    for (unsigned i = 0; i < 1000; ++i) {
+        std::vector<piece> list =
+            scattered(random, 2 + static_cast<unsigned>(random() % 60), 3, 1 + i % 5);
+        const int64_t extent = static_cast<int64_t>(random() % 800) - 200;
+        hand_made_layout layout(list, {{1 + random() % 4, extent}}, i % 2 == 0);
+        const bool yes = blocks_are_disjoint(layout.view(), 1);
+        const bool overlap = overlap_somewhere(layout);
+        ASSERT_FALSE(yes && overlap) << "extent " << extent;
+        proved += yes;
+        overlapping += overlap;
+    }
+    EXPECT_GT(proved, 100u);
+    EXPECT_GT(overlapping, 100u);
+}
+
+}  // namespace
+}  // namespace cuda_nc::exec
