@@ -40,6 +40,10 @@ const field fields[] = {
           "where the MPI library's own packing is known to deliver wrong bytes."),
     FIELD(host_simd, "HOST_SIMD", "auto", "auto|avx512|avx2|sse2|scalar", kind::text,
           "Highest instruction set that the host executor may use."),
+    FIELD(
+        host_threads, "HOST_THREADS", "1", nullptr, kind::number,
+        "Threads, the calling one included, that share packing, unpacking and copying of 4 MiB or "
+        "more in host memory; no more than it has processors. 0, 1: none but itself."),
     FIELD(staging_size, "STAGING_SIZE", "256M", nullptr, kind::size,
           "Upper bound of staging memory, pinned and on GPUs, in this process."),
     FIELD(

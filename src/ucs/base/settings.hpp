@@ -16,6 +16,7 @@ struct settings {
     std::string gpu;                    // auto, cuda, sim, none
     std::string host_engine;            // auto, always, never
     std::string host_simd;              // auto, avx512, avx2, sse2, scalar
+    unsigned host_threads = 0;          // that share a long call in host memory; 0, 1: no others
     size_t staging_size = 0;            // bytes of pinned and GPU staging, at most, in a process
     size_t fragment_size = 0;           // bytes packed ahead by one launch
     std::string zero_copy;              // auto, y, n

@@ -15,6 +15,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/exec/host/host_kernels.hpp"
+#include "ucs/exec/host/split.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc {
@@ -281,28 +282,36 @@ uint64_t number_from(const char *variable, uint64_t otherwise) {
 class random_layouts : public testing::TestWithParam<const char *> {
   protected:
     void SetUp() override {
-        setenv("UCX_CUDA_NC_HOST_SIMD", GetParam(), 1);
+        const bool threads = std::strcmp(GetParam(), "threads") == 0;
+        setenv("UCX_CUDA_NC_HOST_SIMD", threads ? "auto" : GetParam(), 1);
+        setenv("UCX_CUDA_NC_HOST_THREADS", threads ? "4" : "1", 1);
         reload_config_for_test();
         exec::reload_kernels_for_test();
+        exec::reload_split_for_test(threads ? 100 : 0);
     }
     void TearDown() override {
         unsetenv("UCX_CUDA_NC_HOST_SIMD");
+        unsetenv("UCX_CUDA_NC_HOST_THREADS");
         reload_config_for_test();
         exec::reload_kernels_for_test();
+        exec::reload_split_for_test(0);
     }
 };
 
-// Each instruction set takes its share; where the processor lacks one, the next lower runs.
+// Each instruction set takes its share; where the processor lacks one, the next lower runs. Threads
+// move an eighth of them again, the last.
 TEST_P(random_layouts, agree_with_their_type_map) {
     const uint64_t total = number_from("CUDA_NC_TEST_LAYOUTS", default_layouts);
     const uint64_t first = number_from("CUDA_NC_TEST_SEED", 20260101);
     const bool widest = std::strcmp(GetParam(), "auto") == 0;
     const uint64_t share = total / 4;
+    const bool threads = std::strcmp(GetParam(), "threads") == 0;
     const uint64_t begin = std::strcmp(GetParam(), "scalar") == 0 ? 0
+                           : threads                              ? total - (total + 7) / 8
                            : std::strcmp(GetParam(), "sse2") == 0 ? share
                            : std::strcmp(GetParam(), "avx2") == 0 ? 2 * share
                                                                   : 3 * share;
-    const uint64_t end = widest ? total : begin + share;
+    const uint64_t end = widest || threads ? total : begin + share;
     totals sum;
     for (uint64_t i = begin; i < end && !HasFailure(); ++i) {
         check_layout(first + i, &sum);
@@ -320,7 +329,8 @@ TEST_P(random_layouts, agree_with_their_type_map) {
         static_cast<unsigned long long>(sum.bytes));
 }
 
-INSTANTIATE_TEST_SUITE_P(simd, random_layouts, testing::Values("scalar", "sse2", "avx2", "auto"),
+INSTANTIATE_TEST_SUITE_P(simd, random_layouts,
+                         testing::Values("scalar", "sse2", "avx2", "auto", "threads"),
                          [](const auto &set) { return std::string(set.param); });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ucs/exec/host/host_kernels.hpp"
+#include "ucs/exec/host/split.hpp"
 #include "ucs/exec/host/walk.hpp"
 
 namespace cuda_nc::exec {
@@ -76,6 +77,16 @@ bool move_little(const layout_view &view, address laid, address packed) noexcept
     }
 }
 
+template <way Way>
+void move_range(const layout_view &view, address laid, address laid_target, uint64_t packed_offset,
+                address packed, uint64_t length) noexcept {
+    if (length == 0 || (may_split(length) &&
+                        move_split<Way>(view, laid, laid_target, packed_offset, packed, length))) {
+        return;
+    }
+    walk<Way>(view, laid, laid_target, packed_offset).move(packed, length);
+}
+
 }  // namespace
 
 void host_pack(const layout_view &source, const void *base, uint64_t packed_offset, void *packed,
@@ -84,10 +95,7 @@ void host_pack(const layout_view &source, const void *base, uint64_t packed_offs
         move_little<way::pack>(source, to_address(base), to_address(packed))) {
         return;
     }
-    if (length != 0) {
-        walk<way::pack>(source, to_address(base), 0, packed_offset)
-            .move(to_address(packed), length);
-    }
+    move_range<way::pack>(source, to_address(base), 0, packed_offset, to_address(packed), length);
 }
 
 void host_unpack(const layout_view &target, void *base, uint64_t packed_offset, const void *packed,
@@ -96,18 +104,14 @@ void host_unpack(const layout_view &target, void *base, uint64_t packed_offset, 
         move_little<way::unpack>(target, to_address(base), to_address(packed))) {
         return;
     }
-    if (length != 0) {
-        walk<way::unpack>(target, to_address(base), to_address(base), packed_offset)
-            .move(to_address(packed), length);
-    }
+    move_range<way::unpack>(target, to_address(base), to_address(base), packed_offset,
+                            to_address(packed), length);
 }
 
 void host_copy(const layout_view &both, const void *source_base, void *target_base,
                uint64_t packed_offset, uint64_t length) noexcept {
-    if (length != 0) {
-        walk<way::copy>(both, to_address(source_base), to_address(target_base), packed_offset)
-            .move(0, length);
-    }
+    move_range<way::copy>(both, to_address(source_base), to_address(target_base), packed_offset, 0,
+                          length);
 }
 
 template <way Way>

@@ -1,8 +1,10 @@
-// Moves the bytes of a layout in host memory, on the calling thread.
+// Moves the bytes of a layout in host memory: on the calling thread, or, where
+// UCX_CUDA_NC_HOST_THREADS asks for it, long ranges on a few threads. A call returns when all is
+// moved.
 //
 // All calls move packed bytes [packed_offset, packed_offset + length) of `source`, which must lie
 // within packed_size. Blocks that overlap are read (pack) or written (unpack) in type-map order.
-// Nothing outside the blocks is ever written. None allocates or throws.
+// Nothing outside the blocks is ever written. None throws, none allocates but for threads.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +36,8 @@ class host_cursor {
     // A new message.
     void begin() noexcept { next_ = nowhere; }
 
-    // As the functions above, at any offset; ascending is fast.
+    // As the functions above, at any offset; ascending is fast. Always on the calling thread: UCP's
+    // pieces are too short for more.
     void pack(const layout_view &source, const void *base, uint64_t packed_offset, void *packed,
               uint64_t length) noexcept;
     void unpack(const layout_view &target, void *base, uint64_t packed_offset, const void *packed,

@@ -12,6 +12,10 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/host/kernels_avx512.cc \
 	src/ucs/exec/host/kernels_scalar.cc \
 	src/ucs/exec/host/kernels_sse2.cc \
+	src/ucs/exec/host/split.cc \
+	src/ucs/exec/host/split.hpp \
+	src/ucs/exec/host/thread_pool.cc \
+	src/ucs/exec/host/thread_pool.hpp \
 	src/ucs/exec/host/walk.cc \
 	src/ucs/exec/host/walk.hpp \
 	src/ucs/exec/host/walk_order.cc \

@@ -83,6 +83,18 @@ TEST(disjoint, ascending_lists_need_no_memory_however_far_apart) {
     EXPECT_EQ(find_disjoint_span(backwards.view()), 0u) << "more memory than the list is worth";
 }
 
+TEST(disjoint, blocks_in_order_may_touch_but_not_overlap) {
+    std::vector<piece> list;
+    for (int64_t b = 0; b < 40; ++b) {
+        list.push_back({b * 8, 8});
+    }
+    hand_made_layout touching(list, {});
+    EXPECT_EQ(find_disjoint_span(touching.view()), 320u);
+    list[20].displacement -= 1;
+    hand_made_layout overlapping(list, {});
+    EXPECT_EQ(find_disjoint_span(overlapping.view()), 0u);
+}
+
 TEST(disjoint, repeated_lists_are_never_wrongly_proved) {
     std::mt19937_64 random(20261124);
     unsigned proved = 0, overlapping = 0;
