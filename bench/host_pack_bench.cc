@@ -10,6 +10,7 @@
 
 #include "bench_layout.hpp"
 #include "ucs/exec/host/host_executor.hpp"
+#include "ucs/exec/host/split.hpp"
 
 namespace {
 
@@ -59,10 +60,12 @@ int main(int argc, char **argv) {
                                                        {"/lines", work::lines}};
         for (const auto &[name, what] : works) {
             benchmark::RegisterBenchmark((one.name + name).c_str(), run, folded, what)
-                ->Unit(benchmark::kMicrosecond);
+                ->Unit(benchmark::kMicrosecond)
+                ->UseRealTime();
         }
     }
     benchmark::Initialize(&argc, argv);
     benchmark::AddCustomContext("host_simd", exec::host_simd_name());
+    benchmark::AddCustomContext("host_threads", std::to_string(exec::max_host_threads()));
     benchmark::RunSpecifiedBenchmarks();
 }

@@ -15,6 +15,7 @@
 #include "tools/perftest/report.hpp"
 #include "tools/perftest/sizes.hpp"
 #include "ucs/exec/host/host_executor.hpp"
+#include "ucs/exec/host/split.hpp"
 #include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::tools {
@@ -38,7 +39,9 @@ const std::map<std::string, memory_choice> memories = {{"host", memory_choice::h
 
 std::string device_name(memory_choice memory, int ordinal) {
     if (memory == memory_choice::host) {
-        return fmt::format("host ({})", exec::host_simd_name());
+        const unsigned threads = exec::max_host_threads();
+        return threads == 1 ? fmt::format("host ({})", exec::host_simd_name())
+                            : fmt::format("host ({}, {} threads)", exec::host_simd_name(), threads);
     }
     gpu::device *device = gpu::platform::instance().get_device(ordinal);
     return device != nullptr ? device->properties().name : "no GPU";
