@@ -30,7 +30,11 @@ constexpr uint64_t device_addr = bit(0), iface_addr = bit(1), info_string = bit(
 }
 
 namespace connected_param {
-constexpr uint64_t iface_addr = bit(1);
+constexpr uint64_t iface_addr = bit(1), ep_addr = bit(2);
+}
+
+namespace connect_param {
+constexpr uint64_t ep_addr_length = bit(1);
 }
 
 namespace perf_attr {
@@ -41,7 +45,8 @@ constexpr int am_bcopy = 1;  // an operation
 
 namespace cap_flag {
 constexpr uint64_t am_short = bit(0), am_bcopy = bit(1), am_zcopy = bit(2), pending = bit(3),
-                   connect_to_sockaddr = bit(42), cb_sync = bit(44);
+                   put_zcopy = bit(6), connect_to_iface = bit(40), connect_to_ep = bit(41),
+                   connect_to_sockaddr = bit(42), cb_sync = bit(44), inter_node = bit(54);
 constexpr uint64_t tag_offload = bit(50) | bit(51) | bit(52) | bit(53);
 constexpr uint64_t device_ep = bit(55) | bit(56);
 }  // namespace cap_flag
@@ -115,6 +120,12 @@ struct uct_ep_is_connected_params {
     const void *device_addr;
     const void *iface_addr;
     const void *ep_addr;
+};
+
+struct uct_ep_connect_to_ep_params {
+    uint64_t field_mask;
+    size_t device_addr_length;
+    size_t ep_addr_length;
 };
 
 struct ucs_linear_func {

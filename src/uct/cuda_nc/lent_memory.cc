@@ -193,6 +193,10 @@ const gpu::ipc_handle &region::handle() const noexcept {
     return owner->handle;
 }
 
+allocated_bytes allocation_of(const region &part) noexcept {
+    return {part.owner->memory->address(), size_t(1) << part.owner->size_log2};
+}
+
 region take_region(int device, size_t size) noexcept {
     return take(device, device, size);
 }

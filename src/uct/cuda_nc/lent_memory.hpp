@@ -30,6 +30,13 @@ region take_region(int device, size_t size) noexcept;
 // reach_peer_host_memory(). Empty for ever once there is none.
 region take_host_region(int device, size_t size) noexcept;
 
+// The whole allocation that holds it, which lives as long as the process.
+struct allocated_bytes {
+    char *address;
+    size_t size;
+};
+allocated_bytes allocation_of(const region &part) noexcept;
+
 // Nobody writes there any more.
 void give_region(const region &back) noexcept;
 

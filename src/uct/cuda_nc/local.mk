@@ -1,11 +1,14 @@
 libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/abi.hpp \
+	src/uct/cuda_nc/abi_memory.hpp \
 	src/uct/cuda_nc/abi_parameters.hpp \
 	src/uct/cuda_nc/address.hpp \
 	src/uct/cuda_nc/admission.cc \
 	src/uct/cuda_nc/admission.hpp \
 	src/uct/cuda_nc/carrier.cc \
 	src/uct/cuda_nc/carrier.hpp \
+	src/uct/cuda_nc/carrier_memory.cc \
+	src/uct/cuda_nc/carrier_memory.hpp \
 	src/uct/cuda_nc/component.cc \
 	src/uct/cuda_nc/component.hpp \
 	src/uct/cuda_nc/counters.cc \

@@ -49,6 +49,7 @@ ucs_status_t carrier_resources(const ucx_api &ucx, const carrier &on, uct_compon
 
 void close_md(uct_md *md) noexcept {
     auto *ours = &memory_domain::of(md);
+    ours->gpu_memory.reset();
     ours->ucx->uct_md_close(ours->carrier);
     delete ours;
 }
@@ -129,6 +130,10 @@ ucs_status_t open_md(uct_component *component, const char *name, const void *,
     if (status != UCS_OK) {
         delete md;
         return status;
+    }
+    uct_md_attr attr = {};
+    if (ucx->uct_md_query(md->carrier, &attr) == UCS_OK) {
+        md->gpu_memory.reset(new (std::nothrow) carrier_memory(*ucx, md->carrier, attr));
     }
     *md_p = &md->super;
     return UCS_OK;

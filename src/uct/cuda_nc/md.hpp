@@ -1,7 +1,10 @@
 // A memory domain that is the carrier's in all but name.
 #pragma once
 
+#include <memory>
+
 #include "uct/cuda_nc/carrier.hpp"
+#include "uct/cuda_nc/carrier_memory.hpp"
 
 namespace cuda_nc::uct {
 
@@ -9,7 +12,8 @@ struct memory_domain {
     abi::uct_md super;
     const ucx_api *ucx;
     uct::carrier *standing_on;
-    abi::uct_md *carrier;  // owned
+    abi::uct_md *carrier;                        // owned
+    std::unique_ptr<carrier_memory> gpu_memory;  // null: nothing is known of the domain
 
     static memory_domain &of(abi::uct_md *md) { return *reinterpret_cast<memory_domain *>(md); }
 };

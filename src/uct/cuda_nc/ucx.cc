@@ -43,6 +43,12 @@ const char *look_up_all(ucx_api &api) noexcept {
     FIND(uct_config_release);
     FIND(uct_md_open);
     FIND(uct_md_close);
+    FIND(uct_md_query);
+    FIND(uct_md_mem_reg);
+    FIND(uct_md_mem_dereg);
+    FIND(uct_md_mkey_pack);
+    FIND(uct_rkey_unpack);
+    FIND(uct_rkey_release);
     FIND(uct_md_query_tl_resources);
     FIND(uct_release_tl_resource_list);
     FIND(uct_iface_open);

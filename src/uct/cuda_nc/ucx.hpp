@@ -2,6 +2,7 @@
 // linked, and which release it is.
 #pragma once
 
+#include "uct/cuda_nc/abi_memory.hpp"
 #include "uct/cuda_nc/abi_parameters.hpp"
 
 namespace cuda_nc::uct {
@@ -22,6 +23,13 @@ struct ucx_api {
     ucs_status_t (*uct_md_open)(abi::uct_component *, const char *name, const void *config,
                                 abi::uct_md **);
     void (*uct_md_close)(abi::uct_md *);
+    ucs_status_t (*uct_md_query)(abi::uct_md *, abi::uct_md_attr *);
+    ucs_status_t (*uct_md_mem_reg)(abi::uct_md *, void *address, size_t length, unsigned flags,
+                                   void **memh_p);
+    ucs_status_t (*uct_md_mem_dereg)(abi::uct_md *, void *memh);
+    ucs_status_t (*uct_md_mkey_pack)(abi::uct_md *, void *memh, void *key);
+    ucs_status_t (*uct_rkey_unpack)(abi::uct_component *, const void *key, abi::uct_rkey_bundle *);
+    ucs_status_t (*uct_rkey_release)(abi::uct_component *, const abi::uct_rkey_bundle *);
     ucs_status_t (*uct_md_query_tl_resources)(abi::uct_md *, abi::uct_tl_resource_desc **,
                                               unsigned *);
     void (*uct_release_tl_resource_list)(abi::uct_tl_resource_desc *);
