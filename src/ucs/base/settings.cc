@@ -63,7 +63,7 @@ const field fields[] = {
     FIELD(carriers, "CARRIERS", "posix,tcp,self", nullptr, kind::text,
           "Transports of UCX that the transport cuda_nc may stand on."),
     FIELD(direct, "DIRECT", "y", nullptr, kind::boolean,
-          "Let the transport cuda_nc move messages of one machine from GPU to GPU."),
+          "Let the transport cuda_nc move messages from GPU to GPU."),
     FIELD(direct_thresh, "DIRECT_THRESH", "9K", nullptr, kind::size,
           "Bytes of a message from which on it goes from GPU to GPU; the machine's figures decide "
           "where it is not set."),
@@ -75,6 +75,9 @@ const field fields[] = {
           "memory, where that pays; 0: never."),
     FIELD(pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
           "Microseconds that such a kernel waits for the other before it leaves for a while."),
+    FIELD(network_slots, "NETWORK_SLOTS", "y", nullptr, kind::boolean,
+          "Let messages between hosts go from GPU to GPU too, where a carrier's network reads and "
+          "writes GPU memory."),
     FIELD(profile, "PROFILE", "auto", nullptr, kind::text,
           "File with the figures of this machine, from nc_perftest tune; auto: the user's file for "
           "this host; none: usual figures for its GPUs."),

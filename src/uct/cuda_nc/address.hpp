@@ -10,13 +10,16 @@ namespace cuda_nc::uct {
 // it asks an interface over posix about one over tcp.
 struct address_header {
     uint8_t version;
-    uint8_t reserved;   // 0
+    uint8_t flags;      // puts_gpu_memory
     uint16_t kind;      // carrier::kind()
     uint32_t host;      // a hash of the machine that runs the process
     uint64_t identity;  // of the interface, at random
 };
 
-constexpr uint8_t protocol_version = 6;
+constexpr uint8_t protocol_version = 7;
+
+// The carrier moves GPU memory to other hosts' by itself.
+constexpr uint8_t puts_gpu_memory = 1;
 
 inline const void *after_header(const void *address) noexcept {
     return static_cast<const char *>(address) + sizeof(address_header);

@@ -19,8 +19,10 @@ const ucx_api &ucx_of(uct_ep *ep) noexcept {
 void meet_peer(interface &iface, endpoint &ep, const void *address) {
     address_header header;
     std::memcpy(&header, address, sizeof(header));
+    const bool near = header.host == iface.address.host;
     ep.peer = header.identity;
-    ep.direct = iface.direct != nullptr && header.host == iface.address.host;
+    ep.by_carrier = !near && iface.gpu_memory != nullptr && (header.flags & puts_gpu_memory) != 0;
+    ep.direct = iface.direct != nullptr && (near || ep.by_carrier);
     ep.loops = header.identity == iface.address.identity;
     iface.peers[header.identity] = &ep;
 }
@@ -102,6 +104,26 @@ void pending_purge(uct_ep *ep, function callback, void *arg) {
     }
 }
 
+// Where endpoints connect to each other, their own addresses say whose they are.
+ucs_status_t get_address(uct_ep *ep, void *address) {
+    const interface &iface = interface::of(ep->iface);
+    if (iface.to_endpoints) {
+        std::memcpy(address, &iface.address, sizeof(iface.address));
+        address = const_cast<void *>(after_header(address));
+    }
+    uct_ep *carrier = endpoint::of(ep).carrier;
+    return carrier->iface->ops.ep_get_address(carrier, address);
+}
+
+ucs_status_t connect_to_ep_simply(uct_ep *ep, const void *device_address, const void *ep_address) {
+    const uct_ep_connect_to_ep_params nothing = {};
+    if (interface::of(ep->iface).to_endpoints) {
+        return connect_to_ep(ep, device_address, ep_address, &nothing);
+    }
+    uct_ep *carrier = endpoint::of(ep).carrier;
+    return carrier->iface->ops.ep_connect_to_ep(carrier, device_address, ep_address);
+}
+
 }  // namespace
 
 void set_endpoint_ops(uct_iface_ops &ops) noexcept {
@@ -123,13 +145,13 @@ void set_endpoint_ops(uct_iface_ops &ops) noexcept {
     FORWARDED(ep_flush);
     FORWARDED(ep_fence);
     FORWARDED(ep_check);
-    FORWARDED(ep_get_address);
-    FORWARDED(ep_connect_to_ep);
 #undef FORWARDED
     ops.ep_am_short = am_short;
     ops.ep_am_bcopy = am_bcopy;
     ops.ep_pending_add = pending_add;
     ops.ep_pending_purge = pending_purge;
+    ops.ep_get_address = get_address;
+    ops.ep_connect_to_ep = connect_to_ep_simply;
     ops.ep_create = create;
     ops.ep_destroy = destroy;
 }
@@ -143,9 +165,28 @@ ucs_status_t invalidate_ep(uct_ep *ep, const void *params) noexcept {
 }
 
 ucs_status_t connect_to_ep(uct_ep *ep, const void *device_address, const void *ep_address,
-                           const void *params) noexcept {
-    return ucx_of(ep).uct_ep_connect_to_ep_v2(endpoint::of(ep).carrier, device_address, ep_address,
-                                              params);
+                           const void *params) noexcept try {
+    interface &iface = interface::of(ep->iface);
+    endpoint &ours = endpoint::of(ep);
+    if (!iface.to_endpoints) {
+        return iface.ucx->uct_ep_connect_to_ep_v2(ours.carrier, device_address, ep_address, params);
+    }
+    uct_ep_connect_to_ep_params theirs;
+    std::memcpy(&theirs, params, sizeof(theirs));
+    const bool whole = (theirs.field_mask & connect_param::ep_addr_length) == 0 ||
+                       theirs.ep_addr_length >= sizeof(address_header);
+    if (!whole || !header_agrees(ep_address, iface.address.kind)) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    theirs.ep_addr_length -= sizeof(address_header);  // not read where its bit is unset
+    ucs_status_t status = iface.ucx->uct_ep_connect_to_ep_v2(ours.carrier, device_address,
+                                                             after_header(ep_address), &theirs);
+    if (status == UCS_OK) {
+        meet_peer(iface, ours, ep_address);
+    }
+    return status;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
 }
 
 int ep_is_connected(uct_ep *ep, const uct_ep_is_connected_params *params) noexcept {
@@ -155,6 +196,9 @@ int ep_is_connected(uct_ep *ep, const uct_ep_is_connected_params *params) noexce
             return 0;
         }
         theirs.iface_addr = after_header(params->iface_addr);
+    }
+    if ((params->field_mask & connected_param::ep_addr) && interface::of(ep->iface).to_endpoints) {
+        theirs.ep_addr = after_header(params->ep_addr);
     }
     return ucx_of(ep).uct_ep_is_connected(endpoint::of(ep).carrier, &theirs);
 }

@@ -13,6 +13,7 @@ struct endpoint {
     bool loops = false;            // to this very interface
     bool known_receivers = false;  // offers to it need no first bytes
     bool host_slots = false;       // the GPU memory that it lends cannot be reached
+    bool by_carrier = false;       // it is on another host, and the carrier moves GPU memory there
 
     static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }
 };

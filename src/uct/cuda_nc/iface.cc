@@ -105,6 +105,9 @@ ucs_status_t query(uct_iface *iface, uct_iface_attr *attr) {
     if (status == UCS_OK) {
         attr->cap.flags &= ~hidden_flags;
         attr->iface_addr_len += sizeof(address_header);
+        if (interface::of(iface).to_endpoints) {
+            attr->ep_addr_len += sizeof(address_header);
+        }
         attr->overhead *= preference;
         attr->latency.c *= preference;
     }
@@ -152,6 +155,9 @@ void close(uct_iface *iface) {
     }
     ours->direct.reset();
     ours->ucx->uct_iface_close(ours->carrier);
+    for (const region &one : ours->open_to_peers) {
+        give_region(one);
+    }
     delete ours;
 }
 
@@ -202,13 +208,30 @@ uint32_t host_hash() noexcept {
 }
 
 // An offer and an answer are one message of the carrier each.
-bool has_room_for_messages(const interface &iface) noexcept {
-    uct_iface_attr attr = {};
+bool has_room_for_messages(const uct_iface_attr &attr) noexcept {
     constexpr size_t offer = sizeof(wire::data_prefix) + sizeof(wire::pipe_offer) +
                              sizeof(wire::rndv_header) + sending::first_bytes;
-    return config().direct && iface.carrier->ops.iface_query(iface.carrier, &attr) == UCS_OK &&
-           (attr.cap.flags & cap_flag::am_bcopy) != 0 &&
+    return (attr.cap.flags & cap_flag::am_bcopy) != 0 &&
            attr.cap.am.max_bcopy >= std::max(offer, sizeof(wire::control));
+}
+
+void learn_abilities(interface &iface, carrier_memory *memory) {
+    constexpr uint64_t connects = cap_flag::connect_to_iface | cap_flag::connect_to_ep;
+    uct_iface_attr attr = {};
+    if (iface.carrier->ops.iface_query(iface.carrier, &attr) != UCS_OK) {
+        return;
+    }
+    iface.to_endpoints = (attr.cap.flags & connects) == cap_flag::connect_to_ep;
+    if (!config().direct || !has_room_for_messages(attr)) {
+        return;
+    }
+    iface.direct = std::make_unique<traffic>(iface);
+    if (config().network_slots && memory != nullptr &&
+        can_put_gpu_memory(attr, memory->attributes())) {
+        iface.gpu_memory = memory;
+        iface.longest_put = attr.cap.put.max_zcopy;
+        iface.address.flags |= puts_gpu_memory;
+    }
 }
 
 ucs_status_t open_carrier(interface &iface, const memory_domain &md, void *worker,
@@ -264,8 +287,8 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
         iface->detours[id].handler = &iface->super.am[id];
         iface->ucx->uct_iface_set_am_handler(opened, static_cast<uint8_t>(id), nullptr, nullptr, 0);
     }
-    if (has_room_for_messages(*iface)) {
-        iface->direct = std::make_unique<traffic>(*iface);
+    learn_abilities(*iface, domain.gpu_memory.get());
+    if (iface->direct != nullptr) {
         ++direct_interfaces;
         set_own_handlers(*iface);
     }

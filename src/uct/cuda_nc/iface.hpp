@@ -7,10 +7,12 @@
 
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "uct/cuda_nc/address.hpp"
 #include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/md.hpp"
+#include "uct/cuda_nc/put_slots.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
 namespace cuda_nc::uct {
@@ -26,6 +28,14 @@ struct interface {
     // Where there may be messages from GPU to GPU; else null.
     std::unique_ptr<traffic> direct;
     std::unordered_map<uint64_t, endpoint *> peers;  // by identity
+
+    bool to_endpoints;           // the carrier connects endpoints, and no endpoint to an interface
+    carrier_memory *gpu_memory;  // null: the carrier moves none to other hosts
+    size_t longest_put;          // bytes
+
+    // Until the carrier is closed its network may touch these, for peers that fell silent.
+    std::vector<region> open_to_peers;
+    std::vector<std::unique_ptr<put_slots>> unfinished_puts;
 
     // The argument of a handler that leads through our table.
     struct detour {

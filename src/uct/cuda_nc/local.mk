@@ -41,6 +41,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/pipe_side.hpp \
 	src/uct/cuda_nc/process_id.cc \
 	src/uct/cuda_nc/process_id.hpp \
+	src/uct/cuda_nc/put_slots.cc \
+	src/uct/cuda_nc/put_slots.hpp \
 	src/uct/cuda_nc/quarantine.cc \
 	src/uct/cuda_nc/quarantine.hpp \
 	src/uct/cuda_nc/receiving.cc \

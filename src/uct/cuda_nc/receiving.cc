@@ -56,6 +56,8 @@ void receiving::release(bool sender_is_through) noexcept {
     }
     if (memory_ && sender_is_through) {
         give_region(memory_);
+    } else if (memory_ && by_carrier_) {
+        owner_.keep_until_closed(memory_);
     } else if (memory_) {
         quarantine(memory_, sending_process_);
     }
@@ -208,10 +210,11 @@ void receiving::deliver() noexcept {
     call.status = failed_;
     if (failed_ == UCS_OK) {
         counters &all = counters::all();
-        count(pulls_     ? all.received_by_pull
-              : by_pipe_ ? all.received_by_pipe
-              : on_host_ ? all.received_by_host_slots
-                         : all.received_by_slots);
+        count(pulls_        ? all.received_by_pull
+              : by_pipe_    ? all.received_by_pipe
+              : on_host_    ? all.received_by_host_slots
+              : by_carrier_ ? all.received_by_network
+                            : all.received_by_slots);
     }
     end_->message = nullptr;
     end_ = nullptr;

@@ -32,6 +32,8 @@ class receiving final : public direct_message {
     bool accept_pull(const wire::early_terms &terms, uint32_t flags) noexcept;
     bool accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexcept;
     bool accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept;
+    // For a sender on another host.
+    bool accept_puts(uint32_t flags) noexcept;
     void take_data(const wire::control &message) noexcept;
     void called(uint64_t segment) noexcept;
     // All bytes have been announced. UCP's header is kept for delivery.
@@ -59,6 +61,7 @@ class receiving final : public direct_message {
     uint64_t rest() const noexcept { return total_ - first_; }
     unsigned share_of_lanes(uint64_t bytes, unsigned most) const noexcept;
     bool take_pipe_side() noexcept;
+    bool take_slots(const ring &slots) noexcept;
     bool moves_tables(const layout *target) noexcept;
     void begin_drive(const gpu::pipe_work &work, uint64_t segment, bool in_memory_order) noexcept;
     void end_work() noexcept;
@@ -95,6 +98,7 @@ class receiving final : public direct_message {
     uint64_t slot_size_ = 0;
     unsigned num_slots_ = 0;
     bool on_host_ = false;                   // the slots
+    bool by_carrier_ = false;                // a network writes there
     uint64_t announced_ = 0, unpacked_ = 0;  // bytes
     unsigned unpacking_ = 0;
     slot slots_[ring::most_slots];

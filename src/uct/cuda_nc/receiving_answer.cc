@@ -1,10 +1,12 @@
 // What a receiver answers to an offer: it pulls the bytes, or lends a pipe or slots.
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/admission.hpp"
+#include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/pipe_shape.hpp"
 #include "uct/cuda_nc/receiving.hpp"
 #include "uct/cuda_nc/traffic.hpp"
@@ -186,12 +188,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     return true;
 }
 
-bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept {
-    const bool same_gpu = is_on(gpu::platform::instance().get_device(device_), offer);
-    // Launches reach no other GPU's memory of their own process.
-    const bool on_host =
-        (offer.flags & wire::host_slots) != 0 || (!same_gpu && is_own(offer.process));
-    ring slots = take_ring(device_, rest(), same_gpu, on_host);
+bool receiving::take_slots(const ring &slots) noexcept {
     if (!slots) {
         return false;
     }
@@ -206,6 +203,17 @@ bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noex
             return false;
         }
     }
+    return true;
+}
+
+bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noexcept {
+    const bool same_gpu = is_on(gpu::platform::instance().get_device(device_), offer);
+    // Launches reach no other GPU's memory of their own process.
+    const bool on_host =
+        (offer.flags & wire::host_slots) != 0 || (!same_gpu && is_own(offer.process));
+    if (!take_slots(take_ring(device_, rest(), same_gpu, on_host))) {
+        return false;
+    }
     wire::control answer = {};
     answer.kind = wire::control_kind::accept;
     answer.slot = static_cast<uint16_t>(num_slots_);
@@ -218,6 +226,34 @@ bool receiving::accept_slots(const wire::pipe_offer &offer, uint32_t flags) noex
     answer.handle = memory_.handle();
     owner_.send_control(ep_, answer);
     trace_mark(on_host_ ? "host slots lent" : "slots lent", sender_);
+    trace_mark("answer leaves", sender_);
+    return true;
+}
+
+bool receiving::accept_puts(uint32_t flags) noexcept {
+    carrier_memory &network = *owner_.iface().gpu_memory;
+    if (network.refuses() || !take_slots(take_gpu_ring(device_, rest()))) {
+        return false;
+    }
+    const carrier_memory::registration *known = network.find(memory_);
+    if (known == nullptr) {
+        release(true);
+        return false;
+    }
+    by_carrier_ = true;
+    wire::control answer = {};
+    answer.kind = wire::control_kind::lend;
+    answer.slot = static_cast<uint16_t>(num_slots_);
+    answer.flags = flags;
+    answer.to = sender_;
+    answer.from = id_;
+    answer.length = slot_size_;
+    answer.put.address = reinterpret_cast<uintptr_t>(memory_.address);
+    answer.put.key_length = static_cast<uint32_t>(network.key_bytes());
+    static_assert(sizeof(answer.put.key) == sizeof(known->key));
+    std::memcpy(answer.put.key, known->key, sizeof(known->key));
+    owner_.send_control(ep_, answer);
+    trace_mark("slots lent to the network", sender_);
     trace_mark("answer leaves", sender_);
     return true;
 }

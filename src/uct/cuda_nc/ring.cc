@@ -65,4 +65,8 @@ ring take_ring(int device, uint64_t bytes, bool same_gpu, bool on_host) noexcept
     return taken;
 }
 
+ring take_gpu_ring(int device, uint64_t bytes) noexcept {
+    return take_quarters(on_gpus, device, bytes);
+}
+
 }  // namespace cuda_nc::uct

@@ -1,10 +1,12 @@
 #include "uct/cuda_nc/sending.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
 namespace cuda_nc::uct {
@@ -24,6 +26,9 @@ sending::sending(traffic &owner, endpoint &ep, direct_end &end, uint64_t id) noe
 sending::~sending() {
     end_work();
     settle();
+    if (puts_ != nullptr) {
+        owner_.await_puts(std::move(puts_), nullptr, 0, id_);
+    }
     trace_end("send", id_);
     for (slot &one : slots_) {
         if (one.done != nullptr) {
@@ -59,14 +64,17 @@ void sending::end_work() noexcept {
             one.state = slot_state::full;
         }
     }
-    packing_ = 0;
+    under_way_ = 0;
     drive_.stop();
 }
 
+// What the network still moves goes before.
 void sending::say_cancel() noexcept {
-    if (receiver_ != 0) {
-        owner_.say_cancel(ep_, receiver_, id_);
-        receiver_ = 0;
+    const uint64_t receiver = std::exchange(receiver_, 0);
+    if (puts_ != nullptr) {
+        owner_.await_puts(std::move(puts_), ep_, receiver, id_);
+    } else if (receiver != 0) {
+        owner_.say_cancel(ep_, receiver, id_);
     }
 }
 
@@ -112,6 +120,7 @@ void sending::rest_sent() noexcept {
     count(by_pull_   ? all.sent_by_pull
           : by_pipe_ ? all.sent_by_pipe
           : on_host_ ? all.sent_by_host_slots
+          : puts_    ? all.sent_by_network
                      : all.sent_by_slots);
 }
 
@@ -140,6 +149,10 @@ void sending::credited(unsigned index) noexcept {
     }
 }
 
+char *sending::slot_address(unsigned index) const noexcept {
+    return puts_ != nullptr ? puts_->address(index) : ring_.address + index * slot_size_;
+}
+
 // False: a launch failed.
 bool sending::fill_slots() noexcept {
     for (unsigned i = 0; i < num_slots_ && next_ < total_; ++i) {
@@ -149,12 +162,11 @@ bool sending::fill_slots() noexcept {
         }
         one.offset = next_;
         one.length = std::min(slot_size_, total_ - next_);
-        if (end_->enqueue(one.offset, one.length, ring_.address + i * slot_size_, *one.done) !=
-            UCS_OK) {
+        if (end_->enqueue(one.offset, one.length, slot_address(i), *one.done) != UCS_OK) {
             return false;
         }
         one.state = slot_state::packing;
-        ++packing_;
+        ++under_way_;
         owner_.one_is_polled();
         next_ += one.length;
     }
@@ -205,33 +217,67 @@ unsigned sending::progress() noexcept {
     return by_pipe_ ? progress_pipe() : progress_slots();
 }
 
+// That a put has ended says that its bytes may be overwritten here; what orders it before the
+// notice at the receiver is a fence between the two on one endpoint, as UCP puts it between its
+// own. The receiver's network then delivers the notice after it has written the bytes, and kernels
+// that are launched after a notice see what was written before it (GPUDirect RDMA's manual, on
+// memory ordering): UCP relies on no more.
+bool sending::fence() noexcept {
+    return ep_->carrier->iface->ops.ep_fence(ep_->carrier, 0) == UCS_OK;
+}
+
+// UCS_OK: the receiver has been told of it.
+ucs_status_t sending::progress_slot(unsigned index) noexcept {
+    slot &one = slots_[index];
+    ucs_status_t status = UCS_OK;
+    if (one.state == slot_state::packing) {
+        status = one.done->query();
+        if (status == UCS_OK && puts_ != nullptr) {
+            one.state = slot_state::packed;
+        }
+    } else if (one.state == slot_state::leaving) {
+        status = puts_->query(index);
+    }
+    if (one.state == slot_state::packed) {
+        status = puts_->start(ep_->carrier, index, one.length);
+        if (status == UCS_ERR_NO_RESOURCE) {
+            return UCS_INPROGRESS;
+        }
+        one.state = slot_state::leaving;
+    }
+    if (status == UCS_INPROGRESS) {
+        return status;
+    }
+    --under_way_;
+    one.state = slot_state::full;
+    if (status == UCS_OK && puts_ != nullptr && !fence()) {
+        status = UCS_ERR_IO_ERROR;
+    }
+    if (status == UCS_OK) {
+        tell_data(index);
+    }
+    return status;
+}
+
 unsigned sending::progress_slots() noexcept {
     unsigned happened = 0;
     bool failed = false;
-    for (unsigned i = 0; i < num_slots_ && !failed; ++i) {
-        slot &one = slots_[i];
-        if (one.state != slot_state::packing) {
+    for (unsigned i = 0; i < num_slots_ && under_way_ != 0 && !failed; ++i) {
+        const slot_state before = slots_[i].state;
+        if (before == slot_state::empty || before == slot_state::full) {
             continue;
         }
-        ucs_status_t status = one.done->query();
-        if (status == UCS_INPROGRESS) {
-            continue;
-        }
-        --packing_;
-        one.state = slot_state::full;
-        ++happened;
-        failed = status != UCS_OK;
-        if (!failed) {
-            tell_data(i);
-        }
+        ucs_status_t status = progress_slot(i);
+        happened += slots_[i].state != before ? 1 : 0;
+        failed = status != UCS_OK && status != UCS_INPROGRESS;
     }
     if (failed || !fill_slots()) {
-        nc_debug("a pack kernel failed; the message goes by host memory");
+        nc_debug("a slot was not packed or did not leave; the message goes by host memory");
         give_up();
         return 1;
     }
     // The receiver must hear of every slot before it hears of the end.
-    if (next_ == total_ && packing_ == 0 && !owner_.has_unsent(ep_)) {
+    if (next_ == total_ && under_way_ == 0 && !owner_.has_unsent(ep_)) {
         become_complete();
         ++happened;
     }

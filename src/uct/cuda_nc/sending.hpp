@@ -1,5 +1,6 @@
 // A message that leaves one of our GPUs: by a pipe, packed slot by slot into the receiver's ring,
-// or pulled by the receiver's GPU.
+// or into slots of ours that the carrier moves to those of another host, or pulled by the
+// receiver's GPU.
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,7 @@
 #include "uct/cuda_nc/direct.hpp"
 #include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/pipe_drive.hpp"
+#include "uct/cuda_nc/put_slots.hpp"
 #include "uct/cuda_nc/ring.hpp"
 #include "uct/cuda_nc/wire.hpp"
 
@@ -45,12 +47,13 @@ class sending final : public direct_message {
     // True once: UCP wants the bytes, and the early offer has not been answered.
     bool take_unanswered() noexcept;
     // False: the answer is too late.
-    bool accepted(const wire::control &answer) noexcept;
+    bool accepted(const wire::control &answer) noexcept;  // accept or lend
     bool accepted_pipe(const wire::control &answer) noexcept;
     bool accepted_pull(const wire::control &answer) noexcept;
     void pulled() noexcept;
     void credited(unsigned index) noexcept;
     void called(uint64_t segment) noexcept;
+    void declined(bool for_ever) noexcept;
     // Ends the GPUs' work and lets the rest go by host memory.
     void give_up() noexcept;
     // Ends the message too: the datatype's part need not end by itself, because UCX forgets it
@@ -69,23 +72,37 @@ class sending final : public direct_message {
     uint64_t total() const noexcept { return total_; }
     uint64_t first() const noexcept { return first_; }
     const endpoint *ep() const noexcept { return ep_; }
-    bool is_busy() const noexcept { return packing_ != 0 || (state_ == state::moving && by_pipe_); }
-    // Nobody but progress() will see what its GPU does next.
-    bool is_polled() const noexcept { return packing_ != 0; }
+    bool is_busy() const noexcept {
+        return under_way_ != 0 || (state_ == state::moving && by_pipe_);
+    }
+    // Nobody but progress() will see what its GPU or the network does next.
+    bool is_polled() const noexcept { return under_way_ != 0; }
     bool is_settled() const noexcept {
         return state_ == state::complete || state_ == state::declined;
     }
 
   private:
-    enum class slot_state : uint8_t { empty, packing, full };
+    enum class slot_state : uint8_t {
+        empty,
+        packing,
+        packed,   // waits for the carrier
+        leaving,  // the carrier moves it
+        full      // the receiver has it
+    };
     struct slot {
         slot_state state = slot_state::empty;
         uint64_t offset = 0, length = 0;
         std::unique_ptr<gpu::event> done;
     };
 
+    // To another host, where the two GPUs have nothing in common but the network.
+    bool by_carrier() const noexcept;
     void make_offer() noexcept;
+    bool open_slots(const wire::control &answer) noexcept;
+    char *slot_address(unsigned index) const noexcept;
     bool fill_slots() noexcept;
+    ucs_status_t progress_slot(unsigned index) noexcept;
+    bool fence() noexcept;
     unsigned progress_slots() noexcept;
     unsigned progress_pipe() noexcept;
     void tell_data(unsigned index) noexcept;
@@ -118,9 +135,10 @@ class sending final : public direct_message {
     pipe_drive drive_;
 
     peer_memory ring_, flags_;
+    std::unique_ptr<put_slots> puts_;  // null: the slots are reached by the GPU
     uint64_t slot_size_ = 0;
     unsigned num_slots_ = 0;
-    unsigned packing_ = 0;
+    unsigned under_way_ = 0;         // slots, packing to leaving
     uint64_t first_ = 0, next_ = 0;  // packed bytes
     slot slots_[ring::most_slots];
 };

@@ -8,7 +8,7 @@
 #include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
-#include "uct/cuda_nc/ep.hpp"
+#include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/sending.hpp"
 #include "uct/cuda_nc/source.hpp"
 #include "uct/cuda_nc/traffic.hpp"
@@ -19,8 +19,15 @@ namespace cuda_nc::uct {
 // into the carrier's queues meanwhile, as without us.
 constexpr auto patience = std::chrono::seconds(1);
 
+bool sending::by_carrier() const noexcept {
+    return ep_ != nullptr && ep_->by_carrier;
+}
+
 // Without a side the offer is of slots alone.
 void sending::make_offer() noexcept {
+    if (by_carrier()) {
+        return;  // nothing of this machine means anything there
+    }
     gpu::device *gpu = gpu::platform::instance().get_device(device_);
     offer_.process = owner_.process();
     char *base;
@@ -57,8 +64,8 @@ void sending::offered(uint64_t first) noexcept {
 }
 
 wire::source_terms sending::source() const noexcept {
-    return owner_.uses_pipes() && total_ <= config().pull_max ? describe_source(*end_)
-                                                              : wire::source_terms{};
+    const bool may_be_pulled = !by_carrier() && owner_.uses_pipes() && total_ <= config().pull_max;
+    return may_be_pulled ? describe_source(*end_) : wire::source_terms{};
 }
 
 void sending::offer_early(uint64_t request) noexcept {
@@ -96,11 +103,56 @@ void sending::cannot_reach() noexcept {
     if (ep_ == nullptr) {
         return;
     }
-    if (!on_host_) {
+    if (ep_->by_carrier) {
+        ep_->direct = !owner_.iface().gpu_memory->refuses();
+    } else if (!on_host_) {
         ep_->host_slots = true;
     } else if (ep_->host_slots) {
         ep_->direct = false;
     }
+}
+
+// Whether the receiver's slots can be used.
+bool sending::open_slots(const wire::control &answer) noexcept {
+    constexpr uint64_t step = 4 << 10;
+    num_slots_ = answer.slot;
+    slot_size_ = answer.length;
+    on_host_ = (answer.flags & wire::host_slots) != 0;
+    if (num_slots_ < 1 || num_slots_ > ring::most_slots || slot_size_ < 1 ||
+        slot_size_ > UINT64_MAX / ring::most_slots) {
+        return false;
+    }
+    if (by_carrier()) {
+        interface &iface = owner_.iface();
+        const uint64_t rest = (total_ - first_ + step - 1) / step * step;
+        const uint64_t most = std::min<uint64_t>(rest, iface.longest_put / step * step);
+        puts_ = put_slots::open(*iface.gpu_memory, device_, answer, most);
+        slot_size_ = puts_ != nullptr ? puts_->slot_size() : 0;
+    } else {
+        const uint64_t length = num_slots_ * slot_size_;
+        ring_ = on_host_ ? reach_peer_host_memory(device_, answer.handle, answer.process,
+                                                  answer.offset, length)
+                         : reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
+                                             length, 1);
+    }
+    if (puts_ == nullptr && !ring_) {
+        cannot_reach();
+        return false;
+    }
+    for (unsigned i = 0; i < num_slots_; ++i) {
+        slots_[i].done = owner_.take_event(device_);
+        if (slots_[i].done == nullptr) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void sending::declined(bool for_ever) noexcept {
+    if (for_ever && by_carrier()) {
+        ep_->direct = false;
+    }
+    give_up();
 }
 
 bool sending::accepted(const wire::control &answer) noexcept {
@@ -109,27 +161,7 @@ bool sending::accepted(const wire::control &answer) noexcept {
     }
     settle();
     take_answer(answer);
-    num_slots_ = answer.slot;
-    slot_size_ = answer.length;
-    bool fits = num_slots_ >= 1 && num_slots_ <= ring::most_slots && slot_size_ >= 1 &&
-                slot_size_ <= UINT64_MAX / ring::most_slots;
-    on_host_ = (answer.flags & wire::host_slots) != 0;
-    if (fits) {
-        const uint64_t length = num_slots_ * slot_size_;
-        ring_ = on_host_ ? reach_peer_host_memory(device_, answer.handle, answer.process,
-                                                  answer.offset, length)
-                         : reach_peer_memory(device_, answer.handle, answer.process, answer.offset,
-                                             length, 1);
-        fits = static_cast<bool>(ring_);
-    }
-    for (unsigned i = 0; i < num_slots_ && fits; ++i) {
-        slots_[i].done = owner_.take_event(device_);
-        fits = slots_[i].done != nullptr;
-    }
-    if (!fits) {
-        if (!ring_) {
-            cannot_reach();
-        }
+    if (by_carrier() != (answer.kind == wire::control_kind::lend) || !open_slots(answer)) {
         give_up();
         return true;
     }
@@ -147,9 +179,9 @@ bool sending::accepted_pipe(const wire::control &answer) noexcept {
     gpu::pipe_work work;
     work.geometry = {terms.lanes, terms.chunk_size, terms.depth};
     work.sequence = terms.sequence;
-    bool fits = side_ != nullptr && work.geometry.valid() && terms.lanes <= offer_.lanes &&
-                terms.sequence >= side_->sequence && terms.sequence < last_sequence &&
-                terms.sequence % gpu::pipe_sequence_step == 0 &&
+    bool fits = !by_carrier() && side_ != nullptr && work.geometry.valid() &&
+                terms.lanes <= offer_.lanes && terms.sequence >= side_->sequence &&
+                terms.sequence < last_sequence && terms.sequence % gpu::pipe_sequence_step == 0 &&
                 terms.segment >= std::min(total_, least_segment) &&
                 terms.segment <= gpu::max_pipe_length;
     if (fits) {
@@ -186,6 +218,10 @@ bool sending::accepted_pull(const wire::control &answer) noexcept {
     }
     settle();
     take_answer(answer);
+    if (by_carrier()) {
+        give_up();
+        return true;
+    }
     by_pull_ = true;
     state_ = state::moving;
     return true;

@@ -50,6 +50,8 @@ traffic::~traffic() {
     // Their ends may outlive us; the messages' destructors wait for the GPUs and tell them.
     sends_.clear();
     receives_.clear();
+    keep_puts();
+    stop_progress();
     for (auto &[id, one] : ending_) {
         quarantine(one.side, one.receiver);
     }
@@ -147,6 +149,7 @@ void traffic::take_control(const void *data, size_t length) noexcept {
     receiving *receive = find(receives_, message.to);
     switch (message.kind) {
         case control_kind::accept:
+        case control_kind::lend:
             if (send == nullptr || !send->accepted(message)) {
                 answer_late(message);
             }
@@ -170,7 +173,7 @@ void traffic::take_control(const void *data, size_t length) noexcept {
         case control_kind::decline:
         case control_kind::stop:
             if (send != nullptr) {
-                send->give_up();
+                send->declined((message.flags & never) != 0);
             }
             break;
         case control_kind::credit:
@@ -233,6 +236,9 @@ void traffic::forget(endpoint &ep) noexcept {
         }
     });
     drop_unsent(ep);
+    for (leaving_puts &one : puts_) {
+        one.ep = one.ep == &ep ? nullptr : one.ep;
+    }
     for (auto at = early_.lower_bound({ep.peer, 0});
          at != early_.end() && at->first.first == ep.peer;) {
         at = early_.erase(at);

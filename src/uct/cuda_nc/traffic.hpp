@@ -22,6 +22,8 @@ namespace cuda_nc::uct {
 
 struct interface;
 struct endpoint;
+struct region;
+class put_slots;
 class sending;
 class receiving;
 
@@ -85,6 +87,12 @@ class traffic {
     // Gives `side` back when the receiver has said that it writes there no more, or is gone.
     void await_end(pipe_side *side, uint64_t message, const endpoint *ep,
                    const process_id &receiver) noexcept;
+    // Keeps `slots` until the carrier has moved what is under way, and then says cancel to the
+    // message `to` unless that or `ep` is null.
+    void await_puts(std::unique_ptr<put_slots> slots, endpoint *ep, uint64_t to,
+                    uint64_t from) noexcept;
+    // A sender on another host, who has fallen silent, may still write there.
+    void keep_until_closed(const region &memory) noexcept;
     std::unique_ptr<gpu::event> take_event(int device) noexcept;  // null: out of resources
     void give_event(int device, std::unique_ptr<gpu::event> back) noexcept;
     void erase(sending &ended) noexcept;
@@ -114,6 +122,11 @@ class traffic {
         const endpoint *ep;
         process_id receiver;
     };
+    struct leaving_puts {
+        std::unique_ptr<put_slots> slots;
+        endpoint *ep;
+        uint64_t to, from;
+    };
     struct unsent_control {
         endpoint *ep;
         wire::control message;
@@ -128,6 +141,8 @@ class traffic {
     unsigned progress_every() noexcept;
     unsigned progress_in_flight() noexcept;
     unsigned progress_waiting() noexcept;
+    unsigned progress_puts() noexcept;
+    void keep_puts() noexcept;
     unsigned send_unsent() noexcept;
     void drop_unsent(const endpoint &ep) noexcept;
     unsigned release_held() noexcept;
@@ -156,6 +171,7 @@ class traffic {
     std::map<uint64_t, std::unique_ptr<sending>> sends_;
     std::map<uint64_t, std::unique_ptr<receiving>> receives_;
     std::map<uint64_t, ending_side> ending_;
+    std::vector<leaving_puts> puts_;  // of messages that have gone another way
     pipe_launches launches_;
     // By the sender's interface and UCP's number of the send there.
     std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;

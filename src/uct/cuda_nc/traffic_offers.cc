@@ -108,6 +108,7 @@ void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message,
     if (!accept(ep, end, message, total, terms, first)) {
         control answer = {};
         answer.kind = control_kind::decline;
+        answer.flags = ep.by_carrier && iface_.gpu_memory->refuses() ? never : 0;
         answer.to = message;
         send_control(&ep, answer);
     }
@@ -126,8 +127,11 @@ bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t t
     uint64_t id = made->id();
     receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
     uint32_t flags = requests_.known() ? known_receivers : 0;
-    if ((first == 0 && taken.accept_pull(terms, flags)) || taken.accept_pipe(terms.offer, flags) ||
-        taken.accept_slots(terms.offer, flags)) {
+    const bool is_taken = ep.by_carrier ? taken.accept_puts(flags)
+                                        : (first == 0 && taken.accept_pull(terms, flags)) ||
+                                              taken.accept_pipe(terms.offer, flags) ||
+                                              taken.accept_slots(terms.offer, flags);
+    if (is_taken) {
         start_progress();
         launch_if_alone();
         return true;

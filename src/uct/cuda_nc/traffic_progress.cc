@@ -83,6 +83,57 @@ unsigned traffic::progress_waiting() noexcept {
     return happened;
 }
 
+void traffic::await_puts(std::unique_ptr<put_slots> slots, endpoint *ep, uint64_t to,
+                         uint64_t from) noexcept try {
+    puts_.reserve(puts_.size() + 1);
+    puts_.push_back({std::move(slots), ep, to, from});
+    progress_puts();
+    start_progress();
+} catch (const std::bad_alloc &) {
+    static_cast<void>(slots.release());  // the network may still read there
+}
+
+// The receiver lends its slots to others once it hears of the end: no put may come later. After one
+// that has failed nobody knows that, and no end is said; nor is there a way to, mostly.
+unsigned traffic::progress_puts() noexcept {
+    unsigned happened = 0;
+    for (size_t i = 0; i < puts_.size();) {
+        leaving_puts &one = puts_[i];
+        if (!one.slots->is_idle()) {
+            ++i;
+            continue;
+        }
+        leaving_puts ended = std::move(one);
+        puts_.erase(puts_.begin() + static_cast<ptrdiff_t>(i));
+        if (ended.ep != nullptr && ended.to != 0 && !ended.slots->has_failed() &&
+            ended.ep->carrier->iface->ops.ep_fence(ended.ep->carrier, 0) == UCS_OK) {
+            say_cancel(ended.ep, ended.to, ended.from);
+        }
+        ++happened;
+    }
+    return happened;
+}
+
+// Nobody progresses them any more.
+void traffic::keep_puts() noexcept {
+    for (leaving_puts &one : puts_)
+        try {
+            if (!one.slots->is_idle()) {
+                iface_.unfinished_puts.reserve(iface_.unfinished_puts.size() + 1);
+                iface_.unfinished_puts.push_back(std::move(one.slots));
+            }
+        } catch (const std::bad_alloc &) {
+            static_cast<void>(one.slots.release());
+        }
+    puts_.clear();
+}
+
+void traffic::keep_until_closed(const region &memory) noexcept try {
+    iface_.open_to_peers.push_back(memory);
+} catch (const std::bad_alloc &) {
+    // never used again
+}
+
 // Among many messages most wait for others, whose calls progress them; looking at each in every
 // round took as long as all else. Rounds that look at everyone are for what nobody tells of: time,
 // slots, and lanes that another worker gives back.
@@ -90,14 +141,14 @@ unsigned traffic::progress() noexcept {
     constexpr unsigned rounds_until_rest = 1000;  // coming and going is not free
     constexpr unsigned rounds_between_all = 64;
     constexpr size_t few = 4;
-    if (sends_.empty() && receives_.empty() && unsent_.empty() && held_.empty()) {
+    if (sends_.empty() && receives_.empty() && unsent_.empty() && held_.empty() && puts_.empty()) {
         if (++idle_rounds_ == rounds_until_rest) {
             stop_progress();
         }
         return 0;
     }
     idle_rounds_ = 0;
-    unsigned happened = send_unsent();
+    unsigned happened = send_unsent() + progress_puts();
     const bool every = happened != 0 || polled_ || sends_.size() + receives_.size() <= few ||
                        ++rounds_ % rounds_between_all == 0;
     happened += every ? progress_every() : progress_in_flight();
@@ -112,7 +163,7 @@ unsigned traffic::progress() noexcept {
 }
 
 bool traffic::is_busy() const noexcept {
-    if (!unsent_.empty()) {
+    if (!unsent_.empty() || !puts_.empty()) {
         return true;
     }
     for (const auto &[id, one] : sends_) {

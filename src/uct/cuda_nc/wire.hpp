@@ -1,4 +1,5 @@
-// What two transports say to each other. Both run on one machine: no byte order.
+// What two transports say to each other. Machines with GPUs that are served have one byte order,
+// and another one would show in the address header.
 //
 // Offers and the end of a message travel in place of UCP's rendezvous data, under its id, so that
 // one call of UCP is one message of the carrier. All else goes under an id that UCP leaves free.
@@ -93,6 +94,15 @@ struct pipe_terms {
     gpu::ipc_handle flags_memory;
 };
 
+// What a receiver on another host lends: slots one behind the other in its GPU memory, to which the
+// sender's carrier has the key.
+struct put_terms {
+    uint64_t address;  // of the first, in the receiver's process
+    uint32_t key_length;
+    uint32_t reserved;
+    char key[64];  // the first bytes of it
+};
+
 enum class control_kind : uint8_t {
     accept,    // to the sender: here are slots
     decline,   // to the sender: by host memory, please
@@ -106,27 +116,30 @@ enum class control_kind : uint8_t {
     early,     // to the receiver, before UCP's RTS: an offer, answered before UCP's RTR
     withdraw,  // to the receiver: the early offer is void
     pull,      // to the sender, in place of accept: the receiver's GPU takes the bytes itself
-    pulled     // to the sender: it has
+    pulled,    // to the sender: it has
+    lend       // to the sender, in place of accept: here are slots for its carrier to put into
 };
-constexpr uint8_t num_control_kinds = 13;
+constexpr uint8_t num_control_kinds = 14;
 
 struct control {
     uint8_t version;
     control_kind kind;
-    uint16_t slot;      // accept: how many
-    uint32_t flags;     // accept, pipe: known_receivers; accept: host_slots; pipe: memory_order
+    uint16_t slot;      // accept, lend: how many
+    uint32_t flags;     // all answers: known_receivers; accept: host_slots; pipe: memory_order;
+                        // decline: never
     uint64_t to;        // the addressee's message
     uint64_t from;      // the author's message
     uint64_t identity;  // the author's interface
     uint64_t offset;    // data: of the packed bytes; accept, pipe: of the memory in its allocation;
                         // early, withdraw: UCP's number of the send
-    uint64_t length;    // data: bytes; accept: bytes of a slot; early: of the whole message
-    // What follows is there for accept and pipe, for pipe, for early.
+    uint64_t length;    // data: bytes; accept, lend: bytes of a slot; early: of the whole message
+    // What follows is there for accept, pipe and lend, for pipe, for early, for lend.
     process_id process;  // the receiver
     gpu::ipc_handle handle;
     union {
         pipe_terms terms;
         early_terms early;
+        put_terms put;
     };
 };
 
@@ -136,10 +149,13 @@ constexpr uint32_t known_receivers = 1;
 constexpr uint32_t host_slots = 2;
 // The receiver's layout is the sender's: both take it in the order of memory.
 constexpr uint32_t memory_order = 4;
+// No later offer to this interface will be taken.
+constexpr uint32_t never = 8;
 
 constexpr size_t length_of(control_kind kind) noexcept {
     return kind == control_kind::early    ? sizeof(control)
            : kind == control_kind::pipe   ? offsetof(control, terms) + sizeof(pipe_terms)
+           : kind == control_kind::lend   ? offsetof(control, put) + sizeof(put_terms)
            : kind == control_kind::accept ? offsetof(control, terms)
                                           : offsetof(control, process);
 }
