@@ -5,12 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <thread>
 
-#include "ucs/base/settings.hpp"
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/lending_child.hpp"
@@ -18,6 +16,7 @@
 #include "uct/cuda_nc/peer_memory.hpp"
 #include "uct/cuda_nc/sending.hpp"
 #include "uct/cuda_nc/source.hpp"
+#include "uct/cuda_nc/with_setting.hpp"
 
 namespace cuda_nc::uct {
 
@@ -45,18 +44,6 @@ inline void copy(void *target, const void *source, size_t bytes) {
     ASSERT_EQ(stream->record(*done), UCS_OK);
     ASSERT_EQ(done->synchronize(), UCS_OK);
 }
-
-struct with_setting {
-    with_setting(const char *name_, const std::string &value) : name(name_) {
-        setenv(name, value.c_str(), 1);
-        reload_config_for_test();
-    }
-    ~with_setting() {
-        unsetenv(name);
-        reload_config_for_test();
-    }
-    const char *name;
-};
 
 // A receiver, and a sender in another process.
 class traffic_with_source : public traffic_with_lender {
