@@ -97,6 +97,25 @@ TEST_F(network_test, a_sender_whose_memory_is_refused_gives_back_what_it_was_len
     EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_; }));
 }
 
+TEST_F(network_test, where_no_memory_is_left_a_message_goes_by_host_memory) {
+    connect();
+    std::vector<region> all;
+    constexpr size_t step = 256 << 10;  // four slots of the shortest
+    for (region one = take_region(0, step); one; one = take_region(0, step)) {
+        all.push_back(one);
+    }
+    EXPECT_FALSE(transfer(100000)) << "nothing to lend";
+    give_region(all.back());
+    all.pop_back();
+    EXPECT_FALSE(transfer(100000)) << "nothing to put from";
+    EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_ + all.size(); }));
+    for (const region &one : all) {
+        give_region(one);
+    }
+    EXPECT_TRUE(left_.end().direct);
+    EXPECT_TRUE(transfer(100000));
+}
+
 TEST_F(network_test, after_a_put_is_refused_the_message_goes_by_host_memory) {
     connect();
     for (int puts : {0, 1, 3}) {
