@@ -115,17 +115,17 @@ unsigned traffic::progress_puts() noexcept {
 }
 
 // Nobody progresses them any more.
-void traffic::keep_puts() noexcept {
-    for (leaving_puts &one : puts_)
-        try {
-            if (!one.slots->is_idle()) {
-                iface_.unfinished_puts.reserve(iface_.unfinished_puts.size() + 1);
-                iface_.unfinished_puts.push_back(std::move(one.slots));
-            }
-        } catch (const std::bad_alloc &) {
-            static_cast<void>(one.slots.release());
-        }
+void traffic::keep_puts() noexcept try {
+    std::vector<std::unique_ptr<put_slots>> &kept = iface_.unfinished_puts;
+    kept.reserve(kept.size() + puts_.size());
+    for (leaving_puts &one : puts_) {
+        kept.push_back(std::move(one.slots));
+    }
     puts_.clear();
+} catch (const std::bad_alloc &) {
+    for (leaving_puts &one : puts_) {
+        static_cast<void>(one.slots.release());
+    }
 }
 
 void traffic::keep_until_closed(const region &memory) noexcept try {

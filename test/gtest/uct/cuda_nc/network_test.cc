@@ -41,26 +41,50 @@ INSTANTIATE_TEST_SUITE_P(kinds, network_connects,
                                          abi::cap_flag::connect_to_iface |
                                              abi::cap_flag::connect_to_ep));
 
-TEST_F(network_test, many_messages_go_both_ways_at_once) {
+// Several messages at once, in both directions.
+class network_exchange : public network_test {
+  protected:
+    void exchange(size_t number) {
+        struct message {
+            std::vector<char> bytes;
+            network_sender from;
+            network_receiver to;
+        };
+        std::vector<std::unique_ptr<message>> all;
+        for (size_t i = 0; i < number; ++i) {
+            const uint64_t length = 10000 + net_->random() % (1 << 20);
+            all.emplace_back(new message{random_bytes(length), network_sender(length),
+                                         network_receiver(length)});
+            all.back()->from.fill(all.back()->bytes);
+            all.back()->from.send((i % 2 == 0 ? left_ : right_).ep, all.back()->to);
+        }
+        EXPECT_TRUE(progress_until([&] {
+            return std::all_of(all.begin(), all.end(), [](const auto &one) {
+                return one->from.is_complete() && one->to.is_complete();
+            });
+        }));
+        for (const auto &one : all) {
+            EXPECT_TRUE(one->to.read() == one->bytes);
+        }
+    }
+};
+
+TEST_F(network_exchange, many_messages_go_both_ways_at_once) {
     connect();
     net_->full = 20;
-    constexpr int number = 6;
-    std::vector<std::unique_ptr<network_sender>> from;
-    std::vector<std::unique_ptr<network_receiver>> to;
-    std::vector<std::vector<char>> bytes;
-    for (int i = 0; i < number; ++i) {
-        const uint64_t length = 10000 + net_->random() % (1 << 20);
-        from.push_back(std::make_unique<network_sender>(length));
-        to.push_back(std::make_unique<network_receiver>(length));
-        bytes.push_back(random_bytes(length));
-        from.back()->fill(bytes.back());
-        from.back()->send((i % 2 == 0 ? left_ : right_).ep, *to.back());
-    }
-    EXPECT_TRUE(progress_until([&] {
-        return std::all_of(to.begin(), to.end(), [](auto &one) { return one->is_complete(); });
-    }));
-    for (int i = 0; i < number; ++i) {
-        EXPECT_TRUE(to[static_cast<size_t>(i)]->read() == bytes[static_cast<size_t>(i)]) << i;
+    exchange(6);
+    EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_; }));
+}
+
+TEST_F(network_exchange, every_byte_comes_whatever_fails) {
+    SCOPED_TRACE("seed " + std::to_string(net_->seed));
+    connect();
+    for (int round = 0; round < 12; ++round) {
+        net_->full = static_cast<unsigned>(net_->random() % 60);
+        net_->slow = static_cast<unsigned>(net_->random() % 60);
+        net_->puts_until_error = static_cast<int>(net_->random() % 8);
+        net_->puts_until_refusal = static_cast<int>(net_->random() % 12);
+        exchange(1 + net_->random() % 6);
     }
 }
 
@@ -254,14 +278,14 @@ TEST_F(network_test, nothing_that_a_receiver_lends_leads_out_of_our_slots) {
         sending one(owner, left_.end(), end, 9);
         one.offered(0);
         EXPECT_TRUE(one.accepted(answer));
-        for (int i = 0; i < 20; ++i) {
+        const unsigned enough = net_->puts + static_cast<unsigned>(net_->random() % 10);
+        EXPECT_TRUE(progress_until([&] {  // the stub looks at what is put
             one.progress();
             one.credited(static_cast<unsigned>(net_->random() % 5));
-            net_->step();  // the stub looks at what is put
-            std::this_thread::yield();
-        }
+            return one.now() != sending::state::moving || net_->puts >= enough;
+        }));
     }
-    EXPECT_GT(net_->puts, 10u);
+    EXPECT_GT(net_->puts, 100u);
     EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_ + 1; }));
     give_region(theirs);
 }

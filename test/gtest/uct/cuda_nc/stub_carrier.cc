@@ -38,8 +38,13 @@ ucs_status_t put_zcopy(uct_ep *ep, const void *iov, size_t number, uint64_t addr
         return UCS_ERR_IO_ERROR;
     }
     ++now->puts;
-    of(ep).puts.push_back(
-        {source, {}, part.length, destination, static_cast<uct_completion *>(completion)});
+    const bool fails = now->puts_until_error >= 0 && now->puts_until_error-- == 0;
+    of(ep).puts.push_back({source,
+                           {},
+                           part.length,
+                           destination,
+                           static_cast<uct_completion *>(completion),
+                           fails ? UCS_ERR_IO_ERROR : UCS_OK});
     return UCS_INPROGRESS;
 }
 
@@ -144,7 +149,8 @@ void network::set_api() {
         now->endpoints.erase(ep);
         for (put &one : ep->puts) {
             if (!one.ended) {
-                now->end(one, UCS_ERR_CANCELED);
+                one.result = UCS_ERR_CANCELED;
+                now->end(one);
             }
         }
         delete ep;

@@ -11,24 +11,17 @@ void network::copy(void *to, const void *from, size_t length) {
     ASSERT_EQ(event->synchronize(), UCS_OK);
 }
 
-void network::end(put &one, ucs_status_t status) {
-    if (status == UCS_OK) {
-        one.bytes.resize(one.length);
-        copy(one.bytes.data(), one.source, one.length);
-    } else {
-        one.written = true;  // never
-    }
+void network::end(put &one) {
+    one.bytes.resize(one.length);
+    copy(one.bytes.data(), one.source, one.length);
     one.ended = true;
-    one.completion->status = status;
+    one.completion->status = one.result;
     if (--one.completion->count == 0) {
         one.completion->func(one.completion);
     }
 }
 
 void network::write(endpoint &from, put &one) {
-    if (!one.ended) {
-        end(one, UCS_OK);
-    }
     if (!one.written && !from.target->closed) {
         copy(one.destination, one.bytes.data(), one.length);
     }
@@ -41,8 +34,8 @@ void network::progress_puts(endpoint &ep) {
             continue;
         }
         if (!one.ended) {
-            end(one, puts_until_error >= 0 && puts_until_error-- == 0 ? UCS_ERR_IO_ERROR : UCS_OK);
-        } else if (chance(10)) {  // what follows is usually earlier
+            end(one);
+        } else if (chance(one.result == UCS_OK ? 10 : 1)) {  // what follows is usually earlier
             write(ep, one);
         }
     }
@@ -62,7 +55,12 @@ bool network::writes_before(endpoint &ep, const message &next) {
         if (stuck) {
             return false;
         }
-        write(ep, one);
+        if (!one.ended) {
+            end(one);
+        }
+        if (one.result == UCS_OK) {
+            write(ep, one);
+        }
     }
     return true;
 }

@@ -38,6 +38,7 @@ struct put {
     size_t length;
     char *destination;
     uct_completion *completion;
+    ucs_status_t result;
     bool ended = false, written = false;
 };
 
@@ -63,7 +64,7 @@ struct network {
     std::mt19937_64 random{seed};
     unsigned full = 0;            // of 100 operations
     unsigned slow = 30;           // of 100 steps nothing happens, for each operation
-    int puts_until_error = -1;    // a put that ends with an error
+    int puts_until_error = -1;    // a put that ends with an error, and is written much later
     int puts_until_refusal = -1;  // a put that is refused with an error
     bool stuck = false;           // puts do not end
     bool takes_gpu_memory = true;
@@ -96,7 +97,7 @@ struct network {
 
     void set_ops(uct_iface_ops &ops);
     void set_api();
-    void end(put &one, ucs_status_t status);
+    void end(put &one);
     void write(endpoint &from, put &one);
     void progress_puts(endpoint &ep);
     bool writes_before(endpoint &ep, const message &next);
