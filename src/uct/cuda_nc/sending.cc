@@ -222,8 +222,8 @@ unsigned sending::progress() noexcept {
 // own. The receiver's network then delivers the notice after it has written the bytes, and kernels
 // that are launched after a notice see what was written before it (GPUDirect RDMA's manual, on
 // memory ordering): UCP relies on no more.
-bool sending::fence() noexcept {
-    return ep_->carrier->iface->ops.ep_fence(ep_->carrier, 0) == UCS_OK;
+ucs_status_t sending::fence() noexcept {
+    return ep_->carrier->iface->ops.ep_fence(ep_->carrier, 0);
 }
 
 // UCS_OK: the receiver has been told of it.
@@ -240,19 +240,18 @@ ucs_status_t sending::progress_slot(unsigned index) noexcept {
     }
     if (one.state == slot_state::packed) {
         status = puts_->start(ep_->carrier, index, one.length);
-        if (status == UCS_ERR_NO_RESOURCE) {
-            return UCS_INPROGRESS;
+        if (status != UCS_ERR_NO_RESOURCE) {
+            one.state = slot_state::leaving;
         }
-        one.state = slot_state::leaving;
     }
-    if (status == UCS_INPROGRESS) {
-        return status;
+    if (status == UCS_OK && puts_ != nullptr) {
+        status = fence();
+    }
+    if (status == UCS_INPROGRESS || status == UCS_ERR_NO_RESOURCE) {
+        return UCS_INPROGRESS;
     }
     --under_way_;
     one.state = slot_state::full;
-    if (status == UCS_OK && puts_ != nullptr && !fence()) {
-        status = UCS_ERR_IO_ERROR;
-    }
     if (status == UCS_OK) {
         tell_data(index);
     }

@@ -99,14 +99,19 @@ unsigned traffic::progress_puts() noexcept {
     unsigned happened = 0;
     for (size_t i = 0; i < puts_.size();) {
         leaving_puts &one = puts_[i];
-        if (!one.slots->is_idle()) {
+        ucs_status_t status = one.slots->is_idle() ? UCS_OK : UCS_INPROGRESS;
+        const bool says =
+            status == UCS_OK && one.ep != nullptr && one.to != 0 && !one.slots->has_failed();
+        if (says) {
+            status = one.ep->carrier->iface->ops.ep_fence(one.ep->carrier, 0);
+        }
+        if (status == UCS_INPROGRESS || status == UCS_ERR_NO_RESOURCE) {
             ++i;
             continue;
         }
         leaving_puts ended = std::move(one);
         puts_.erase(puts_.begin() + static_cast<ptrdiff_t>(i));
-        if (ended.ep != nullptr && ended.to != 0 && !ended.slots->has_failed() &&
-            ended.ep->carrier->iface->ops.ep_fence(ended.ep->carrier, 0) == UCS_OK) {
+        if (says && status == UCS_OK) {
             say_cancel(ended.ep, ended.to, ended.from);
         }
         ++happened;

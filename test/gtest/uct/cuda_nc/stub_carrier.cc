@@ -69,7 +69,10 @@ void network::set_ops(uct_iface_ops &ops) {
         send_message(ep, id, std::move(bytes));
         return UCS_OK;
     };
-    ops.ep_fence = [](uct_ep *ep, unsigned) {
+    ops.ep_fence = [](uct_ep *ep, unsigned) -> ucs_status_t {
+        if (now->chance(now->full)) {
+            return UCS_ERR_NO_RESOURCE;
+        }
         of(ep).fenced = of(ep).written + of(ep).puts.size();
         return UCS_OK;
     };
