@@ -16,7 +16,7 @@ struct launch_shape {
 };
 
 // Launches by the driver: for each launch the runtime looks up the device and its kernel first,
-// which takes the CPU a third of a microsecond more (bench/results, lists of blocks and launches).
+// which takes the CPU a third of a microsecond more (bench/results, launches).
 class loaded_kernels {
   public:
     using launch_call = decltype(&::cuLaunchKernelEx);
