@@ -120,10 +120,8 @@ ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char
         if (status == UCS_OK) {
             work.layout = list_->view();
             status = stream->launch(work);
-        } else if (status == UCS_ERR_NO_MEMORY) {  // what is promised to the peer is kept
+        } else {  // what is promised to the peer is kept
             status = enqueue_blocks(*stream, offset, packed, length);
-        } else {
-            return status;
         }
         if (status == UCS_OK) {
             status = stream->record(done);

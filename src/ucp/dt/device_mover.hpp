@@ -41,7 +41,7 @@ class device_mover {
                          bool *enqueued_p, bool *lost_p) noexcept;
 
     // The same for packed bytes [offset, offset + length) at `packed`, in any memory that the GPU
-    // reaches, with the mark `done`; where memory for the work list is short, by a copy for each
+    // reaches, with the mark `done`; where the work list cannot be had, by a copy for each
     // block. After an error nothing of it runs any more.
     ucs_status_t enqueue_packed(uint64_t offset, uint64_t length, char *packed,
                                 gpu::event &done) noexcept;

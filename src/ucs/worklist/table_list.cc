@@ -214,7 +214,7 @@ ucs_status_t table_list::order_behind_uploads(gpu::stream &on, uint64_t tiles) n
 ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     if (broken()) {
-        return UCS_ERR_IO_ERROR;
+        return UCS_ERR_NO_MEMORY;
     }
     uint64_t tiles = tiles_needed(packed_end);
     ucs_status_t status = order_behind_uploads(on, tiles);

@@ -22,7 +22,8 @@ class work_list {
     virtual ~work_list() = default;
 
     // Makes packed bytes [0, packed_end) executable by work enqueued on `on` after this call.
-    // Enqueues at most the missing parts and never waits for the GPU.
+    // Enqueues at most the missing parts and never waits for the GPU. UCS_ERR_NO_MEMORY: there is
+    // no list, now or ever; the caller takes the slower path.
     virtual ucs_status_t prepare(gpu::stream &on, uint64_t packed_end) noexcept = 0;
 
     // Up to where a kernel that starts at packed byte `begin` should go, in (begin, end]: what is

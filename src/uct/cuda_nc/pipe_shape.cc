@@ -49,12 +49,13 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room
     }
 }
 
-// For each chunk a block reads the tables of a list, one after the other: longer ones pay there.
-gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool of_list) noexcept {
+// For each chunk a block reads the tables of a list, one after the other: longer ones pay there. In
+// a launch with others each block would take as much shared memory, and fewer fit on some GPUs.
+gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool lone_list) noexcept {
     constexpr uint64_t least_chunk = 4 << 10;
     constexpr unsigned most_lanes = 128;
     lanes = std::min(std::max(lanes, 1u), most_lanes);
-    const uint64_t usual_chunk = of_list && lanes >= gpu::many_pipe_lanes ? 32 << 10 : 16 << 10;
+    const uint64_t usual_chunk = lone_list && lanes >= gpu::many_pipe_lanes ? 32 << 10 : 16 << 10;
     const uint64_t rounds = parts(bytes, lanes * usual_chunk);
     const uint64_t chunk = parts(parts(bytes, lanes * rounds), least_chunk) * least_chunk;
     gpu::pipe_geometry g;

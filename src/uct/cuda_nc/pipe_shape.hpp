@@ -11,7 +11,8 @@ namespace cuda_nc::uct {
 // `room` bytes. lanes 0 in the result: the room is too small.
 gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room) noexcept;
 
-// The same for a pull, which needs no ring. `of_list`: of blocks, on one side or both.
-gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool of_list) noexcept;
+// The same for a pull, which needs no ring. `lone_list`: of a list of blocks, on one side or both,
+// and alone on its GPU.
+gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool lone_list) noexcept;
 
 }  // namespace cuda_nc::uct

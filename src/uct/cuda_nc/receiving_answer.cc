@@ -101,7 +101,8 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
     work.source_base = source_.base;
     const bool of_list =
         target->view().num_blocks > 1 || (work.source != nullptr && work.source->num_blocks > 1);
-    work.geometry = choose_pull_geometry(total_, share_of_lanes(total_, lanes), of_list);
+    work.geometry = choose_pull_geometry(total_, share_of_lanes(total_, lanes),
+                                         of_list && owner_.has_one_message());
     work.sequence = side_->sequence;
 
     pulls_ = true;

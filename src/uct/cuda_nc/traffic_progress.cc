@@ -85,10 +85,12 @@ unsigned traffic::progress_waiting() noexcept {
 
 void traffic::await_puts(std::unique_ptr<put_slots> slots, endpoint *ep, uint64_t to,
                          uint64_t from) noexcept try {
+    if (slots->is_idle() && (ep == nullptr || to == 0)) {
+        return;  // nobody is to be told
+    }
     puts_.reserve(puts_.size() + 1);
     puts_.push_back({std::move(slots), ep, to, from});
-    progress_puts();
-    start_progress();
+    start_progress();  // nothing is sent from here: the carrier may be in the middle of a message
 } catch (const std::bad_alloc &) {
     static_cast<void>(slots.release());  // the network may still read there
 }

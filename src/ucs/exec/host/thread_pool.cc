@@ -202,6 +202,7 @@ void thread_pool::serve() noexcept {
         --num_asleep_;
         if (!wanted) {
             --num_threads_;
+            refused_ = false;  // there is room for one again
             return;
         }
         wake(2);

@@ -66,6 +66,7 @@ cudaError_t launch_transfer(const loaded_kernels &kernels, const gpu::transfer &
 }
 
 void load_kernels(loaded_kernels *to) noexcept {
+    to->begin();
     auto load = [&](const void *kernel) { to->load(kernel); };
     for (unsigned log2 : {0u, 2u, 3u, 4u}) {
         load(units_kernel(true, log2));

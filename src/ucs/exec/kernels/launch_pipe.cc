@@ -62,6 +62,7 @@ cudaError_t launch_pipes(const loaded_kernels &kernels, const gpu::pipe_work *si
 }
 
 void load_pipe_kernels(loaded_kernels *to) noexcept {
+    to->begin();
     for (unsigned log2 = 0; log2 <= 4; ++log2) {
         to->load(pipe_units_kernel(log2));
         to->load(pull_units_kernel(log2, false));

@@ -1,10 +1,23 @@
 #include "ucs/exec/kernels/loaded_kernels.hpp"
 
+#include <atomic>
 #include <new>
 
 namespace cuda_nc::exec {
+namespace {
+
+std::atomic<bool> torn_down{false};
+
+// Made after the library's kernels have been registered, and so destroyed before they are not any
+// more: an application's exit handlers may come later, and the driver does not know what is gone.
+struct end_of_kernels {
+    ~end_of_kernels() { torn_down.store(true, std::memory_order_relaxed); }
+};
+
+}  // namespace
 
 void loaded_kernels::load(const void *kernel) noexcept {
+    static const end_of_kernels end;
     cudaFunction_t function = nullptr;
     cudaFuncAttributes attributes;  // asking for them loads it
     cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
@@ -23,6 +36,9 @@ void loaded_kernels::load(const void *kernel) noexcept {
 
 cudaError_t loaded_kernels::launch(const void *kernel, const launch_shape &shape, void **arguments,
                                    cudaStream_t stream) const noexcept {
+    if (torn_down.load(std::memory_order_relaxed)) {
+        return cudaErrorCudartUnloading;
+    }
     auto found = all_.find(kernel);
     if (found == all_.end()) {
         return cudaErrorInvalidDeviceFunction;

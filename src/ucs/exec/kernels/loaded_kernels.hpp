@@ -23,11 +23,13 @@ class loaded_kernels {
     explicit loaded_kernels(launch_call call) noexcept : call_(call) {}
 
     // Loads `kernel`, a __global__ function, on the current device; lazy loading could synchronise
-    // later. error() keeps the first failure, after which the others may be tried.
+    // later. error() keeps the first failure since begin(), after which the others may be tried.
+    void begin() noexcept { error_ = cudaSuccess; }
     void load(const void *kernel) noexcept;
     cudaError_t error() const noexcept { return error_; }
 
     // With that device's context current and nothing being loaded; thread safe. Never synchronises.
+    // cudaErrorCudartUnloading: the process ends.
     cudaError_t launch(const void *kernel, const launch_shape &shape, void **arguments,
                        cudaStream_t stream) const noexcept;
 

@@ -67,7 +67,8 @@ INSTANTIATE_TEST_SUITE_P(
         fault_case{"unpack_kernels_fail", "kernel:1+", "fails_on_arrival"},
         fault_case{"short_unpack_fails", "kernel:1+", "short_message_fails"},
         fault_case{"no_event_for_a_work_list", "event:4+", "moves_between_memories"},
-        fault_case{"no_event_for_most_of_a_work_list", "event:5+", "moves_between_memories"}),
+        fault_case{"no_event_for_most_of_a_work_list", "event:5+", "moves_between_memories"},
+        fault_case{"a_work_list_that_is_not_moved", "copy:1", "moves_between_memories"}),
     [](const auto &instance) { return std::string(instance.param.name); });
 
 // Four messages of 400,000 B side by side; the first status that is not UCS_OK of each.
