@@ -1,5 +1,7 @@
 // Messages that the receiver's GPU takes from the sender's memory: offers, answers, ends and
 // failures of them, and what a hostile sender makes of it.
+#include <cstring>
+
 #include "uct/cuda_nc/pull_fixture.hpp"
 
 namespace cuda_nc::uct {
@@ -271,6 +273,9 @@ TEST_F(traffic_with_source, a_refused_launch_stops_the_sender) {
 }
 
 TEST_F(traffic_with_source, a_kernel_that_fails_delivers_nothing_though_the_end_has_come) {
+    if (std::strcmp(gpu::platform::instance().name(), "sim") != 0) {
+        GTEST_SKIP() << "on a real GPU others' memory may be there, and a fault ends the process's";
+    }
     const uint64_t abandoned = counters::all().abandoned;
     end_.base = target_->address() + target_bytes;  // no memory; logged
     uint64_t message = pulling();
