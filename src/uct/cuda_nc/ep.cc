@@ -126,6 +126,15 @@ ucs_status_t connect_to_ep_simply(uct_ep *ep, const void *device_address, const 
 
 }  // namespace
 
+// That a put has ended says that its bytes may be overwritten here; what orders it before the
+// notice at the receiver is a fence between the two on one endpoint, as UCP puts it between its
+// own. The receiver's network then delivers the notice after it has written the bytes, and kernels
+// that are launched after a notice see what was written before it (GPUDirect RDMA's manual, on
+// memory ordering): UCP relies on no more.
+ucs_status_t fence_puts(endpoint &ep) noexcept {
+    return ep.carrier->iface->ops.ep_fence(ep.carrier, 0);
+}
+
 void set_endpoint_ops(uct_iface_ops &ops) noexcept {
 #define FORWARDED(member) ops.member = ep_forward<&uct_iface_ops::member>::call
     FORWARDED(ep_put_short);

@@ -18,6 +18,9 @@ struct endpoint {
     static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }
 };
 
+// Orders the puts to this peer before the messages that follow. UCS_ERR_NO_RESOURCE: later.
+ucs_status_t fence_puts(endpoint &ep) noexcept;
+
 // Fills the endpoints' members of an interface's operations.
 void set_endpoint_ops(abi::uct_iface_ops &ops) noexcept;
 

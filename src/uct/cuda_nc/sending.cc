@@ -217,15 +217,6 @@ unsigned sending::progress() noexcept {
     return by_pipe_ ? progress_pipe() : progress_slots();
 }
 
-// That a put has ended says that its bytes may be overwritten here; what orders it before the
-// notice at the receiver is a fence between the two on one endpoint, as UCP puts it between its
-// own. The receiver's network then delivers the notice after it has written the bytes, and kernels
-// that are launched after a notice see what was written before it (GPUDirect RDMA's manual, on
-// memory ordering): UCP relies on no more.
-ucs_status_t sending::fence() noexcept {
-    return ep_->carrier->iface->ops.ep_fence(ep_->carrier, 0);
-}
-
 // UCS_OK: the receiver has been told of it.
 ucs_status_t sending::progress_slot(unsigned index) noexcept {
     slot &one = slots_[index];
@@ -245,7 +236,7 @@ ucs_status_t sending::progress_slot(unsigned index) noexcept {
         }
     }
     if (status == UCS_OK && puts_ != nullptr) {
-        status = fence();
+        status = fence_puts(*ep_);
     }
     if (status == UCS_INPROGRESS || status == UCS_ERR_NO_RESOURCE) {
         return UCS_INPROGRESS;

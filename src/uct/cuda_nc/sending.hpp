@@ -102,7 +102,6 @@ class sending final : public direct_message {
     char *slot_address(unsigned index) const noexcept;
     bool fill_slots() noexcept;
     ucs_status_t progress_slot(unsigned index) noexcept;
-    ucs_status_t fence() noexcept;
     unsigned progress_slots() noexcept;
     unsigned progress_pipe() noexcept;
     void tell_data(unsigned index) noexcept;

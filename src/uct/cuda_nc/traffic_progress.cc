@@ -105,7 +105,7 @@ unsigned traffic::progress_puts() noexcept {
         const bool says =
             status == UCS_OK && one.ep != nullptr && one.to != 0 && !one.slots->has_failed();
         if (says) {
-            status = one.ep->carrier->iface->ops.ep_fence(one.ep->carrier, 0);
+            status = fence_puts(*one.ep);
         }
         if (status == UCS_INPROGRESS || status == UCS_ERR_NO_RESOURCE) {
             ++i;

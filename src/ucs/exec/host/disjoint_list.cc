@@ -15,8 +15,7 @@ struct list_bounds {
 };
 
 uint64_t length_of(const layout_view &view, uint64_t block) noexcept {
-    return view.block_length != 0 ? view.block_length
-                                  : view.block_packed(block + 1) - view.block_packed(block);
+    return view.block_packed(block + 1) - view.block_packed(block);
 }
 
 list_bounds find_bounds(const layout_view &view) noexcept {
