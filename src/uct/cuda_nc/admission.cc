@@ -9,7 +9,6 @@
 namespace cuda_nc::uct {
 namespace {
 
-constexpr int max_devices = 64;
 // A multiprocessor holds four blocks of a pipe's kernel: two of each direction.
 constexpr unsigned lanes_of_sm = 2;
 

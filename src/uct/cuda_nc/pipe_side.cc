@@ -1,9 +1,9 @@
 #include "uct/cuda_nc/pipe_side.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -37,21 +37,11 @@ struct pool {
     size_t streams_lent = 0;
 };
 
-struct pools {
-    std::mutex mutex;
-    std::map<int, std::unique_ptr<pool>> of;
-};
-
 std::atomic<size_t> lent{0};
 
 pool &pool_of(int device) {
-    static auto *only = new pools;  // outlives every thread
-    std::lock_guard<std::mutex> guard(only->mutex);
-    auto &found = only->of[device];
-    if (found == nullptr) {
-        found = std::make_unique<pool>();
-    }
-    return *found;
+    static auto *all = new std::array<pool, max_devices>;  // outlives every thread
+    return (*all)[static_cast<size_t>(device)];
 }
 
 ucs_status_t clear(gpu::device &where, gpu::memory &memory) {

@@ -9,6 +9,7 @@
 
 namespace cuda_nc::uct {
 
+constexpr int max_devices = 64;  // those with higher ordinals have no pipes
 constexpr unsigned max_message_lanes = gpu::max_pipe_lanes;
 constexpr size_t pipe_words_bytes = max_message_lanes * gpu::pipe_word_stride;
 

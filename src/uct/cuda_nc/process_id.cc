@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "ucs/gpu/backends.hpp"
+
 namespace cuda_nc::uct {
 namespace {
 
@@ -52,11 +54,9 @@ process_id own_process_id() noexcept {
 }
 
 bool is_own(const process_id &process) noexcept {
-    static const process_id at_first = own_process_id();
-    const auto pid = static_cast<uint32_t>(getpid());
-    const process_id own = pid == at_first.pid ? at_first : own_process_id();  // forked
-    return process.started != 0 && process.started == own.started && process.pid == pid &&
-           process.pid_space == own.pid_space;
+    static const process_id own = own_process_id();
+    return process.started != 0 && process.started == own.started && process.pid == own.pid &&
+           process.pid_space == own.pid_space && !gpu::forked();
 }
 
 bool is_gone(const process_id &process) noexcept {

@@ -15,7 +15,8 @@ struct process_id {
 process_id own_process_id() noexcept;
 process_id process_id_of(uint32_t pid) noexcept;  // one of our own numbering
 
-bool is_own(const process_id &process) noexcept;  // false where that cannot be told
+// False where that cannot be told, and in a forked child, which has no GPU.
+bool is_own(const process_id &process) noexcept;
 
 // True when the process has ended, and with it all that its GPUs were doing. False too where that
 // cannot be told: it counts its processes otherwise than we do.

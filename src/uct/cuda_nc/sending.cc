@@ -88,7 +88,7 @@ void sending::give_up() noexcept {
     settle();
     say_cancel();
     state_ = state::declined;
-    owner_.one_is_settled();
+    owner_.one_is_settled(id_);
 }
 
 void sending::leave() noexcept {
@@ -126,7 +126,7 @@ void sending::rest_sent() noexcept {
 
 void sending::become_complete() noexcept {
     state_ = state::complete;
-    owner_.one_is_settled();
+    owner_.one_is_settled(id_);
 }
 
 void sending::pulled() noexcept {
@@ -206,7 +206,8 @@ unsigned sending::progress_pipe() noexcept {
 }
 
 unsigned sending::progress() noexcept {
-    if (state_ == state::offered && std::chrono::steady_clock::now() > deadline_) {
+    const bool waits = state_ == state::offered && deadline_ != clock::time_point::max();
+    if (waits && clock::now() > deadline_) {
         nc_debug("the receiver does not answer an offer; the message goes by host memory");
         give_up();
         return 1;

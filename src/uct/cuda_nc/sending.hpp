@@ -82,6 +82,8 @@ class sending final : public direct_message {
     }
 
   private:
+    using clock = std::chrono::steady_clock;
+
     enum class slot_state : uint8_t {
         empty,
         packing,
@@ -126,7 +128,7 @@ class sending final : public direct_message {
     bool on_host_ = false;        // the slots
     uint64_t early_request_ = 0;  // not 0: offered early, not answered
     uint64_t receiver_ = 0;       // its message
-    std::chrono::steady_clock::time_point deadline_;
+    clock::time_point deadline_;
 
     wire::pipe_offer offer_ = {};
     pipe_side *side_ = nullptr;

@@ -60,7 +60,7 @@ void sending::offered(uint64_t first) noexcept {
     state_ = state::offered;
     trace_mark("offer leaves", id_);
     first_ = next_ = first;
-    deadline_ = std::chrono::steady_clock::now() + patience;
+    deadline_ = clock::now() + patience;
 }
 
 wire::source_terms sending::source() const noexcept {
@@ -70,7 +70,7 @@ wire::source_terms sending::source() const noexcept {
 
 void sending::offer_early(uint64_t request) noexcept {
     state_ = state::offered;
-    deadline_ = std::chrono::steady_clock::time_point::max();  // the receive may come late
+    deadline_ = clock::time_point::max();  // the receive may come late
     early_request_ = request;
     wire::control message = {};
     message.kind = wire::control_kind::early;

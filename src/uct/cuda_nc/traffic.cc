@@ -351,7 +351,7 @@ void traffic::give_event(int device, std::unique_ptr<gpu::event> back) noexcept 
 
 void traffic::erase(sending &ended) noexcept {
     stop_waiting(ended.id());
-    one_is_settled();
+    one_is_settled(ended.id());
     sends_.erase(ended.id());
 }
 

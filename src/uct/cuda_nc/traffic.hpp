@@ -68,7 +68,7 @@ class traffic {
     // Lanes for a kernel of one message, in the order of messages; then end_admission().
     bool admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept;
     void stop_waiting(uint64_t message) noexcept;
-    void one_is_settled() noexcept { settled_ = true; }
+    void one_is_settled(uint64_t message) noexcept;
     // A message's slots are at work, of which nobody tells.
     void one_is_polled() noexcept { polled_ = true; }
     void kernel_left(const pipe_drive &ended) noexcept { launches_.left(ended); }
@@ -145,7 +145,9 @@ class traffic {
     void keep_puts() noexcept;
     unsigned send_unsent() noexcept;
     void drop_unsent(const endpoint &ep) noexcept;
-    unsigned release_held() noexcept;
+    void release(size_t index) noexcept;
+    unsigned release_held(bool all) noexcept;
+    bool has_settled(uint64_t message) const noexcept;
     bool try_control(endpoint &ep, const wire::control &message) noexcept;
     void start_progress() noexcept;
     void stop_progress() noexcept;
@@ -177,7 +179,8 @@ class traffic {
     std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;
     std::set<uint64_t> waiting_[2];  // messages that wait for lanes, of each direction
     bool lanes_are_free_ = false;    // since they were last told
-    bool settled_ = false;           // a message that requests may be held for
+    bool looks_at_all_held_ = false;
+    std::vector<uint64_t> settled_;  // messages that requests may be held for
     bool polled_ = false;            // some messages are seen to go on by polls alone
     unsigned rounds_ = 0;
     std::vector<held_request> held_;

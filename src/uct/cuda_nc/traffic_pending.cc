@@ -19,7 +19,7 @@ bool traffic::hold(endpoint &ep, void *request) noexcept try {
     }
     refused_ = nullptr;
     held_.push_back({&ep, request, refused_for_});
-    settled_ = true;  // perhaps its message is
+    one_is_settled(refused_for_);  // perhaps it is
     start_progress();
     return true;
 } catch (const std::bad_alloc &) {
@@ -96,30 +96,51 @@ void traffic::purge_pending(endpoint &ep, function callback, void *arg) noexcept
                                             &to);
 }
 
-// Requests whose message has been settled go on; where the carrier is full they wait there.
-unsigned traffic::release_held() noexcept {
+void traffic::one_is_settled(uint64_t message) noexcept try {
+    settled_.push_back(message);
+} catch (const std::bad_alloc &) {
+    looks_at_all_held_ = true;
+}
+
+// Where the carrier is full it waits there.
+void traffic::release(size_t index) noexcept {
+    const held_request one = held_[index];
+    held_.erase(held_.begin() + static_cast<ptrdiff_t>(index));
+    auto *request = static_cast<pending_request *>(one.request);
+    for (;;) {
+        ucs_status_t status = request->func(request);
+        const bool refused = status == UCS_ERR_NO_RESOURCE;
+        if (status != UCS_INPROGRESS &&
+            !(refused && add_pending(*one.ep, request, 0) == UCS_ERR_BUSY)) {
+            return;
+        }
+    }
+}
+
+// Requests whose message has been settled go on. Among many each is looked for by its message.
+unsigned traffic::release_held(bool all) noexcept {
     unsigned happened = 0;
-    for (size_t i = 0; i < held_.size();) {
-        held_request one = held_[i];
-        const sending *message = find(sends_, one.message);
-        if (message != nullptr && !message->is_settled()) {
-            ++i;
-            continue;
+    for (size_t s = 0; s < settled_.size(); ++s) {  // it may grow
+        const uint64_t message = settled_[s];
+        for (size_t i = 0; i < held_.size();) {
+            if (held_[i].message == message && has_settled(message)) {
+                release(i);
+                ++happened;
+                i = 0;  // whatever that has changed
+            } else {
+                ++i;
+            }
         }
-        held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
-        auto *request = static_cast<pending_request *>(one.request);
-        for (;;) {
+    }
+    settled_.clear();
+    for (size_t i = 0; all && i < held_.size();) {
+        if (has_settled(held_[i].message)) {
+            release(i);
             ++happened;
-            ucs_status_t status = request->func(request);
-            if (status == UCS_INPROGRESS) {
-                continue;
-            }
-            if (status == UCS_ERR_NO_RESOURCE && add_pending(*one.ep, request, 0) == UCS_ERR_BUSY) {
-                continue;
-            }
-            break;
+            i = 0;
+        } else {
+            ++i;
         }
-        i = 0;  // whatever that has changed
     }
     return happened;
 }

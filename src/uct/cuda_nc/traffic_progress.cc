@@ -155,18 +155,26 @@ unsigned traffic::progress() noexcept {
         return 0;
     }
     idle_rounds_ = 0;
-    unsigned happened = send_unsent() + progress_puts();
-    const bool every = happened != 0 || polled_ || sends_.size() + receives_.size() <= few ||
-                       ++rounds_ % rounds_between_all == 0;
+    unsigned happened = unsent_.empty() ? 0 : send_unsent();
+    happened += puts_.empty() ? 0 : progress_puts();
+    const bool all = sends_.size() + receives_.size() <= few || ++rounds_ % rounds_between_all == 0;
+    const bool every = all || happened != 0 || polled_;
     happened += every ? progress_every() : progress_in_flight();
     if (std::exchange(lanes_are_free_, false)) {
         happened += progress_waiting();
     }
     launch_all();
-    if (std::exchange(settled_, false) || every) {
-        happened += release_held();
+    if (!held_.empty()) {
+        happened += release_held(std::exchange(looks_at_all_held_, false) || all);
+    } else {
+        settled_.clear();
     }
     return happened;
+}
+
+bool traffic::has_settled(uint64_t message) const noexcept {
+    const sending *one = find(sends_, message);
+    return one == nullptr || one->is_settled();
 }
 
 bool traffic::is_busy() const noexcept {
@@ -183,10 +191,8 @@ bool traffic::is_busy() const noexcept {
             return true;
         }
     }
-    return std::any_of(held_.begin(), held_.end(), [this](const held_request &one) {
-        const sending *message = find(sends_, one.message);
-        return message == nullptr || message->is_settled();
-    });
+    return std::any_of(held_.begin(), held_.end(),
+                       [this](const held_request &one) { return has_settled(one.message); });
 }
 
 }  // namespace cuda_nc::uct

@@ -11,6 +11,7 @@
 #include <new>
 #include <vector>
 
+#include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/backends.hpp"
 #include "ucs/gpu/cuda/device.hpp"
@@ -75,12 +76,16 @@ class cuda_platform final : public platform {
     const driver &calls_;
     std::string version_, unusable_;
     std::atomic<bool> initialised_{false};
-    mutable std::once_flag looked_;
+    mutable std::once_flag once_;
+    mutable std::atomic<bool> looked_{false};  // call_once takes longer
     mutable inventory inventory_;
 };
 
 const cuda_platform::inventory &cuda_platform::look() const noexcept {
-    std::call_once(looked_, [this]() noexcept {
+    if (CUDA_NC_LIKELY(looked_.load(std::memory_order_acquire))) {
+        return inventory_;
+    }
+    std::call_once(once_, [this]() noexcept {
         if (!unusable_.empty()) {
             return;
         }
@@ -103,6 +108,7 @@ const cuda_platform::inventory &cuda_platform::look() const noexcept {
             inventory_.devices.clear();
         }
     });
+    looked_.store(true, std::memory_order_release);
     return inventory_;
 }
 
