@@ -63,8 +63,9 @@ class device_mover {
     ucs_status_t copy_blocks(uint64_t offset, char *packed, size_t length) noexcept;
 
   private:
+    // `only`: nothing else of the buffer's work follows.
     ucs_status_t enqueue_range(gpu::stream &stream, staging_buffer &buffer,
-                               const staged_range &range, bool staged) noexcept;
+                               const staged_range &range, bool staged, bool only) noexcept;
     // A plain copy for each block, in order on `stream`.
     ucs_status_t enqueue_blocks(gpu::stream &stream, uint64_t offset, char *packed,
                                 uint64_t length) noexcept;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "ucs/base/log.hpp"
@@ -91,8 +92,11 @@ staging_buffer *device_staging::make(unsigned size_log2) noexcept {
     std::unique_ptr<staging_buffer> made(new (std::nothrow) staging_buffer);
     if (made != nullptr) {
         made->size_log2 = size_log2;
-        if (device_->allocate_pinned(size, &made->pinned) == UCS_OK &&
+        const size_t end_bytes = gpu::end_words::most * sizeof(*made->ends.words);
+        if (device_->allocate_pinned(size + end_bytes, &made->pinned) == UCS_OK &&
             device_->create_event(&made->done) == UCS_OK) {
+            made->ends.words = reinterpret_cast<uint64_t *>(made->pinned->address() + size);
+            std::memset(made->ends.words, 0, end_bytes);
             return made.release();
         }
     }

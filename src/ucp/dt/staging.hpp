@@ -23,6 +23,7 @@ struct staging_buffer {
     std::unique_ptr<gpu::memory> pinned;
     std::unique_ptr<gpu::memory> device;  // null until ensure_device_part()
     std::unique_ptr<gpu::event> done;
+    gpu::end_words ends;  // of the same work, where their number is not 0; behind the pinned bytes
     unsigned size_log2 = 0;
 
     size_t size() const noexcept { return size_t(1) << size_log2; }

@@ -36,6 +36,24 @@ enum class direction : uint8_t {
     copy     // laid-out bytes -> bytes laid out alike at another address
 };
 
+// Words in pinned memory by which a launch tells of its own end. That is seen a microsecond sooner
+// than the end of an event behind it; of a failure they do not tell.
+struct end_words {
+    static constexpr unsigned most = 16;
+    uint64_t *words = nullptr;  // `most` of them
+    uint64_t value = 0;         // what each becomes when all is done and visible to the host
+    unsigned count = 0;         // set by the launch: of how many of them; 0: of none
+
+    bool reached() const noexcept {
+        for (unsigned i = 0; i < count; ++i) {
+            if (__atomic_load_n(words + i, __ATOMIC_ACQUIRE) != value) {
+                return false;
+            }
+        }
+        return count != 0;
+    }
+};
+
 // One launch: packed bytes [packed_offset, packed_offset + length) of `layout`.
 struct transfer {
     direction dir = direction::pack;
@@ -44,11 +62,12 @@ struct transfer {
     char *packed = nullptr;  // pack, unpack: where packed byte `packed_offset` lies;
                              // copy: displacement 0 of the destination
     uint64_t packed_offset = 0;
-    uint64_t length = 0;   // bytes; 0 does nothing
-    unsigned max_sms = 0;  // streaming multiprocessors to use at most; 0: as many as pay
+    uint64_t length = 0;        // bytes; 0 does nothing
+    unsigned max_sms = 0;       // streaming multiprocessors to use at most; 0: as many as pay
+    end_words *ends = nullptr;  // null: only events tell
 };
 
-// Marks a point in a stream. May be recorded again once it is complete.
+// Marks a point in a stream, the one where it was last recorded.
 class event {
   public:
     virtual ~event() = default;

@@ -6,8 +6,8 @@
 
 namespace cuda_nc::exec {
 
-// All take (part, per_block), pieces a piece_counts and tiles a tile_shape besides; units take
-// unit_log2 for per_block. Null where none is compiled. `deep`: see unroll_words.
+// All take (part, end_mark, per_block), pieces a piece_counts and tiles a tile_shape besides; units
+// take unit_log2 for per_block. Null where none is compiled. `deep`: see unroll_words.
 const void *strided_words_kernel(locator_kind kind, unsigned word_log2, bool deep) noexcept;
 const void *listed_words_kernel(unsigned word_log2, bool deep) noexcept;
 const void *windows_kernel(locator_kind kind) noexcept;
@@ -27,7 +27,25 @@ constexpr unsigned blocks_per_sm = (std::is_same_v<Locator, uniform_locator> &&
                                        ? 2
                                        : 1;
 
+// One word for each block of threads, in pinned memory; null: none.
+struct end_mark {
+    uint64_t *words;
+    uint64_t value;
+};
+
 #ifdef __CUDACC__
+// Each block's last instruction. The barrier makes its stores this thread's: a release covers them.
+__device__ __forceinline__ void tell_end(const end_mark &end) {
+    if (end.words != nullptr) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(end.words + blockIdx.x),
+                         "l"(end.value)
+                         : "memory");
+        }
+    }
+}
+
 // A kernel may be started while the one before it on its stream still runs (see launch.cc); then it
 // waits here, before it touches memory, until that one is done and its writes are seen.
 __device__ __forceinline__ void await_predecessor() {
@@ -47,8 +65,9 @@ __device__ __forceinline__ thread_place here() {
 
 template <class Locator, int W, bool Deep>
 __global__ void __launch_bounds__(max_block_threads, blocks_per_sm<Locator, W, Deep>)
-    move_words_kernel(const __grid_constant__ part a, uint32_t per_block) {
+    move_words_kernel(const __grid_constant__ part a, end_mark end, uint32_t per_block) {
     words_thread<Locator, W, unroll_words<Locator, W, Deep>>(a, per_block, here());
+    tell_end(end);
 }
 
 // The two differ only where the loads in flight do.
@@ -64,20 +83,22 @@ const void *words_kernel_of(bool deep) {
 
 template <class Locator>
 __global__ void __launch_bounds__(max_block_threads, 1)
-    move_windows_kernel(const __grid_constant__ part a, uint32_t per_block) {
+    move_windows_kernel(const __grid_constant__ part a, end_mark end, uint32_t per_block) {
     windows_thread<Locator>(a, per_block, here());
+    tell_end(end);
 }
 
 template <class Locator>
 __global__ void __launch_bounds__(max_block_threads, 1)
-    move_pieces_kernel(const __grid_constant__ part a, uint32_t per_block,
+    move_pieces_kernel(const __grid_constant__ part a, end_mark end, uint32_t per_block,
                        const __grid_constant__ piece_counts n) {
     pieces_thread<Locator>(a, per_block, n, here());
+    tell_end(end);
 }
 
 template <int W>
 __global__ void __launch_bounds__(most_tiles<W> *tile_threads)
-    move_tiles_kernel(const __grid_constant__ part a, uint32_t per_block,
+    move_tiles_kernel(const __grid_constant__ part a, end_mark end, uint32_t per_block,
                       const __grid_constant__ tile_shape s) {
     extern __shared__ quad shared_bytes[];
     const thread_place at = place();
@@ -97,11 +118,12 @@ __global__ void __launch_bounds__(most_tiles<W> *tile_threads)
         tile_thread<W, false>(a, s, r, work, thread, shared);
         first += at.grid * per_block;
         if (first >= s.count) {
-            return;
+            break;
         }
         __syncthreads();
         work = tile_work<W>(a, s, r, first + group);
     }
+    tell_end(end);
 }
 #endif
 

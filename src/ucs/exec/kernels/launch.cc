@@ -35,13 +35,13 @@ size_t shared_bytes(const kernel_choice &c) {
 }
 
 cudaError_t launch_part(const loaded_kernels &kernels, const part &a, const kernel_choice &c,
-                        bool early, cudaStream_t stream) {
+                        end_mark end, bool early, cudaStream_t stream) {
     uint32_t share = c.how == method::units ? c.unit_log2 : c.per_block;
-    void *arguments[] = {const_cast<part *>(&a), &share, nullptr};
+    void *arguments[] = {const_cast<part *>(&a), &end, &share, nullptr};
     if (c.how == method::pieces) {
-        arguments[2] = const_cast<piece_counts *>(&c.pieces);
+        arguments[3] = const_cast<piece_counts *>(&c.pieces);
     } else {
-        arguments[2] = const_cast<tile_shape *>(&c.tiles);
+        arguments[3] = const_cast<tile_shape *>(&c.tiles);
     }
     // Beginning early saves about a microsecond of each; it waits for the rest of the kernel before
     // it by itself (await_predecessor).
@@ -53,11 +53,20 @@ cudaError_t launch_part(const loaded_kernels &kernels, const part &a, const kern
 
 cudaError_t launch_transfer(const loaded_kernels &kernels, const gpu::transfer &work,
                             const kernel_limits &limits, cudaStream_t stream) noexcept {
+    if (work.ends != nullptr) {
+        work.ends->count = 0;
+    }
     for (uint64_t done = 0; done < work.length;) {
         part a;
-        done += cut_part(work, done, &a);
+        const uint32_t length = cut_part(work, done, &a);
+        done += length;
         kernel_choice c = choose_kernel(a, work.layout.align_log2, limits, work.max_sms);
-        cudaError_t error = launch_part(kernels, a, c, limits.starts_early, stream);
+        end_mark end = {nullptr, 0};
+        if (work.ends != nullptr && length == work.length && c.grid <= gpu::end_words::most) {
+            end = {work.ends->words, work.ends->value};
+            work.ends->count = c.grid;
+        }
+        cudaError_t error = launch_part(kernels, a, c, end, limits.starts_early, stream);
         if (error != cudaSuccess) {
             return error;
         }

@@ -49,6 +49,12 @@ class all_signals_blocked {
     sigset_t before_;
 };
 
+void tell_end(const end_words &ends, ucs_status_t status) noexcept {
+    for (unsigned i = 0; i < ends.count && status == UCS_OK; ++i) {
+        __atomic_store_n(ends.words + i, ends.value, __ATOMIC_RELEASE);
+    }
+}
+
 mark_state &state_of(event &mark) noexcept {
     return *static_cast<sim_event &>(mark).state();
 }
@@ -151,6 +157,12 @@ ucs_status_t sim_stream::launch(const transfer &work) noexcept {
     operation one;
     one.what = action::launch;
     one.work = work;
+    if (work.ends != nullptr) {  // as on a GPU, where large grids do not
+        constexpr uint64_t of_one = 2048;
+        const uint64_t words = (work.length - 1) / of_one + 1;
+        work.ends->count = words <= end_words::most ? static_cast<unsigned>(words) : 0;
+        one.ends = *work.ends;
+    }
     return enqueue_kernel(std::move(one));
 }
 
@@ -322,6 +334,7 @@ void sim_stream::engine::run() noexcept {
             one.mark->reach(one.recording, status);
         } else if (status == UCS_OK) {
             status = execute(one);
+            tell_end(one.ends, status);
         }
         guard.lock();
     }

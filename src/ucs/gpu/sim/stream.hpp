@@ -68,6 +68,7 @@ class sim_stream final : public stream {
     struct operation {
         action what = action::launch;
         transfer work;                     // launch
+        end_words ends;                    // launch; as they were then
         std::vector<pipe_work> sides;      // pipe
         std::vector<layout_view> layouts;  // theirs
         char *destination = nullptr;       // copy; the simulator's addresses

@@ -1,4 +1,8 @@
 // Launches of random layouts, on every platform, against their bytes counted one by one.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
 #include "ucs/gpu/random_layouts.hpp"
 
 namespace cuda_nc::gpu::test {
@@ -7,7 +11,23 @@ namespace {
 class gpu_launch : public random_layout_test {};
 INSTANTIATE_TEST_SUITE_P(all, gpu_launch, testing::ValuesIn(platform_names()), name_of_platform());
 
+// False: not within ten seconds.
+bool await_end(const end_words &ends) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!ends.reached()) {
+        if (std::chrono::steady_clock::now() > limit) {
+            return false;
+        }
+    }
+    return true;
+}
+
 TEST_P(gpu_launch, random_fragments_move_their_bytes_and_nothing_else) {
+    std::unique_ptr<memory> words = allocate_pinned(end_words::most * sizeof(uint64_t));
+    end_words ends;
+    ends.words = reinterpret_cast<uint64_t *>(words->address());
+    std::fill(ends.words, ends.words + end_words::most, 0);
+    int told = 0;
     for (int round = 0; round < 250; ++round) {
         SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(seed_));
         std::unique_ptr<hand_made_layout> what = random_layout();
@@ -21,11 +41,11 @@ TEST_P(gpu_launch, random_fragments_move_their_bytes_and_nothing_else) {
         size_t lead = number(0, 15);
 
         // Where the work reads and writes: GPU memory, or pinned memory that the GPU reaches.
-        std::unique_ptr<memory> laid_out =
-            number(0, 3) == 0 ? allocate_pinned(size) : allocate(size);
+        const bool laid_out_pinned = number(0, 3) == 0, other_pinned = number(0, 1) == 0;
+        std::unique_ptr<memory> laid_out = laid_out_pinned ? allocate_pinned(size) : allocate(size);
         size_t other_size = dir == direction::copy ? size : lead + length + margin;
         std::unique_ptr<memory> other =
-            number(0, 1) == 0 ? allocate_pinned(other_size) : allocate(other_size);
+            other_pinned ? allocate_pinned(other_size) : allocate(other_size);
         std::vector<char> image = random_bytes(size, random_);
         std::vector<char> before = random_bytes(other_size, random_);
         put(laid_out->address(), image);
@@ -38,8 +58,10 @@ TEST_P(gpu_launch, random_fragments_move_their_bytes_and_nothing_else) {
         work.packed = other->address() + (dir == direction::copy ? zero : int64_t(lead));
         work.packed_offset = offset;
         work.length = length;
+        const bool tells = number(0, 1) == 0;
+        work.ends = tells ? &ends : nullptr;
+        ++ends.value;
         ASSERT_EQ(stream_->launch(work), UCS_OK);
-        ASSERT_EQ(finish(*stream_), UCS_OK);
 
         std::vector<char> wanted_image = image, wanted_other = before;
         uint64_t packed = 0;
@@ -59,10 +81,29 @@ TEST_P(gpu_launch, random_fragments_move_their_bytes_and_nothing_else) {
                 }
             }
         }
+        if (tells && ends.count != 0) {
+            // The CPU looks at pinned memory as soon as it is told, before any mark of the stream.
+            ASSERT_LE(ends.count, end_words::most);
+            ASSERT_TRUE(await_end(ends));
+            if (laid_out_pinned) {
+                ASSERT_EQ(std::memcmp(laid_out->address(), wanted_image.data(), size), 0);
+            }
+            if (other_pinned) {
+                ASSERT_EQ(std::memcmp(other->address(), wanted_other.data(), other_size), 0);
+            }
+            for (unsigned i = ends.count; i < end_words::most; ++i) {
+                ASSERT_NE(ends.words[i], ends.value);
+            }
+            ++told;
+        } else {
+            ASSERT_FALSE(tells && length <= 2048) << "a short launch tells of its end";
+        }
+        ASSERT_EQ(finish(*stream_), UCS_OK);
         ASSERT_EQ(get(laid_out->address(), size), wanted_image);
         ASSERT_EQ(get(other->address(), other_size), wanted_other);
         tables_.clear();
     }
+    EXPECT_GT(told, 50);
 }
 
 TEST_P(gpu_launch, displacements_may_be_absolute_addresses) {
