@@ -5,11 +5,13 @@
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
 //               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--close-batch N]
 //               [--sleep-batch N] [--hosts] [--gpus N] [--memory sim|cuda] [--self]
+//               [--odd NAME=VALUE]
 //   gpus: simulated ones that the processes use in turn (2)
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
 //   sleep-batch: rank 1 sleeps for 3 s once it has begun its sends of that batch; meanwhile all
 //                messages of the others among themselves must end
 //   self: about half of the messages are from a process to itself
+//   odd: a variable of the environment that only processes of odd rank have
 //   hosts: each process has a network and a host name of its own; exit status 77 where that is not
 //          allowed
 //   close-batch: in the middle of that batch each process closes its endpoints by force; every
@@ -334,6 +336,8 @@ void parse(int argc, char **argv) {
             chosen.wakeup = true;
         } else if (name == "--peer-errors") {
             chosen.peer_errors = true;
+        } else if (name == "--odd") {
+            chosen.odd.emplace_back(value());
         } else {
             fail("unknown option " + name);
         }
@@ -364,6 +368,11 @@ int main(int argc, char **argv) {
             }
             // Of the simulated GPUs each process takes another, as on a machine with many.
             setenv("UCX_CUDA_NC_SIM_DEVICE", std::to_string(rank % chosen.gpus).c_str(), 0);
+            for (std::string &setting : chosen.odd) {
+                if (rank % 2 != 0) {
+                    putenv(setting.data());
+                }
+            }
             run();
             std::fflush(stdout);
             std::exit(0);

@@ -34,6 +34,7 @@ struct options {
     int sleep_batch = -1;
     bool hosts = false;
     bool self = false;
+    std::vector<std::string> odd;
 };
 inline options chosen;
 

@@ -10,16 +10,19 @@ namespace cuda_nc::uct {
 // it asks an interface over posix about one over tcp.
 struct address_header {
     uint8_t version;
-    uint8_t flags;      // puts_gpu_memory
+    uint8_t flags;      // takes_offers, puts_gpu_memory
     uint16_t kind;      // carrier::kind()
     uint32_t host;      // a hash of the machine that runs the process
     uint64_t identity;  // of the interface, at random
 };
 
-constexpr uint8_t protocol_version = 7;
+constexpr uint8_t protocol_version = 8;
 
 // The carrier moves GPU memory to other hosts' by itself.
 constexpr uint8_t puts_gpu_memory = 1;
+// Messages from GPU to GPU may be offered: without the setting UCX_CUDA_NC_DIRECT UCP itself would
+// read the offers.
+constexpr uint8_t takes_offers = 2;
 
 inline const void *after_header(const void *address) noexcept {
     return static_cast<const char *>(address) + sizeof(address_header);

@@ -22,7 +22,8 @@ void meet_peer(interface &iface, endpoint &ep, const void *address) {
     const bool near = header.host == iface.address.host;
     ep.peer = header.identity;
     ep.by_carrier = !near && iface.gpu_memory != nullptr && (header.flags & puts_gpu_memory) != 0;
-    ep.direct = iface.direct != nullptr && (near || ep.by_carrier);
+    ep.direct =
+        iface.direct != nullptr && (header.flags & takes_offers) != 0 && (near || ep.by_carrier);
     ep.loops = header.identity == iface.address.identity;
     iface.peers[header.identity] = &ep;
 }

@@ -226,6 +226,7 @@ void learn_abilities(interface &iface, carrier_memory *memory) {
         return;
     }
     iface.direct = std::make_unique<traffic>(iface);
+    iface.address.flags |= takes_offers;
     if (config().network_slots && memory != nullptr &&
         can_put_gpu_memory(attr, memory->attributes())) {
         iface.gpu_memory = memory;

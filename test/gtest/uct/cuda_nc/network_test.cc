@@ -170,12 +170,12 @@ TEST_F(network_test, where_a_side_cannot_lend_or_put_all_is_as_without) {
         with_setting off("UCX_CUDA_NC_NETWORK_SLOTS", "n");
         open(left_);
         EXPECT_EQ(left_.inside().gpu_memory, nullptr);
-        EXPECT_EQ(left_.inside().address.flags, 0);
+        EXPECT_EQ(left_.inside().address.flags, takes_offers);
         close(left_);
     }
     open(left_);
     address_header header = left_.inside().address;
-    EXPECT_EQ(header.flags, puts_gpu_memory);
+    EXPECT_EQ(header.flags, takes_offers | puts_gpu_memory);
     ++header.identity;
     ++header.host;
     auto connected_to = [&](const address_header &other) {
@@ -191,11 +191,13 @@ TEST_F(network_test, where_a_side_cannot_lend_or_put_all_is_as_without) {
         return seen;
     };
     EXPECT_TRUE(connected_to(header).direct && connected_to(header).by_carrier);
-    header.flags = 0;
+    header.flags = takes_offers;
     EXPECT_FALSE(connected_to(header).direct || connected_to(header).by_carrier)
         << "the other one cannot";
     header.host = left_.inside().address.host;
     header.flags = puts_gpu_memory;
+    EXPECT_FALSE(connected_to(header).direct) << "it has UCX_CUDA_NC_DIRECT=n";
+    header.flags |= takes_offers;
     EXPECT_TRUE(connected_to(header).direct && !connected_to(header).by_carrier)
         << "on one machine";
 }
