@@ -2,12 +2,13 @@
 
 #include <atomic>
 #include <mutex>
+#include <random>
 
 namespace cuda_nc::dt {
 namespace {
 
-// Bits of a number, from the lowest: marks, place, then how often the place was used. 2^45 uses of
-// one place are more than a process lives to see.
+// Bits of a number, from the lowest: marks, place, then how often the place was used, counted from
+// a random number. 2^45 uses of one place are more than a process lives to see.
 constexpr unsigned mark_bits = 3, place_bits = 16;
 constexpr size_t num_places = size_t(1) << place_bits;
 
@@ -25,6 +26,14 @@ place places[num_places];
 std::mutex mutex;
 uint32_t first_free = 0;  // 0: none; place 0 is not used
 uint32_t never_used = 1;
+
+uintptr_t first_use() noexcept {
+    static const uintptr_t random = [] {
+        std::random_device source;
+        return uintptr_t{source()} << 32 | source();
+    }();
+    return random;
+}
 
 size_t place_of(uintptr_t handle) noexcept {
     return (handle >> mark_bits) & (num_places - 1);
@@ -49,6 +58,7 @@ uintptr_t take_message_handle(request_state &state, uct::direct_end &end) noexce
             first_free = places[index].next_free;
         } else if (never_used < num_places) {
             index = never_used++;
+            places[index].uses = first_use();
             uct::end_finder.store(find_end, std::memory_order_release);
         } else {
             return 0;

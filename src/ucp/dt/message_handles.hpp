@@ -1,8 +1,9 @@
-// Numbers under which UCX knows messages of GPU memory: never two messages by the same one.
+// Numbers under which UCX knows messages of GPU memory: never two messages by the same one, and
+// none that anything else is likely to be.
 //
-// The transport finds in a request of UCP the state that our datatype gave it. A request that holds
-// no such state may still hold the address of an earlier one; an address is used again, a number
-// is not.
+// The transport finds in a request of UCP the state that our datatype gave it, and that it is there
+// shows that it looks at the right place. A request that holds no such state may still hold the
+// address of an earlier one; an address is used again, a number is not.
 #pragma once
 
 #include <cstdint>

@@ -105,17 +105,14 @@ pipeline *begin_pipeline(layout_ref what, pointer base, int ordinal) noexcept {
 // Bytes of a GPU: from the GPU's transport where one offers itself, or through host memory.
 ucs_status_t pack_gpu(sender &from, uint64_t offset, char *destination, size_t *length_p) noexcept {
     uct::pack_call *call = uct::pack_call::current();
-    // A message that fits in one call is not offered there: UCP may not come for the rest. It may
-    // have been offered before.
-    bool whole = *length_p == from.packed_bytes() && from.message == nullptr;
-    if (CUDA_NC_LIKELY(call == nullptr || whole || !from.mover().has_kernels())) {
+    if (CUDA_NC_LIKELY(call == nullptr || !from.mover().has_kernels())) {
         from.leave_transport();  // these bytes go another way than those before
         return from.read(offset, destination, *length_p);
     }
-    size_t first = 0;
+    size_t first = *length_p;
     switch (call->ask(from, offset, &first)) {
         case uct::pack_answer::first:
-            *length_p = std::min(*length_p, first);
+            *length_p = first;
             return from.read(offset, destination, *length_p, 1);
         case uct::pack_answer::busy:
             return UCS_OK;

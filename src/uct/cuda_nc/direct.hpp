@@ -5,9 +5,9 @@
 // they say. Meanwhile the transport tells them, by a thread's pack_call or unpack_call, what it can
 // do for the message at hand:
 //
-//   first   the first bytes go as always, and carry the sender's offer to the receiver's transport;
-//           so the receiver learns which of its messages UCP's data is for. Where it knows without
-//           them the offer goes alone
+//   first   the first bytes go as always, and carry the sender's offer to the receiver's transport:
+//           by them it learns which of its messages UCP's data is for. Mostly it knows without
+//           them, and the offer goes alone
 //   busy    the receiver is asked or the GPUs are at work: what pack() writes is not sent, UCP asks
 //           again later
 //   rest    all other bytes are there: pack() says so and writes nothing; unpack() reads nothing
@@ -82,7 +82,7 @@ enum class pack_answer : uint8_t { host, first, busy, rest };
 // There while the calling thread's pack() is called for rendezvous data that the transport sends.
 class pack_call {
   public:
-    // first: pack() writes the first *length_p bytes, and returns that.
+    // *length_p: what UCP asks for; first: pack() writes so many of them, and returns that.
     virtual pack_answer ask(direct_end &end, uint64_t offset, size_t *length_p) noexcept = 0;
 
     static pack_call *current() noexcept { return current_; }

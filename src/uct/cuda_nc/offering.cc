@@ -4,6 +4,7 @@
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/model/choices.hpp"
+#include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/message_map.hpp"
 
@@ -11,10 +12,20 @@ namespace cuda_nc::uct {
 
 using namespace wire;
 
+// How many bytes of a message go with its offer; nothing: it cannot be offered. Where some go, UCP
+// has to come for the rest.
+std::optional<uint64_t> offering::choose_first(uint64_t bytes, uint64_t asked) const noexcept {
+    const bool comes_again = asked >= sending::first_bytes && asked < bytes;
+    if (ep_.known_receivers == receivers_known::yes ||
+        (ep_.known_receivers == receivers_known::perhaps && !comes_again)) {
+        return 0;
+    }
+    return comes_again ? std::optional<uint64_t>(sending::first_bytes) : std::nullopt;
+}
+
 // Null: this message is not for the GPUs.
 sending *offering::begin(direct_end &end) noexcept try {
-    if (!ep_.direct || end.packed_bytes() < model::direct_thresh() ||
-        end.packed_bytes() <= sending::first_bytes) {
+    if (!ep_.direct || end.packed_bytes() < model::direct_thresh()) {
         return nullptr;
     }
     auto made = std::make_unique<sending>(owner_, ep_, end, next_message_id());
@@ -27,8 +38,9 @@ sending *offering::begin(direct_end &end) noexcept try {
 }
 
 pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) noexcept {
+    const std::optional<uint64_t> first = choose_first(end.packed_bytes(), *length_p);
     message_ = end.message != nullptr ? static_cast<sending *>(end.message)
-               : offset == 0          ? begin(end)
+               : offset == 0 && first ? begin(end)
                                       : nullptr;
     if (message_ == nullptr) {
         return answer_;
@@ -37,8 +49,9 @@ pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) no
     bool in_order = message_->ep() == &ep_ && offset == message_->first();
     switch (message_->now()) {
         case sending::state::made:
+            in_order = in_order && first.has_value();
             offers_ = true;
-            *length_p = first_ = ep_.known_receivers ? 0 : sending::first_bytes;
+            *length_p = first_ = first.value_or(0);
             answer_ = first_ != 0 ? pack_answer::first : pack_answer::busy;
             break;
         case sending::state::offered:

@@ -1,6 +1,8 @@
 // One call of UCP to send rendezvous data: what pack() is told, and what is sent in its place.
 #pragma once
 
+#include <optional>
+
 #include "uct/cuda_nc/sending.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
@@ -24,6 +26,7 @@ class offering final : public pack_call {
     ssize_t conclude(ssize_t sent) noexcept;
 
   private:
+    std::optional<uint64_t> choose_first(uint64_t bytes, uint64_t asked) const noexcept;
     sending *begin(direct_end &end) noexcept;
 
     traffic &owner_;

@@ -20,8 +20,8 @@ class traffic;
 
 class sending final : public direct_message {
   public:
-    // Packed bytes that go with an offer to a receiver that does not know its messages otherwise; a
-    // multiple of every word that kernels use.
+    // Packed bytes that go with an offer to a receiver that cannot tell otherwise which of its
+    // messages it is for; a multiple of every word that kernels use.
     static constexpr uint64_t first_bytes = 1024;
 
     enum class state : uint8_t {
@@ -53,7 +53,7 @@ class sending final : public direct_message {
     void pulled() noexcept;
     void credited(unsigned index) noexcept;
     void called(uint64_t segment) noexcept;
-    void declined(bool for_ever) noexcept;
+    void declined(const wire::control &answer) noexcept;
     // Ends the GPUs' work and lets the rest go by host memory.
     void give_up() noexcept;
     // Ends the message too: the datatype's part need not end by itself, because UCX forgets it
@@ -109,6 +109,7 @@ class sending final : public direct_message {
     void tell_data(unsigned index) noexcept;
     void end_work() noexcept;
     void say_cancel() noexcept;
+    void learn_receivers(uint32_t flags) noexcept;
     void take_answer(const wire::control &answer) noexcept;
     void settle() noexcept;
     void become_complete() noexcept;

@@ -87,15 +87,21 @@ bool sending::take_unanswered() noexcept {
     return unanswered;
 }
 
+void sending::learn_receivers(uint32_t flags) noexcept {
+    if (ep_ != nullptr) {
+        ep_->known_receivers = (flags & wire::known_receivers) != 0     ? receivers_known::yes
+                               : (flags & wire::unknown_receivers) != 0 ? receivers_known::no
+                                                                        : receivers_known::perhaps;
+    }
+}
+
 void sending::take_answer(const wire::control &answer) noexcept {
     trace_mark("answer comes", id_);
     receiver_ = answer.from;
     if (take_unanswered()) {
         count(counters::all().early);
     }
-    if (ep_ != nullptr) {
-        ep_->known_receivers = (answer.flags & wire::known_receivers) != 0;
-    }
+    learn_receivers(answer.flags);
 }
 
 // This message goes by host memory; those to come need not.
@@ -148,8 +154,9 @@ bool sending::open_slots(const wire::control &answer) noexcept {
     return true;
 }
 
-void sending::declined(bool for_ever) noexcept {
-    if (for_ever && by_carrier()) {
+void sending::declined(const wire::control &answer) noexcept {
+    learn_receivers(answer.flags);
+    if ((answer.flags & wire::never) != 0 && by_carrier()) {
         ep_->direct = false;
     }
     give_up();

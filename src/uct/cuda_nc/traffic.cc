@@ -171,9 +171,13 @@ void traffic::take_control(const void *data, size_t length) noexcept {
             }
             break;
         case control_kind::decline:
+            if (send != nullptr) {
+                send->declined(message);
+            }
+            break;
         case control_kind::stop:
             if (send != nullptr) {
-                send->declined((message.flags & never) != 0);
+                send->give_up();
             }
             break;
         case control_kind::credit:

@@ -78,9 +78,8 @@ void traffic::take_offer(const data_prefix &prefix, char *message, size_t length
         unpack_call call;
         deliver(message, length, call);  // whatever comes of the offer
         end = call.end;
-        if (end != nullptr && requests_.learn(word, end->ucx_state())) {
-            nc_debug("messages for GPU memory are %s by UCP's requests",
-                     requests_.known() ? "known" : "not known");
+        if (end != nullptr && request_finder::is_address(header.request)) {
+            requests_.learn(word, end->ucx_state());
         }
     }
     auto peer = iface_.peers.find(prefix.identity);
@@ -92,7 +91,8 @@ void traffic::take_offer(const data_prefix &prefix, char *message, size_t length
         terms.source = own != nullptr ? own->source() : source_terms{};
     }
     if (!is_accepted(*peer->second, prefix.message)) {
-        accept_or_decline(*peer->second, end, prefix.message, prefix.length, terms, first);
+        accept_or_decline(*peer->second, end, prefix.message, prefix.length, terms, first,
+                          requests_.answer_flags(header.request));
     }
 }
 
@@ -104,11 +104,11 @@ bool traffic::is_accepted(const endpoint &ep, uint64_t message) const noexcept {
 }
 
 void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                                const early_terms &terms, uint64_t first) noexcept {
-    if (!accept(ep, end, message, total, terms, first)) {
+                                const early_terms &terms, uint64_t first, uint32_t flags) noexcept {
+    if (!accept(ep, end, message, total, terms, first, flags)) {
         control answer = {};
         answer.kind = control_kind::decline;
-        answer.flags = ep.by_carrier && iface_.gpu_memory->refuses() ? never : 0;
+        answer.flags = flags | (ep.by_carrier && iface_.gpu_memory->refuses() ? never : 0);
         answer.to = message;
         send_control(&ep, answer);
     }
@@ -116,7 +116,7 @@ void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message,
 
 // False: not ours, or out of resources.
 bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                     const early_terms &terms, uint64_t first) noexcept try {
+                     const early_terms &terms, uint64_t first, uint32_t flags) noexcept try {
     if (end == nullptr || end->message != nullptr || first >= total ||
         total > end->packed_bytes()) {
         return false;
@@ -126,7 +126,6 @@ bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t t
         std::make_unique<receiving>(*this, ep, *end, next_message_id(), message, total, first);
     uint64_t id = made->id();
     receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
-    uint32_t flags = requests_.known() ? known_receivers : 0;
     const bool is_taken = ep.by_carrier ? taken.accept_puts(flags)
                                         : (first == 0 && taken.accept_pull(terms, flags)) ||
                                               taken.accept_pipe(terms.offer, flags) ||
@@ -151,13 +150,15 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
     }
     uint64_t words[2];
     if (id == rts_id) {
-        if (length < sizeof(words) || !ep.known_receivers) {
+        if (length < sizeof(words) || ep.known_receivers == receivers_known::no) {
             return;
         }
         std::memcpy(words, payload, sizeof(words));
         direct_end *end = requests_.find_send(words[1]);
         if (end == nullptr || end->message != nullptr ||
-            end->packed_bytes() < model::direct_thresh()) {
+            end->packed_bytes() < model::direct_thresh() ||
+            (ep.known_receivers == receivers_known::perhaps &&
+             end->packed_bytes() > sending::first_bytes)) {
             return;
         }
         auto made = std::make_unique<sending>(*this, ep, *end, next_message_id());
@@ -172,8 +173,9 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
             early_offer offer = found->second;
             early_.erase(found);
             std::memcpy(words, payload, sizeof(words[0]));
-            accept_or_decline(ep, requests_.find(words[0]), offer.message, offer.total, offer.terms,
-                              0);
+            direct_end *end = requests_.find(words[0]);
+            accept_or_decline(ep, end, offer.message, offer.total, offer.terms, 0,
+                              requests_.answer_flags(words[0]));
         }
     }
 } catch (const std::bad_alloc &) {

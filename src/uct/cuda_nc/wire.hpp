@@ -125,8 +125,8 @@ struct control {
     uint8_t version;
     control_kind kind;
     uint16_t slot;      // accept, lend: how many
-    uint32_t flags;     // all answers: known_receivers; accept: host_slots; pipe: memory_order;
-                        // decline: never
+    uint32_t flags;     // all answers: known_receivers, unknown_receivers; accept: host_slots;
+                        // pipe: memory_order; decline: never
     uint64_t to;        // the addressee's message
     uint64_t from;      // the author's message
     uint64_t identity;  // the author's interface
@@ -143,8 +143,9 @@ struct control {
     };
 };
 
-// The receiver finds its messages by UCP's requests: offers need no first bytes.
-constexpr uint32_t known_receivers = 1;
+// The receiver finds its messages by UCP's requests: offers need no first bytes. Or it cannot, and
+// they do. Without either it has not found one yet.
+constexpr uint32_t known_receivers = 1, unknown_receivers = 16;
 // Asked for in an offer, given in an answer: slots in host memory.
 constexpr uint32_t host_slots = 2;
 // The receiver's layout is the sender's: both take it in the order of memory.

@@ -44,6 +44,15 @@ TEST(message_handles, are_found_while_in_use_and_never_again) {
     }
 }
 
+// One in 2^29 processes begins so low.
+TEST(message_handles, begin_anywhere) {
+    state_stub state;
+    end_stub end;
+    uintptr_t handle = take_message_handle(state, end);
+    EXPECT_GT(handle >> 35, 0u);
+    give_message_handle(handle);
+}
+
 TEST(message_handles, other_words_are_not_found) {
     state_stub state;
     end_stub end;

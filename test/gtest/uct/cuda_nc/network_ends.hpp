@@ -156,13 +156,13 @@ class network_sender final : public network_end {
     size_t pack(char *destination) {
         pack_call *call = pack_call::current();
         size_t length = std::min<uint64_t>(bytes_ - sent_, 4096);
-        size_t first_length = 0;
+        size_t first_length = length;
         if (call == nullptr && message != nullptr) {
             message->leave();
         }
         switch (call != nullptr ? call->ask(*this, sent_, &first_length) : pack_answer::host) {
             case pack_answer::first:
-                length = std::min(length, first_length);
+                length = first_length;
                 break;
             case pack_answer::busy:
                 return length;

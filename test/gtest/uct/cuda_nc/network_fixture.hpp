@@ -152,7 +152,7 @@ class network_test : public testing::Test {
         const size_t seen = net_->controls.size();
         EXPECT_EQ(from.ep->iface->ops.ep_am_short(from.ep, rts_id, 0, words, sizeof(words)),
                   UCS_OK);
-        if (from.end().known_receivers) {
+        if (from.end().direct && from.end().known_receivers == receivers_known::yes) {
             EXPECT_TRUE(progress_until([&] { return net_->controls.size() > seen; }));
         }
         EXPECT_EQ(to.ep->iface->ops.ep_am_short(to.ep, rtr_id, words[1], &own, sizeof(own)),

@@ -31,8 +31,25 @@ TEST_P(network_connects, every_byte_comes_by_the_network_however_slow_and_full_i
     EXPECT_EQ(counters::all().sent_by_network, sent + number);
     EXPECT_EQ(counters::all().received_by_network, received + number);
     EXPECT_EQ(number_of(control_kind::lend), number);
-    EXPECT_GE(number_of(control_kind::early), number - 1) << "once the first has shown how";
+    EXPECT_EQ(number_of(control_kind::early), number);
     EXPECT_EQ(regions_lent(), lent_);
+}
+
+// The stub's UCP asks for 4096 bytes at a time.
+TEST_P(network_connects, messages_of_any_size_are_offered_where_they_need_no_first_bytes) {
+    with_setting all("UCX_CUDA_NC_DIRECT_THRESH", "1");
+    using known = receivers_known;
+    for (uint64_t length : {1, 100, 1024, 1025, 4096, 4097, 20000}) {
+        for (known receivers : {known::yes, known::perhaps, known::no}) {
+            left_.end().known_receivers = receivers;
+            const size_t early = number_of(control_kind::early);
+            EXPECT_EQ(transfer(length), receivers != known::no || length > 4096) << length;
+            EXPECT_EQ(number_of(control_kind::early) - early,
+                      receivers == known::yes || (receivers == known::perhaps && length <= 1024));
+        }
+        EXPECT_TRUE(transfer(20000)) << "whose answer says that all is well";
+        EXPECT_EQ(left_.end().known_receivers, known::yes);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(kinds, network_connects,

@@ -57,9 +57,12 @@ TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {
     end_.sending_side = true;
     end_.state = 0x7777;
     request_has(end_.state);
-    rts();
-    EXPECT_TRUE(sent.empty()) << "not known to know";
-    ep_.known_receivers = true;
+    for (receivers_known known : {receivers_known::perhaps, receivers_known::no}) {
+        ep_.known_receivers = known;
+        rts();
+        EXPECT_TRUE(sent.empty()) << "it can carry first bytes";
+    }
+    ep_.known_receivers = receivers_known::yes;
     request_has(0x7778);
     rts();
     EXPECT_TRUE(sent.empty()) << "contiguous memory";
@@ -83,7 +86,6 @@ TEST_F(traffic_test, a_send_is_gone_with_its_endpoint_though_its_datatype_never_
     end_.sending_side = true;
     end_.state = 0x7777;
     request_has(end_.state);
-    ep_.known_receivers = true;
     const size_t sides = sides_lent();
     rts();
     ASSERT_NE(end_.message, nullptr);

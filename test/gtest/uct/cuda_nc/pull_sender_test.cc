@@ -19,7 +19,6 @@ class traffic_with_early_send : public traffic_test {
         end_.sending_side = true;
         end_.state = 0x7777;
         request_has(end_.state);
-        ep_.known_receivers = true;
     }
     // The message, offered early, and what was said of its bytes.
     sending &begin() {

@@ -143,7 +143,7 @@ class traffic_test : public testing::Test {
     }
     void offer_alone() { offer(total, 0); }
     // UCP's request says so.
-    void request_has(uint64_t state) { std::memcpy(request_ + 136, &state, sizeof(state)); }
+    void request_has(uint64_t state) { std::memcpy(own_request_ + 136, &state, sizeof(state)); }
     void rest(uint64_t to, uint64_t length = total - first, uint64_t offset = first) {
         struct {
             data_prefix prefix;
@@ -184,12 +184,10 @@ class traffic_test : public testing::Test {
         message.early = {terms_, source_};
         traffic_->take_control(&message, length_of(kind));
     }
-    // From an offer with first bytes traffic learns where UCP's requests keep states.
+    // UCP's request is known by the state of `end_`.
     void learn_requests() {
         end_.state = 0x7777;
         request_has(end_.state);
-        say(control_kind::cancel, accepted());
-        sent.clear();
     }
     // An accepted offer: the receiver's number of the message.
     uint64_t accepted() {
@@ -208,7 +206,8 @@ class traffic_test : public testing::Test {
     fake_end end_;
     pipe_offer terms_ = {};     // none: slots will do
     source_terms source_ = {};  // of early offers
-    alignas(8) char request_[256] = {};
+    alignas(8) char own_request_[256] = {};
+    char *request_ = own_request_;  // UCP's
     direct_end *(*finder_)(uint64_t) noexcept = nullptr;
     std::unique_ptr<traffic> traffic_;
 };

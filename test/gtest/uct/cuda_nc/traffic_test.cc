@@ -110,25 +110,15 @@ TEST_F(traffic_test, an_offer_of_more_bytes_than_there_is_room_for_is_declined) 
     EXPECT_EQ(sent.back().kind, control_kind::decline);
 }
 
-TEST_F(traffic_test, an_offer_without_bytes_is_accepted_once_requests_are_known) {
-    constexpr uint64_t state = 0x7777;
-    end_.state = state;
-    request_has(state);
-    offer_alone();
-    EXPECT_EQ(sent.back().kind, control_kind::decline) << "not confirmed yet";
-    sent.clear();
-    uint64_t message = accepted();
-    EXPECT_EQ(sent.back().flags, known_receivers);
-    say(control_kind::cancel, message);
-    ASSERT_EQ(end_.message, nullptr);
-    ucp.lengths.clear();
-    sent.clear();
+TEST_F(traffic_test, an_offer_without_bytes_is_accepted_from_the_first_on) {
+    end_.state = 0x7777;
+    request_has(end_.state);
     offer_alone();
     EXPECT_TRUE(ucp.lengths.empty()) << "there is nothing for UCP yet";
     ASSERT_EQ(sent.size(), 1u);
     ASSERT_EQ(sent.back().kind, control_kind::accept);
-    message = sent.back().from;
-    end_.unpacked.clear();
+    EXPECT_EQ(sent.back().flags, known_receivers);
+    const uint64_t message = sent.back().from;
     uint64_t slot_size = sent.back().length;
     for (uint64_t offset = 0; offset < total; offset += slot_size) {
         say(control_kind::data, message, static_cast<unsigned>(offset / slot_size) % 4, offset,
@@ -143,14 +133,53 @@ TEST_F(traffic_test, an_offer_without_bytes_is_accepted_once_requests_are_known)
 
 TEST_F(traffic_test, an_offer_without_bytes_for_another_request_is_declined) {
     end_.state = 0x7777;
+    auto expect_declined = [&](uint32_t flags) {
+        for (uint64_t word : {0x7778, 0}) {  // another library's datatype, contiguous memory
+            request_has(word);
+            offer_alone();
+            EXPECT_EQ(sent.back().kind, control_kind::decline);
+            EXPECT_EQ(sent.back().flags, flags);
+            offer_early(99);
+            rtr(99);
+            EXPECT_EQ(sent.back().kind, control_kind::decline);
+            EXPECT_EQ(sent.back().flags, flags);
+        }
+    };
+    expect_declined(0);  // perhaps requests do not tell
     request_has(end_.state);
+    sent.clear();
     say(control_kind::cancel, accepted());
-    request_has(0x7778);  // contiguous memory, or another library's datatype
+    expect_declined(known_receivers);
+    end_.sending_side = true;
+    request_has(end_.state);
     offer_alone();
-    EXPECT_EQ(sent.back().kind, control_kind::decline);
-    request_has(0);
+    EXPECT_EQ(sent.back().kind, control_kind::decline) << "it sends itself";
+}
+
+// As in peer-error mode.
+TEST_F(traffic_test, requests_that_are_no_addresses_tell_nothing_and_refute_nothing) {
+    end_.state = 0x7777;
+    request_has(end_.state);
+    for (uint64_t request : {uint64_t{0}, uint64_t{8}, uint64_t{1 << 20 | 1}, ~uint64_t{7}}) {
+        request_ = reinterpret_cast<char *>(request);
+        offer_early(99);
+        rtr(99);
+        EXPECT_EQ(sent.back().kind, control_kind::decline);
+        EXPECT_EQ(sent.back().flags, unknown_receivers);
+        offer_alone();
+        EXPECT_EQ(sent.back().kind, control_kind::decline);
+        EXPECT_EQ(sent.back().flags, unknown_receivers);
+        sent.clear();
+        const uint64_t message = accepted();
+        EXPECT_EQ(sent.back().flags, unknown_receivers);
+        say(control_kind::cancel, message);
+    }
+    request_ = own_request_;
+    sent.clear();
     offer_alone();
-    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().flags, known_receivers);
+    say(control_kind::cancel, sent.back().from);
 }
 
 TEST_F(traffic_test, requests_that_once_disagreed_are_never_believed_again) {
@@ -160,12 +189,13 @@ TEST_F(traffic_test, requests_that_once_disagreed_are_never_believed_again) {
         request_has(word);
         sent.clear();
         uint64_t message = accepted();
-        EXPECT_EQ(sent.back().flags, word == 0x7777 && !disagreed ? known_receivers : 0);
         disagreed |= word != 0x7777;
+        EXPECT_EQ(sent.back().flags, disagreed ? unknown_receivers : known_receivers);
         say(control_kind::cancel, message);
     }
     offer_alone();
     EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(sent.back().flags, unknown_receivers);
 }
 
 TEST_F(traffic_test, a_message_that_ends_without_its_bytes_fails) {
