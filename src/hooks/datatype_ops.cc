@@ -109,18 +109,17 @@ void destroy_datatype(uint64_t datatype) noexcept {
 }
 
 bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept {
-    registry &all = all_types();
-    std::lock_guard<std::mutex> guard(all.mutex);
-    auto entry = all.types.find(datatype);
-    if (entry == all.types.end()) {
-        return false;
+    const type_record *record;
+    {
+        registry &all = all_types();
+        std::lock_guard<std::mutex> guard(all.mutex);
+        auto entry = all.types.find(datatype);
+        if (entry == all.types.end()) {
+            return false;
+        }
+        record = entry->second.get();  // the caller keeps its datatype
     }
-    const counted_layout *known = entry->second->find(count);
-    *bytes_p = {unknown_size, 0};
-    if (known != nullptr) {
-        *bytes_p = {known->what->packed_size(), known->what->lower_bound()};
-    }
-    return true;
+    return record->find_bytes(count, bytes_p);
 }
 
 }  // namespace cuda_nc::hooks

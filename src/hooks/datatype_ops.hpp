@@ -12,8 +12,7 @@ namespace cuda_nc::hooks {
 int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p) noexcept;
 void destroy_datatype(uint64_t datatype) noexcept;
 
-// Whether `datatype` is served by us; then *bytes_p is what `count` elements have, packed:
-// unknown_size before the first message of so many.
+// Whether `datatype` is served by us; then *bytes_p is what `count` elements have.
 bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -2,7 +2,6 @@
 
 #include "hooks/datatype_ops.hpp"
 #include "hooks/gpu_presence.hpp"
-#include "hooks/type_record.hpp"
 #include "hooks/ucp_api.hpp"
 #include "ucp/dt/datatype.hpp"
 #include "ucs/base/compiler.hpp"
@@ -26,30 +25,29 @@ bool is_on_gpu(const void *buffer) noexcept {
 }
 
 // "Fast completion" keeps UCP eager, its absence lets it choose: by `datatype_send`, rendezvous.
-uint32_t choose_flags(uint32_t given, const void *buffer, uint64_t bytes) noexcept {
+uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size_t count) noexcept {
     constexpr uint32_t fast = UCP_OP_ATTR_FLAG_FAST_CMPL, multi = UCP_OP_ATTR_FLAG_MULTI_SEND;
-    if (is_on_gpu(buffer)) {
-        return bytes >= model::direct_thresh() ? given & ~fast : (given & ~multi) | fast;
+    const uint32_t eager = (given.op_attr_mask & ~multi) | fast;
+    dt::message_bytes bytes;
+    if (!hooks::find_bytes(given.datatype, count, &bytes) &&
+        !dt::find_bytes(given.datatype, count, &bytes)) {
+        return eager;  // it has no part in the choice that is made for ours
     }
-    return bytes >= host_rendezvous ? given : (given & ~multi) | fast;
+    const auto lowest = reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes.lowest);
+    if (is_on_gpu(reinterpret_cast<const void *>(lowest))) {
+        return bytes.packed >= model::direct_thresh() ? given.op_attr_mask & ~fast : eager;
+    }
+    return bytes.packed >= host_rendezvous ? given.op_attr_mask : eager;
 }
 
 __attribute__((noinline)) void *send_datatype(const ucp_api &ucp, ucp_ep_h ep, const void *buffer,
                                               size_t count, uint64_t tag,
                                               const ucp_request_param_t &param) noexcept {
-    dt::message_bytes bytes = {unknown_size, 0};
-    bool ours = has_gpu() && (hooks::find_bytes(param.datatype, count, &bytes) ||
-                              dt::find_bytes(param.datatype, count, &bytes));
-    if (!ours) {
+    if (!has_gpu()) {
         return ucp.tag_send_nbx(ep, buffer, count, tag, &param);
     }
     ucp_request_param_t chosen = param;
-    if (bytes.packed != unknown_size) {
-        const auto lowest =
-            reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes.lowest);
-        chosen.op_attr_mask =
-            choose_flags(param.op_attr_mask, reinterpret_cast<const void *>(lowest), bytes.packed);
-    }
+    chosen.op_attr_mask = choose_flags(param, buffer, count);
     uct::datatype_send scope;
     return ucp.tag_send_nbx(ep, buffer, count, tag, &chosen);
 }

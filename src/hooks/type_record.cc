@@ -79,6 +79,29 @@ bool type_record::make_locked(uint64_t count, uint64_t expected_size,
     return true;
 }
 
+bool type_record::find_bytes(uint64_t count, dt::message_bytes *bytes_p) const noexcept {
+    if (const counted_layout *known = find(count)) {
+        *bytes_p = {known->what->packed_size(), known->what->lower_bound()};
+        return true;
+    }
+    if (refused_.load(std::memory_order_relaxed)) {
+        return false;
+    }
+    try {
+        std::lock_guard<std::mutex> guard(mutex_);
+        if (!is_read_) {
+            read_element();
+        }
+        if (refused_.load(std::memory_order_relaxed)) {
+            return false;
+        }
+        *bytes_p = {count * element_->packed_size(), element_->lower_bound()};
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
 void type_record::read_element() const {
     is_read_ = true;
     if (!api.extent(context, &extent_)) {

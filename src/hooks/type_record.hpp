@@ -10,6 +10,7 @@
 
 #include "hooks/open_mpi.hpp"
 #include "hooks/policy.hpp"
+#include "ucp/dt/datatype.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::hooks {
@@ -54,6 +55,10 @@ class type_record {
     // original operations must run. `expected_size` is what the MPI library says of that count: its
     // packed bytes must agree with ours, unless unknown. The first call reads the datatype.
     bool make(uint64_t count, uint64_t expected_size, counted_layout *made_p) const noexcept;
+
+    // What `count` elements have. False where the original operations must run. The first call
+    // reads the datatype.
+    bool find_bytes(uint64_t count, dt::message_bytes *bytes_p) const noexcept;
 
   private:
     bool make_locked(uint64_t count, uint64_t expected_size, counted_layout *made_p) const;

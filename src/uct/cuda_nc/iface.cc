@@ -227,6 +227,9 @@ void learn_abilities(interface &iface, carrier_memory *memory) {
     }
     iface.direct = std::make_unique<traffic>(iface);
     iface.address.flags |= takes_offers;
+    iface.datatype_slowness = (attr.cap.flags & cap_flag::inter_node) != 0
+                                  ? slowness_between_hosts
+                                  : slowness_within_machine;
     if (config().network_slots && memory != nullptr &&
         can_put_gpu_memory(attr, memory->attributes())) {
         iface.gpu_memory = memory;

@@ -29,6 +29,8 @@ struct interface {
     std::unique_ptr<traffic> direct;
     std::unordered_map<uint64_t, endpoint *> peers;  // by identity
 
+    double datatype_slowness = 1;  // selection.hpp
+
     bool to_endpoints;           // the carrier connects endpoints, and no endpoint to an interface
     carrier_memory *gpu_memory;  // null: the carrier moves none to other hosts
     size_t longest_put;          // bytes

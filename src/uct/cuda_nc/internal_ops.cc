@@ -24,8 +24,8 @@ ucs_status_t estimate_perf(uct_iface *iface, uct_perf_attr_t *attr) {
     }
     if (sending_datatype && attr->operation == perf_attr::am_bcopy &&
         (attr->field_mask & perf_attr::bandwidth) != 0) {
-        attr->bandwidth.dedicated /= datatype_slowness;
-        attr->bandwidth.shared /= datatype_slowness;
+        attr->bandwidth.dedicated /= ours.datatype_slowness;
+        attr->bandwidth.shared /= ours.datatype_slowness;
     }
     if (attr->field_mask & perf_attr::latency) {
         attr->latency.c *= preference;

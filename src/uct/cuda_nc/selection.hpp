@@ -12,9 +12,11 @@
 
 namespace cuda_nc::uct {
 
-// So much slower our copies are then said to be: with an eighth of a carrier's
-// bandwidth UCP prefers a rendezvous from a few KiB on.
-constexpr double datatype_slowness = 8;
+// So much slower our copies are then said to be. Within a machine a rendezvous costs less than the
+// kernels and events of a copy, however short: UCP prefers it from the first byte on, also where
+// its own bytes would be copied too (it takes those for 1 % faster). Between hosts, where the round
+// trip is one of a network, it does from a few KiB on.
+constexpr double slowness_within_machine = 1e9, slowness_between_hosts = 8;
 
 // Interfaces that move messages from GPU to GPU.
 inline std::atomic<unsigned> direct_interfaces{0};

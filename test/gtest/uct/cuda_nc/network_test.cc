@@ -1,5 +1,6 @@
 // Messages between GPUs of two hosts, over a network that is a stub.
 #include "uct/cuda_nc/network_fixture.hpp"
+#include "uct/cuda_nc/selection.hpp"
 #include "uct/cuda_nc/sending.hpp"
 #include "uct/cuda_nc/with_setting.hpp"
 
@@ -103,6 +104,40 @@ TEST_F(network_exchange, every_byte_comes_whatever_fails) {
         net_->puts_until_refusal = static_cast<int>(net_->random() % 12);
         exchange(1 + net_->random() % 6);
     }
+}
+
+// So that UCP prefers a rendezvous for them.
+TEST_F(network_test, while_a_datatype_is_sent_copies_are_said_to_be_slow) {
+    net_->api.uct_iface_estimate_perf = [](abi::uct_iface *, abi::uct_perf_attr_t *attr) {
+        attr->bandwidth = {8e9, 16e9};
+        return UCS_OK;
+    };
+    auto bandwidth = [&](int operation) {
+        abi::uct_perf_attr_t attr = {};
+        attr.field_mask = abi::perf_attr::bandwidth;
+        attr.operation = operation;
+        auto *ops = static_cast<const abi::uct_iface_internal_ops_1_22 *>(
+            left_.inside().super.internal_ops);
+        EXPECT_EQ(ops->iface_estimate_perf(left_.iface, &attr), UCS_OK);
+        EXPECT_EQ(attr.bandwidth.shared, 2 * attr.bandwidth.dedicated);
+        return attr.bandwidth.dedicated;
+    };
+    auto expect_slowness = [&](double slowness) {
+        open(left_);
+        EXPECT_EQ(bandwidth(abi::perf_attr::am_bcopy), 8e9);
+        {
+            datatype_send scope;
+            EXPECT_EQ(bandwidth(abi::perf_attr::am_bcopy), 8e9 / slowness);
+            EXPECT_EQ(bandwidth(abi::perf_attr::am_bcopy + 1), 8e9);
+        }
+        EXPECT_EQ(bandwidth(abi::perf_attr::am_bcopy), 8e9);
+        close(left_);
+    };
+    expect_slowness(slowness_between_hosts);
+    net_->reaches = 0;
+    expect_slowness(slowness_within_machine);
+    with_setting off("UCX_CUDA_NC_DIRECT", "n");
+    expect_slowness(1);
 }
 
 TEST_F(network_test, an_allocation_is_registered_once_on_each_side) {

@@ -96,7 +96,7 @@ void network::set_ops(uct_iface_ops &ops) {
     ops.iface_progress_enable = [](uct_iface *, unsigned) {};
     ops.iface_query = [](uct_iface *, uct_iface_attr *attr) {
         attr->cap.flags = cap_flag::am_short | cap_flag::am_bcopy | cap_flag::pending |
-                          cap_flag::put_zcopy | cap_flag::inter_node | now->connects;
+                          cap_flag::put_zcopy | now->reaches | now->connects;
         attr->cap.am.max_bcopy = 8192;
         attr->cap.put.max_zcopy = 1 << 30;
         attr->cap.put.max_iov = 1;

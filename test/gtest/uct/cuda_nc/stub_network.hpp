@@ -69,7 +69,7 @@ struct network {
     bool stuck = false;           // puts do not end
     bool takes_gpu_memory = true;
     size_t key_bytes = 8;
-    uint64_t connects = cap_flag::connect_to_ep;
+    uint64_t connects = cap_flag::connect_to_ep, reaches = cap_flag::inter_node;
 
     std::set<registered *> registrations;
     unsigned registered_ever = 0;
