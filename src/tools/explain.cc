@@ -124,9 +124,12 @@ void explain_message(const subject &s, const model::gpu_profile &of,
                              ->can_access_peer(properties.ordinal == 0 ? 1 : 0);
     const char *way = !config().direct ? "through host memory (UCX_CUDA_NC_DIRECT=n)"
                       : bytes < thresh ? "eager, through host memory"
-                      : !reaches      ? "rendezvous; by slots on one GPU, by host slots between two"
-                      : config().pipe ? "rendezvous; by pipe between two GPUs, by slots on one"
-                                      : "rendezvous; by slots (UCX_CUDA_NC_PIPE=n)";
+                      : !config().pipe ? "rendezvous; by slots (UCX_CUDA_NC_PIPE=n)"
+                      : !reaches       ? "rendezvous; by pull or slots on one GPU, by host slots "
+                                         "between two"
+                      : bytes <= config().pull_max
+                          ? "rendezvous; by pull or pipe between two GPUs, by pull or slots on one"
+                          : "rendezvous; by pipe between two GPUs, by slots on one";
     fmt::print("  {:<10} with the transport cuda_nc: {} (from {} on)\n", "message", way,
                size_text(thresh));
     fmt::print("  {:<10} GPU to GPU {:.1f} us ({} link), through host memory {:.1f} us\n", "",

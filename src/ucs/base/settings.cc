@@ -64,7 +64,7 @@ const field fields[] = {
           "Transports of UCX that the transport cuda_nc may stand on."),
     FIELD(direct, "DIRECT", "y", nullptr, kind::boolean,
           "Let the transport cuda_nc move messages from GPU to GPU."),
-    FIELD(direct_thresh, "DIRECT_THRESH", "9K", nullptr, kind::size,
+    FIELD(direct_thresh, "DIRECT_THRESH", "1K", nullptr, kind::size,
           "Bytes of a message from which on it goes from GPU to GPU; the machine's figures decide "
           "where it is not set."),
     FIELD(pipe, "PIPE", "y", nullptr, kind::boolean,

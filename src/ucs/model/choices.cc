@@ -16,7 +16,7 @@ namespace cuda_nc::model {
 namespace {
 
 constexpr double mib = 1 << 20;
-constexpr size_t least_direct = 9 << 10;  // just above what UCP sends in one piece
+constexpr size_t least_direct = 1 << 10;  // users expect sends of less to be buffered
 constexpr size_t most_direct = 1 << 20;
 constexpr size_t least_fragment = 256 << 10, most_fragment = 16 << 20;
 
@@ -32,13 +32,13 @@ size_t choose_fragment(const gpu_profile &of) noexcept {
         std::min<double>(most_fragment, std::max<double>(least_fragment, rounded)));
 }
 
-// Two kernels that clock each other begin at nearly the same time, those of the way through host
-// memory one after the other; but the receiver's answer comes first.
+// One kernel takes the bytes once both sides agree; through host memory there are two, one after
+// the other.
 size_t choose_direct(const gpu_profile &of, double link) noexcept {
-    constexpr double handshake = 2;  // us
+    constexpr double handshake = 6;  // us; messages of 1 KiB take 15 to 16 between two H200
     for (size_t bytes = least_direct; bytes < most_direct; bytes *= 2) {
         const double size = static_cast<double>(bytes) / mib;
-        const double direct = handshake + 1.6 * of.completion + size * link;
+        const double direct = handshake + of.completion + size * link;
         const double host = 2 * of.completion + size * (of.down + of.up);
         if (direct <= host) {
             return bytes;

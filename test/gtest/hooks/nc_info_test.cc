@@ -50,11 +50,11 @@ TEST(nc_info, explains_what_would_be_chosen) {
     EXPECT_EQ(seen.status, 0);
     for (const char *text :
          {"strided 131072 x 8 B", "usual figures", "GPU 1 ", "pack       words of 8 B; grid ",
-          "us to completion", "zero-copy", "staged", "fragments  2.0 MiB", "rendezvous; by pipe",
-          "GPU to GPU ", "host         sse2"}) {
+          "us to completion", "zero-copy", "staged", "fragments  2.0 MiB",
+          "rendezvous; by pull or pipe", "GPU to GPU ", "host         sse2"}) {
         EXPECT_TRUE(says(seen, text)) << text << seen;
     }
-    seen = nc_info("--explain vector:512,8,16 4K",
+    seen = nc_info("--explain vector:100,8,16 800",
                    "UCX_CUDA_NC_GPU=sim UCX_CUDA_NC_ZERO_COPY=n UCX_CUDA_NC_FRAGMENT_SIZE=64K");
     for (const char *text : {"staged (UCX_CUDA_NC_ZERO_COPY)", "64.0 KiB (UCX_CUDA_NC_FRAGMENT",
                              "eager, through host memory"}) {

@@ -50,7 +50,7 @@ class with_setting {
 TEST(model_choices, usual_figures_choose_what_was_measured_on_an_h200) {
     const choices by = make_choices(h200(), 2.7);
     EXPECT_EQ(by.fragment_size, size_t(2) << 20);
-    EXPECT_EQ(by.direct_thresh, size_t(9) << 10);
+    EXPECT_EQ(by.direct_thresh, size_t(1) << 10);
     for (auto dir : {pack, unpack}) {
         EXPECT_FALSE(stages(by, dir, 3, 8, 64 << 20));  // whole words cross at the bus's rate
         EXPECT_FALSE(stages(by, dir, 2, 4, 64 << 20));
@@ -86,9 +86,11 @@ TEST(model_choices, fragments_follow_launch_cost_and_bus) {
 
 TEST(model_choices, gpu_to_gpu_begins_where_it_pays) {
     gpu_profile of = h200();
-    of.completion = 1;  // two launches cost less than the handshake
+    of.completion = 7;  // one costs more than the handshake
+    EXPECT_EQ(make_choices(of, 2.7).direct_thresh, size_t(1) << 10);
+    of.completion = 1;  // two cost less
     const size_t thresh = make_choices(of, 2.7).direct_thresh;
-    EXPECT_GT(thresh, size_t(9) << 10);
+    EXPECT_GT(thresh, size_t(64) << 10);
     EXPECT_LT(thresh, size_t(1) << 20);
     EXPECT_EQ(make_choices(of, 1000).direct_thresh, size_t(1) << 20);  // a link that is none
 }
