@@ -77,11 +77,15 @@ is_listed() {
         [ "$(UCX_TLS=cuda_nc UCX_CUDA_NC_TRANSPORT=n ucx_info -d | grep -c cuda_nc)" = 0 ]
 }
 
-# UCP's requests tell which receive is meant: in this release too they are as we believe.
+# UCP's requests tell which receive is meant, from the first message on: in this release too they
+# are as we believe, and every message of any size is a rendezvous.
 knows_requests() {
-    rm -f "$logs"/requests.*
-    UCX_LOG_LEVEL=debug UCX_LOG_FILE=$logs/requests.%p "$local_dir/matrix" --seed 1 --batches 12 \
-        --ranks 4 --kinds g && grep -h "are known by UCP's requests" "$logs"/requests.*
+    local text
+    text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 12 --ranks 4 --kinds g \
+        "$@" 2>&1)
+    echo "$text"
+    grep RIGHT <<<"$text" && ! grep "GPU zero-copy\|GPU staged" <<<"$text" &&
+        [ "$(grep -c 'GPU to GPU: .* 0 declined, 0 messages abandoned' <<<"$text")" = 4 ]
 }
 
 runs() { # TEST SIZE
@@ -128,6 +132,8 @@ check build-matrix "${CXX:-g++}" -std=c++17 -O1 -Wall -Wextra -I"$root/include" 
 # Small messages too, so that each batch has many from GPU to GPU, and slots that are used again.
 direct=(UCX_CUDA_NC_DIRECT=y UCX_CUDA_NC_DIRECT_THRESH=2000 UCX_RNDV_THRESH=1000
     UCX_CUDA_NC_STAGING_SIZE=8M)
+# Messages of any size, where the threshold alone is set.
+small=(UCX_CUDA_NC_DIRECT_THRESH=1 UCX_RNDV_THRESH=auto)
 seed=${CUDA_NC_SEED:-$((RANDOM % 100000))}
 # legal COMMAND...: it succeeds, and no kernel of a simulated GPU touches memory that is not there.
 legal() {
@@ -169,8 +175,10 @@ for release in 1.19.0 1.20.1 1.21.0 1.22.0; do
         both) with=(LD_PRELOAD="$shim" UCX_PLUGIN_PATH="$plugin") ;;
         esac
         check "listed-$release-$way" env "${with[@]}" bash -c is_listed
-        check "knows-requests-$release-$way" env "${with[@]}" UCX_TLS=cuda_nc,self "${direct[@]}" \
-            bash -c knows_requests
+        for tls in cuda_nc,self cuda_nc,cma,self; do
+            check "knows-requests-$release-$way-$tls" env "${with[@]}" UCX_TLS=$tls "${small[@]}" \
+                bash -c 'knows_requests --largest 3000'
+        done
         for carrier in posix tcp; do
             name=$release-$way-$carrier
             with+=(UCX_TLS=cuda_nc,self UCX_CUDA_NC_CARRIERS="$carrier")
@@ -186,6 +194,9 @@ for release in 1.19.0 1.20.1 1.21.0 1.22.0; do
                 with+=(UCX_CUDA_NC_PULL_MAX=64M)
             fi
             matrix "$name" --
+            matrix "small-$name" "${small[@]}" -- --largest 3000
+            matrix "small-peer-errors-$name" "${small[@]}" UCX_POSIX_ERROR_HANDLING=y -- --largest 20000 \
+                --peer-errors
             check "random_types-$name" mpirun -np 1 env "${with[@]}" "$program" \
                 --types "$types" --memory sim,host : \
                 -np 1 env "${with[@]}" UCX_CUDA_NC_SIM_DEVICE=1 "$program" \
@@ -221,6 +232,18 @@ matrix self-by-tcp UCX_TLS=cuda_nc UCX_CUDA_NC_CARRIERS=tcp -- --self --kinds gg
 # Where events run out most messages go by a copy for each block, which takes long: fewer of them.
 matrix self-events-run-out UCX_CUDA_NC_CARRIERS=posix,self UCX_CUDA_NC_SIM_FAULTS=event:9+ -- --self \
     --kinds g --batches $((batches / 2))
+# Small messages in other circumstances.
+matrix small-four-ranks "${small[@]}" -- --largest 3000 --ranks 4 --window 24 --kinds gggci
+matrix small-wakeup "${small[@]}" -- --largest 3000 --wakeup --kinds ggh
+matrix small-self "${small[@]}" UCX_CUDA_NC_CARRIERS=posix,self -- --largest 3000 --self --kinds ggc
+check small-to-itself env "${with[@]}" "${small[@]}" UCX_CUDA_NC_CARRIERS=posix,self \
+    bash -c 'knows_requests --largest 3000 --self'
+matrix small-old-protocols "${small[@]}" UCX_PROTO_ENABLE=n UCX_RNDV_THRESH=1 -- --largest 3000
+matrix small-closed-by-force "${small[@]}" -- --largest 3000 --close-batch 2 --window 24 --kinds g
+# Ranks whose settings differ.
+matrix one-without-direct "${small[@]}" -- --odd UCX_CUDA_NC_DIRECT=n --ranks 4 --kinds ggch
+matrix other-thresholds "${small[@]}" -- --odd UCX_CUDA_NC_DIRECT_THRESH=20000 --kinds ggc
+matrix one-without-gpus "${small[@]}" -- --odd UCX_CUDA_NC_GPU=none --kinds chi
 # The receiver takes the bytes itself.
 matrix pulls -- --window 24 --kinds g
 matrix pulls-four-ranks -- --ranks 4 --window 24 --kinds g
