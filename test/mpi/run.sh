@@ -165,6 +165,9 @@ perftest() { # NAME SUFFIX MPIRUN...
         check "perftest-alone-$name-$memory" "$@" -np 1 "$program" -m "${memory/sim/gpu}" \
             --box 8 --halo 2 -t halo6,halo26 --seconds 0.01
     done
+    [ "$name" = ompi5-stock ] ||
+        check "perftest-mixed-$name" "$@" -np 2 "$program" -m gpu,host --sizes 1K,100K \
+            -l vector-8 -t latency --seconds 0.01
     check "perftest-wrong-bytes-$name" bash -c 'perftest_sees "$@"' - "$@" -np 2 "$program" \
         -m host --sizes 4K -l vector-8 -t latency --seconds 0.01
 }

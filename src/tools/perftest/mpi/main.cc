@@ -67,10 +67,10 @@ message_plan share_plan(messenger &by, const mpi_options &o) {
 
 // Ranks of a machine take turns over its GPUs, or over those of --gpus.
 void choose_gpus(messenger &by, message_plan *plan) {
+    const int here = local_rank();  // all ranks ask
     int mine = 0;
     if (of_rank(plan->memory, by.rank()) != "host") {
-        mine = plan->gpus.empty() ? local_rank() % std::max(gpu_count(), 1)
-                                  : of_rank(plan->gpus, local_rank());
+        mine = plan->gpus.empty() ? here % std::max(gpu_count(), 1) : of_rank(plan->gpus, here);
     }
     plan->gpus.clear();
     for (const std::string &one : by.gather(std::to_string(mine))) {
