@@ -25,8 +25,10 @@ unsigned simplify(unsigned num_dims, const layout_dim *dims, layout_dim *result)
         if (dims[d].count == 1) {
             continue;
         }
-        if (kept != 0 && wide(result[kept - 1].stride) * result[kept - 1].count == dims[d].stride) {
-            result[kept - 1].count *= dims[d].count;
+        uint64_t steps;
+        if (kept != 0 && wide(result[kept - 1].stride) * result[kept - 1].count == dims[d].stride &&
+            !__builtin_mul_overflow(result[kept - 1].count, dims[d].count, &steps)) {
+            result[kept - 1].count = steps;
         } else {
             result[kept++] = dims[d];
         }

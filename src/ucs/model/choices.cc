@@ -56,7 +56,8 @@ uint64_t choose_staged(const gpu_profile &of, gpu::direction dir, unsigned align
     if (at_once < steps * 1.1) {  // less is noise
         return never;
     }
-    return static_cast<uint64_t>(second_step / (at_once - steps) * mib);
+    const double from = second_step / (at_once - steps) * mib;
+    return from < 0x1p62 ? static_cast<uint64_t>(from) : never;
 }
 
 struct state {

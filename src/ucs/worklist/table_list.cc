@@ -71,7 +71,8 @@ void table_list::choose_units() noexcept {
 ucs_status_t table_list::make(gpu::device &where, upload_staging &staging,
                               std::atomic<uint64_t> *bytes_moved, const layout_ref &source,
                               std::shared_ptr<table_list> *list_p) {
-    if (source->view().num_blocks >= uint64_t{1} << 32) {
+    constexpr uint64_t beyond_the_last = 32;  // blocks that kernels number, and do not read
+    if (source->view().num_blocks > (uint64_t{1} << 32) - beyond_the_last) {
         return UCS_ERR_UNSUPPORTED;
     }
     std::shared_ptr<table_list> made(new table_list(where, staging, bytes_moved, source));
@@ -197,8 +198,9 @@ ucs_status_t table_list::order_behind_uploads(gpu::stream &on, uint64_t tiles) n
             uploads_.erase(uploads_.begin() + static_cast<std::ptrdiff_t>(i));
             continue;
         }
-        if (state != UCS_INPROGRESS) {
-            return state;
+        if (state != UCS_INPROGRESS) {  // its stream failed: what of the part has come is not known
+            broken_.store(true, std::memory_order_relaxed);
+            return UCS_ERR_NO_MEMORY;
         }
         if (uploads_[i].on != &on && uploads_[i].first_tile < tiles) {
             ucs_status_t status = on.wait(*uploads_[i].done);

@@ -110,6 +110,8 @@ TEST(layout_spec, wrong_texts_are_answered_with_a_reason) {
                              "indexed:4,1,4,0,1",
                              "nest:4,2",
                              "nest:4,2,8,3",
+                             "nest:1,4G,0,4G,0",
+                             "nest:8,4294967297,0,4294967296,0",
                              "parts:",
                              "parts:vector:1,8,8",
                              "parts:0=circle:3",

@@ -72,6 +72,19 @@ TEST(model_choices, a_slower_way_is_left) {
     EXPECT_FALSE(stages(by, unpack, 3, 8, 64 << 20));
 }
 
+TEST(model_choices, a_second_step_that_takes_for_ever_is_never_made) {
+    gpu_profile of = h200();
+    of.copy_completion = 1e12;
+    for (figure &one : of.moves.figures) {
+        if (one.what == family::pinned) {
+            one.near = one.far = one.near * 10;
+        }
+    }
+    EXPECT_FALSE(stages(make_choices(of, 2.7), pack, 3, 8, uint64_t{1} << 40));
+    of.copy_completion = 1e24;
+    EXPECT_FALSE(stages(make_choices(of, 2.7), pack, 3, 8, uint64_t{1} << 62));
+}
+
 TEST(model_choices, fragments_follow_launch_cost_and_bus) {
     gpu_profile of = h200();
     of.completion *= 4;

@@ -335,6 +335,48 @@ TEST_F(worklist_test, idle_lists_make_room_where_gpu_memory_is_short) {
     pack_and_compare(*list, pieces, 51);
 }
 
+// The first kernel of the process fails, and with it its stream, which has uploads behind it.
+bool is_made_again() {
+    gpu::device &device = *gpu::platform::instance().get_device(0);
+    const layout_ref what = make_layout(random_pieces(70, 200000, 40, false));
+    std::unique_ptr<gpu::memory> from, to;
+    EXPECT_EQ(device.allocate(what->upper_bound(), &from), UCS_OK);
+    EXPECT_EQ(device.allocate(what->packed_size(), &to), UCS_OK);
+    gpu::transfer all;
+    all.base = from->address();
+    all.packed = to->address();
+    all.length = what->packed_size();
+    ucs_status_t ended[2];
+    for (ucs_status_t &one : ended) {
+        std::unique_ptr<gpu::stream> stream;
+        std::unique_ptr<gpu::event> mark;
+        work_list_ref list;
+        EXPECT_EQ(device.create_stream(&stream), UCS_OK);
+        EXPECT_EQ(device.create_event(&mark), UCS_OK);
+        EXPECT_EQ(acquire(device, what, &list), UCS_OK);
+        one = launch(*list, *stream, all);
+        EXPECT_EQ(stream->record(*mark), UCS_OK);
+        ucs_status_t seen = mark->synchronize();
+        one = one == UCS_OK ? seen : one;
+        // Whoever comes next finds out by the upload that has failed.
+        std::unique_ptr<gpu::stream> other;
+        EXPECT_EQ(device.create_stream(&other), UCS_OK);
+        list->prepare(*other, all.length);
+    }
+    return ended[0] != UCS_OK && ended[1] == UCS_OK;
+}
+
+TEST(work_list_faults, a_list_whose_upload_failed_is_made_again) {
+    const char *chosen = std::getenv("UCX_CUDA_NC_GPU");
+    if (chosen == nullptr || std::strcmp(chosen, "sim") != 0) {
+        GTEST_SKIP() << "injects faults: simulated GPU only";
+    }
+    setenv("UCX_CUDA_NC_SIM_FAULTS", "kernel:1", 1);
+    testing::FLAGS_gtest_death_test_style = "threadsafe";  // a process that has no GPU yet
+    EXPECT_EXIT(std::exit(is_made_again() ? 0 : 1), testing::ExitedWithCode(0), "");
+    unsetenv("UCX_CUDA_NC_SIM_FAULTS");
+}
+
 TEST_F(worklist_test, many_threads_prepare_one_list) {
     std::vector<piece> pieces = random_pieces(60, 60000, 12, false);
     layout_ref layout = make_layout(pieces);
