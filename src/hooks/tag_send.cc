@@ -35,7 +35,8 @@ uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size
     }
     const auto lowest = reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes.lowest);
     if (is_on_gpu(reinterpret_cast<const void *>(lowest))) {
-        return bytes.packed >= model::direct_thresh() ? given.op_attr_mask & ~fast : eager;
+        const bool buffered = (given.op_attr_mask & fast) != 0;  // MPI_Send, not MPI_Isend
+        return bytes.packed >= model::direct_thresh(buffered) ? given.op_attr_mask & ~fast : eager;
     }
     return bytes.packed >= host_rendezvous ? given.op_attr_mask : eager;
 }

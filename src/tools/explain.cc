@@ -115,7 +115,7 @@ double link_of(const model::gpu_profile &of, const gpu::device_properties &prope
 void explain_message(const subject &s, const model::gpu_profile &of,
                      const gpu::device_properties &properties) {
     const uint64_t bytes = s.what->packed_size();
-    const size_t thresh = model::direct_thresh();
+    const size_t thresh = model::direct_thresh(true), least = model::direct_thresh(false);
     bool measured = false;
     const double link = link_of(of, properties, &measured);
     const bool reaches = gpu::platform::instance().num_devices() > 1 &&
@@ -123,7 +123,7 @@ void explain_message(const subject &s, const model::gpu_profile &of,
                              .get_device(properties.ordinal)
                              ->can_access_peer(properties.ordinal == 0 ? 1 : 0);
     const char *way = !config().direct ? "through host memory (UCX_CUDA_NC_DIRECT=n)"
-                      : bytes < thresh ? "eager, through host memory"
+                      : bytes < least  ? "eager, through host memory"
                       : !config().pipe ? "rendezvous; by slots (UCX_CUDA_NC_PIPE=n)"
                       : !reaches       ? "rendezvous; by pull or slots on one GPU, by host slots "
                                          "between two"
@@ -131,7 +131,11 @@ void explain_message(const subject &s, const model::gpu_profile &of,
                           ? "rendezvous; by pull or pipe between two GPUs, by pull or slots on one"
                           : "rendezvous; by pipe between two GPUs, by slots on one";
     fmt::print("  {:<10} with the transport cuda_nc: {} (from {} on)\n", "message", way,
-               size_text(thresh));
+               size_text(least));
+    if (config().direct && least <= bytes && bytes < thresh) {
+        fmt::print("  {:<10} MPI_Send below {}: eager, through host memory\n", "",
+                   size_text(thresh));
+    }
     fmt::print("  {:<10} GPU to GPU {:.1f} us ({} link), through host memory {:.1f} us\n", "",
                model::predict_direct(of, link, bytes), measured ? "measured" : "usual",
                model::predict_through_host(of, model::machine().host_moves, bytes));

@@ -208,7 +208,7 @@ request_state *request_state::start_pack(layout_ref what, const void *base,
         free_list<state>::give(made);
         return nullptr;
     }
-    if (made->gpu_sender->mover().has_kernels() && made->size >= model::direct_thresh()) {
+    if (made->gpu_sender->mover().has_kernels() && made->size >= model::direct_thresh(false)) {
         made->gpu_sender->handle = take_message_handle(*made, *made->gpu_sender);
     }
     return made;

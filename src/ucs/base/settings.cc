@@ -65,8 +65,8 @@ const field fields[] = {
     FIELD(direct, "DIRECT", "y", nullptr, kind::boolean,
           "Let the transport cuda_nc move messages from GPU to GPU."),
     FIELD(direct_thresh, "DIRECT_THRESH", "1K", nullptr, kind::size,
-          "Bytes of a message from which on it goes from GPU to GPU; the machine's figures decide "
-          "where it is not set."),
+          "Bytes of a message from which on it goes from GPU to GPU. Where it is not set, the "
+          "machine's figures decide for blocking sends, and others go so at any size."),
     FIELD(pipe, "PIPE", "y", nullptr, kind::boolean,
           "Move such messages by one kernel on each GPU, clocked by each other; n: by kernels for "
           "pieces of the message, clocked by the CPUs."),

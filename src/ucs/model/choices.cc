@@ -217,8 +217,11 @@ size_t fragment_size(int ordinal) noexcept {
                                          : choices_of(ordinal).fragment_size;
 }
 
-size_t direct_thresh() noexcept {
-    return config().direct_thresh_is_set ? config().direct_thresh : get().direct_thresh;
+size_t direct_thresh(bool buffered) noexcept {
+    if (config().direct_thresh_is_set) {
+        return config().direct_thresh;
+    }
+    return buffered ? get().direct_thresh : 1;
 }
 
 bool prefers_staging(const choices &by, gpu::direction dir, unsigned align_log2,

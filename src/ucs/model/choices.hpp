@@ -35,7 +35,8 @@ const choices &choices_of(int ordinal) noexcept;
 
 // The setting where it was made, else by the figures of the process's GPUs.
 size_t fragment_size(int ordinal) noexcept;
-size_t direct_thresh() noexcept;
+// `buffered`: of sends that should be done with their buffer before the receiver has come.
+size_t direct_thresh(bool buffered) noexcept;
 
 // Whether bytes of the layout should cross the bus by a copy of their own.
 bool prefers_staging(const choices &by, gpu::direction dir, unsigned align_log2,

@@ -25,7 +25,7 @@ std::optional<uint64_t> offering::choose_first(uint64_t bytes, uint64_t asked) c
 
 // Null: this message is not for the GPUs.
 sending *offering::begin(direct_end &end) noexcept try {
-    if (!ep_.direct || end.packed_bytes() < model::direct_thresh()) {
+    if (!ep_.direct || end.packed_bytes() < model::direct_thresh(false)) {
         return nullptr;
     }
     auto made = std::make_unique<sending>(owner_, ep_, end, next_message_id());

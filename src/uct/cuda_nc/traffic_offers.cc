@@ -156,7 +156,7 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
         std::memcpy(words, payload, sizeof(words));
         direct_end *end = requests_.find_send(words[1]);
         if (end == nullptr || end->message != nullptr ||
-            end->packed_bytes() < model::direct_thresh() ||
+            end->packed_bytes() < model::direct_thresh(false) ||
             (ep.known_receivers == receivers_known::perhaps &&
              end->packed_bytes() > sending::first_bytes)) {
             return;

@@ -63,6 +63,18 @@ TEST_F(tag_send, from_a_gpu_short_messages_are_eager_and_others_are_not) {
     }
 }
 
+TEST_F(tag_send, unless_set_short_messages_are_eager_where_they_should_be_buffered) {
+    buffer memory(1000 * extent, true);
+    unsetenv("UCX_CUDA_NC_DIRECT_THRESH");
+    reload_config_for_test();
+    EXPECT_EQ(first_sent(memory.address(), 1, fast), fast);
+    EXPECT_EQ(first_sent(memory.address(), 1000, fast), 0u);
+    for (uint32_t given : {0u, multi}) {
+        EXPECT_EQ(first_sent(memory.address(), 1, given), given);
+        EXPECT_EQ(first_sent(memory.address(), 1000, given), given);
+    }
+}
+
 TEST_F(tag_send, from_host_memory_messages_below_64_kib_are_eager) {
     buffer memory(2048 * extent, false);
     for (uint32_t given : {0u, fast, multi}) {

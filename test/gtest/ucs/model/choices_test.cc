@@ -134,10 +134,13 @@ TEST(model_choices, of_the_process_come_from_the_file_unless_set) {
         EXPECT_NE(why_machine().find("today"), std::string::npos);
         ASSERT_EQ(machine().gpus.size(), static_cast<size_t>(platform.num_devices()));
         EXPECT_EQ(fragment_size(0), usual * (machine().gpus.empty() ? 1 : 4));
+        EXPECT_EQ(direct_thresh(false), 1u);
+        EXPECT_GE(direct_thresh(true), 1u << 10);
         with_setting size("UCX_CUDA_NC_FRAGMENT_SIZE", "1M");
         with_setting thresh("UCX_CUDA_NC_DIRECT_THRESH", "77K");
         EXPECT_EQ(fragment_size(0), size_t(1) << 20);
-        EXPECT_EQ(direct_thresh(), size_t(77) << 10);
+        EXPECT_EQ(direct_thresh(true), size_t(77) << 10);
+        EXPECT_EQ(direct_thresh(false), size_t(77) << 10);
     }
     // A broken file changes nothing; nor does one of other GPUs.
     std::ofstream(path) << "{\"product\":";
