@@ -74,14 +74,18 @@ class free_list {
         return *only;
     }
 
+    static void watch_end(thread_list &mine) noexcept {
+        static thread_local thread_end end;
+        end.watch();
+        mine.room = keep;
+    }
+
     static void give_slow(thread_list &mine, object *one) noexcept {
         if (mine.ended) {
             delete one;
             return;
         }
-        static thread_local thread_end end;
-        end.watch();
-        mine.room = keep;
+        watch_end(mine);
         if (mine.count >= keep) {
             spill(mine, keep / 2);
         }
@@ -123,6 +127,9 @@ class free_list {
             one->next_free = mine.head;
             mine.head = one;
             ++mine.count;
+        }
+        if (mine.count != 0) {
+            watch_end(mine);  // a thread may take only
         }
     }
 

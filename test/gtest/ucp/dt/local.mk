@@ -1,5 +1,6 @@
 unit_tests_SOURCES += \
 	test/gtest/ucp/dt/fault_test.cc \
+	test/gtest/ucp/dt/free_list_test.cc \
 	test/gtest/ucp/dt/message.hpp \
 	test/gtest/ucp/dt/message_handles_test.cc \
 	test/gtest/ucp/dt/mover_choice_test.cc \
