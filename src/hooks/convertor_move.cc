@@ -67,6 +67,11 @@ int32_t move_tracked(bool packs, const open_mpi &api, void *convertor, tracked_c
             }
             return state.pack(offset, packed, length) == length ? UCS_OK : UCS_ERR_IO_ERROR;
         });
+    if (!packs && status == UCS_OK) {
+        // A receiver of a short message, or of fragments in another order, need not come back: as
+        // the original does, this call leaves nothing for a later one.
+        status = state.flush();
+    }
     if (status != UCS_OK) {
         nc_error("%s GPU memory failed: %s", packs ? "packing" : "unpacking", status_text(status));
         return -1;

@@ -148,6 +148,17 @@ suite() {
     done
 }
 
+# without_ucp NAME MPIRUN...: messages that do not go through UCX reach us by the convertor alone.
+without_ucp() {
+    local name=$1 memory
+    programs=$work/5
+    [ "$name" != ompi4-ob1 ] || programs=$work/4
+    shift
+    for memory in sim sim,host; do
+        OMPI_MCA_pml=ob1 operations "$name" "$memory" pair 2 "$@"
+    done
+}
+
 # nc_perftest mpi under one MPI: every test at least once, spoilt bytes are seen.
 perftest_sees() { # COMMAND...
     "$@" --inject gap 2>&1 | grep WRONG >/dev/null
@@ -200,6 +211,7 @@ if compile 5 mpicxx; then
     UCX_PLUGIN_PATH=$plugin UCX_CUDA_NC_TRANSPORT=y perftest ompi5-transport 5 mpirun
     UCX_PLUGIN_PATH=$plugin suite ompi5-plugin 5 mpirun
     LD_PRELOAD=$shim suite ompi5-shim 5 mpirun
+    LD_PRELOAD=$shim without_ucp ompi5-ob1 mpirun
     LD_PRELOAD=$shim random_types ompi5-shim "$types" sim mpirun
     export UCX_PLUGIN_PATH=$plugin
     LD_PRELOAD=$shim random_types ompi5-both 500 sim mpirun
@@ -217,6 +229,7 @@ if command -v mpirun.openmpi >/dev/null && command -v mpicxx.openmpi >/dev/null;
         LD_LIBRARY_PATH=$without_ucx LD_PRELOAD=$shim perftest ompi4-system-ucx 4 mpirun.openmpi
         LD_LIBRARY_PATH=$with_ucx UCX_PLUGIN_PATH=$plugin suite ompi4-ucx1.22 4 mpirun.openmpi
         LD_LIBRARY_PATH=$without_ucx LD_PRELOAD=$shim suite ompi4-system-ucx 4 mpirun.openmpi
+        LD_LIBRARY_PATH=$without_ucx LD_PRELOAD=$shim without_ucp ompi4-ob1 mpirun.openmpi
     else
         failed=1
         echo "FAIL build-ompi4"

@@ -210,6 +210,11 @@ void receive_pipeline::land_all() noexcept {
     }
 }
 
+ucs_status_t receive_pipeline::flush() noexcept {
+    land_all();
+    return failed_;
+}
+
 ucs_status_t receive_pipeline::write(uint64_t offset, const char *packed, size_t length) noexcept {
     while (length != 0 && failed_ == UCS_OK) {
         slot *target = nullptr;

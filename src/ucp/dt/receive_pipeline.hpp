@@ -15,6 +15,10 @@ class receive_pipeline {
     // by every later call.
     ucs_status_t write(uint64_t offset, const char *packed, size_t length) noexcept;
 
+    // Brings all bytes written so far to the user's memory and waits for them; more may follow. The
+    // first error met so far.
+    ucs_status_t flush() noexcept;
+
     // Brings to the user's memory what a short message left in staging, waits for everything and
     // returns all staging. The first error met in the message's life.
     ucs_status_t end() noexcept;

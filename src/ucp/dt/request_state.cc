@@ -283,6 +283,16 @@ ucs_status_t request_state::unpack(size_t offset, const void *source, size_t len
     return status;
 }
 
+ucs_status_t request_state::flush() noexcept {
+    state &mine = *static_cast<state *>(this);
+    if (mine.gpu_receiver == nullptr) {
+        return UCS_OK;
+    }
+    ucs_status_t status = mine.gpu_receiver->flush();
+    mine.error_reported |= status != UCS_OK;
+    return status;
+}
+
 void request_state::finish() noexcept {
     state &mine = *static_cast<state *>(this);
     if (CUDA_NC_UNLIKELY(statistics_enabled())) {

@@ -58,6 +58,10 @@ class request_state {
     // memory. An error is returned as soon as it is known, and by every later call.
     ucs_status_t unpack(size_t offset, const void *source, size_t length) noexcept;
 
+    // Unpacking: returns when all bytes taken so far are in the user's memory, or with the error
+    // for which they are not.
+    ucs_status_t flush() noexcept;
+
     // Ends the message, complete or not. On return no kernel and no copy touches the user's
     // buffer; bytes received so far are there. Returns the state to its free list.
     void finish() noexcept;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "convertor_calls.hpp"
 #include "fakes.hpp"
@@ -114,6 +115,28 @@ TEST_F(convertor, a_caller_may_set_the_position) {
         for (size_t i = 0; i < moved; ++i) {
             ASSERT_EQ(packed[i], source[static_cast<size_t>(bytes[position + i])]);
         }
+    }
+}
+
+TEST_F(convertor, what_was_unpacked_is_there_when_the_call_returns) {
+    const size_t packed_size = 50 * 32;
+    std::vector<ptrdiff_t> bytes = vector_type().bytes(50);
+    std::vector<char> packed = pattern(packed_size, 2), expected(size, buffer::untouched);
+    buffer to(size, true);
+    fake_convertor_t receiver = make_convertor();
+    prepare(false, &receiver, 50, to);
+    // a short message ends after any of them; the last fragment may come first
+    for (auto [begin, end] : {std::pair(1500, 1600), std::pair(0, 700), std::pair(700, 1001)}) {
+        receiver.position = static_cast<size_t>(begin);
+        iovec part = {packed.data() + begin, static_cast<size_t>(end - begin)};
+        uint32_t one = 1;
+        size_t moved = 0;
+        ASSERT_EQ(convertor_unpack(&receiver, &part, &one, &moved), end == 1600);
+        for (int i = begin; i < end; ++i) {
+            expected[static_cast<size_t>(bytes[static_cast<size_t>(i)])] =
+                packed[static_cast<size_t>(i)];
+        }
+        ASSERT_EQ(to.read(), expected) << begin;
     }
 }
 

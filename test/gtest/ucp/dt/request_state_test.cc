@@ -165,6 +165,31 @@ TEST_P(request_state_test, a_short_message_is_there_after_finish) {
     });
 }
 
+TEST_P(request_state_test, what_was_flushed_is_there_and_more_may_follow) {
+    for_each_message(8, [](random_engine &random, const datatype &type) {
+        buffer target(type, GetParam().where, random);
+        bytes packed = random_bytes(random, target.packed_size());
+        auto *state = request_state::start_unpack(type.make_layout(), target.base(), target.info());
+        ASSERT_NE(state, nullptr);
+        auto fragments = cut(random, packed.size(), random_longest(random, packed.size()));
+        if (random() % 2 == 0) {
+            std::shuffle(fragments.begin(), fragments.end(), random);
+        }
+        size_t flushes = 0;
+        for (fragment one : fragments) {
+            ASSERT_EQ(state->unpack(one.offset, &packed[one.offset], one.length), UCS_OK);
+            target.expect(one.offset, &packed[one.offset], one.length);
+            if (flushes < 5 && random() % 4 == 0) {
+                ASSERT_EQ(state->flush(), UCS_OK);
+                ASSERT_TRUE(target.is_as_expected());
+                ++flushes;
+            }
+        }
+        EXPECT_TRUE(target.is_as_expected());
+        state->finish();
+    });
+}
+
 TEST_P(request_state_test, finish_without_a_fragment_leaves_memory_alone) {
     for_each_message(7, [](random_engine &random, const datatype &type) {
         buffer one(type, GetParam().where, random);
