@@ -123,7 +123,7 @@ int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_
         return keeps_from_open_mpi() &&
                move_on_host(packs, *api, convertor, parts, num_parts_p, length_p, &status);
     };
-    if (CUDA_NC_LIKELY(!has_gpu())) {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
         return move_host_memory() ? status : original(convertor, parts, num_parts_p, length_p);
     }
     convertor_tracker &tracker = convertor_tracker::instance();
@@ -154,7 +154,7 @@ void set_quiet(bool is_quiet) noexcept {
 
 int32_t prepare_for_send(void *convertor, const void *datatype, size_t count,
                          const void *buffer) noexcept {
-    if (CUDA_NC_LIKELY(!has_gpu())) {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
         return opal().prepare_for_send(convertor, datatype, count, buffer);
     }
     int32_t status = opal().prepare_for_send(convertor, datatype, count, buffer);
@@ -164,7 +164,7 @@ int32_t prepare_for_send(void *convertor, const void *datatype, size_t count,
 
 int32_t prepare_for_recv(void *convertor, const void *datatype, size_t count,
                          const void *buffer) noexcept {
-    if (CUDA_NC_LIKELY(!has_gpu())) {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
         return opal().prepare_for_recv(convertor, datatype, count, buffer);
     }
     int32_t status = opal().prepare_for_recv(convertor, datatype, count, buffer);
@@ -185,11 +185,14 @@ int32_t convertor_unpack(void *convertor, iovec *parts, uint32_t *num_parts_p,
 int32_t copy_same(const void *datatype, int32_t count, char *destination, char *source) noexcept {
     const open_mpi *api = opal().api;
     gpu::memory_info from, to;
-    bool on_device = has_gpu() && api != nullptr && count > 0 &&
-                     find_memory(*api, datatype, 1, source, &from) &&
-                     find_memory(*api, datatype, 1, destination, &to) &&
-                     (from.kind == gpu::memory_kind::device || to.kind == gpu::memory_kind::device);
-    if (!on_device) {
+    bool known = sees_gpu_memory() && api != nullptr && count > 0 &&
+                 find_memory(*api, datatype, 1, source, &from) &&
+                 find_memory(*api, datatype, 1, destination, &to);
+    auto either_is = [&](gpu::memory_kind kind) { return from.kind == kind || to.kind == kind; };
+    if (known && either_is(gpu::memory_kind::unknown)) {
+        return opal().copy_same(datatype, count, destination, source);
+    }
+    if (!known || !either_is(gpu::memory_kind::device)) {
         int32_t status;
         if (count > 0 && keeps_from_open_mpi() &&
             copy_on_host(*api, datatype, static_cast<size_t>(count), destination, source,

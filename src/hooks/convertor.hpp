@@ -29,7 +29,7 @@ void set_quiet(bool quiet) noexcept;
 
 class untracked_scope {
   public:
-    untracked_scope() noexcept : active_(has_gpu()) {
+    untracked_scope() noexcept : active_(sees_gpu_memory()) {
         if (CUDA_NC_UNLIKELY(active_)) {
             set_quiet(true);
         }

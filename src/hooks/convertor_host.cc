@@ -6,6 +6,7 @@
 
 #include "hooks/convertor_parts.hpp"
 #include "hooks/watched_types.hpp"
+#include "ucp/dt/address.hpp"
 #include "ucp/dt/shape_text.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
@@ -48,6 +49,18 @@ void count_moved(const char *operation, const counted_layout &all) noexcept {
     }
 }
 
+// The CPU may touch both sides, or reach the packed bytes by way of a buffer.
+bool reaches(const layout &what, const char *buffer, const iovec *parts,
+             uint32_t num_parts) noexcept {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
+        return true;
+    }
+    return cpu_may_touch(dt::memory_of(what, buffer).kind) &&
+           std::none_of(parts, parts + num_parts, [](const iovec &part) {
+               return kind_at(part.iov_base) == gpu::memory_kind::unknown;
+           });
+}
+
 uint64_t span_of(const layout &what) noexcept {
     return static_cast<uint64_t>(what.upper_bound()) - static_cast<uint64_t>(what.lower_bound());
 }
@@ -68,7 +81,8 @@ bool move_on_host(bool packs, const open_mpi &api, void *convertor, iovec *parts
     }
     const counted_layout *all =
         find_layout(api, content.datatype, content.count, content.total, &made);
-    if (all == nullptr || !api.is_native(convertor)) {
+    if (all == nullptr || !api.is_native(convertor) ||
+        !reaches(*all->what, content.buffer, parts, *num_parts_p)) {
         return false;
     }
     const layout_view &view = all->what->view();

@@ -11,7 +11,8 @@
 namespace cuda_nc::hooks {
 
 // As opal_convertor_pack (unpack), but false where the original must run: nothing has been moved.
-// The convertor's buffer lies in memory that the CPU may touch; packed bytes may lie on a GPU.
+// So it is where the convertor's buffer lies in memory that the CPU may not touch. Packed bytes may
+// lie on a GPU.
 bool move_on_host(bool packs, const open_mpi &api, void *convertor, iovec *parts,
                   uint32_t *num_parts_p, size_t *length_p, int32_t *status_p) noexcept;
 

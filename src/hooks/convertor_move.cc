@@ -28,9 +28,9 @@ bool begin(bool packs, const open_mpi &api, tracked_convertor &entry) {
 
 }  // namespace
 
-bool is_device_memory(const void *address) noexcept {
-    return address != nullptr &&
-           gpu::platform::instance().query(address).kind == gpu::memory_kind::device;
+gpu::memory_kind kind_at(const void *address) noexcept {
+    return address != nullptr ? gpu::platform::instance().query(address).kind
+                              : gpu::memory_kind::host;
 }
 
 layout_ref contiguous_bytes(size_t length) {

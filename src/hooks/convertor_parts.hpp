@@ -15,14 +15,20 @@ namespace cuda_nc::hooks {
 
 constexpr size_t bounce_bytes = 1 << 20;
 
-bool is_device_memory(const void *address) noexcept;
+gpu::memory_kind kind_at(const void *address) noexcept;
+inline bool is_device_memory(const void *address) noexcept {
+    return kind_at(address) == gpu::memory_kind::device;
+}
+inline bool cpu_may_touch(gpu::memory_kind kind) noexcept {
+    return kind != gpu::memory_kind::device && kind != gpu::memory_kind::unknown;
+}
 layout_ref contiguous_bytes(size_t length);
 
 // move_bytes(offset, packed, length) moves packed bytes of host memory and returns a status; those
-// on a GPU pass through a buffer. Throws std::bad_alloc.
+// on a GPU pass through a buffer, or fail where we do not serve it. Throws std::bad_alloc.
 template <typename function>
 ucs_status_t move_part(bool packs, size_t offset, const iovec &part, function move_bytes) {
-    if (CUDA_NC_LIKELY(!has_gpu()) || !is_device_memory(part.iov_base)) {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory()) || cpu_may_touch(kind_at(part.iov_base))) {
         return move_bytes(offset, part.iov_base, size_t(part.iov_len));
     }
     std::vector<char> bounce(std::min<size_t>(part.iov_len, bounce_bytes));

@@ -1,4 +1,5 @@
-// Whether there is any GPU to think of: the question before every other, so it costs one load.
+// Whether there is any GPU memory to think of, ours to serve or not: the question before every
+// other, so it costs one load where there is none.
 #pragma once
 
 #include <atomic>
@@ -11,11 +12,11 @@ namespace cuda_nc::hooks {
 // 0 once it is known that there is none: then there never will be one.
 inline std::atomic<int> gpu_presence{1};
 
-inline bool has_gpu() noexcept {
+inline bool sees_gpu_memory() noexcept {
     if (CUDA_NC_LIKELY(gpu_presence.load(std::memory_order_relaxed) == 0)) {
         return false;
     }
-    if (gpu::platform::instance().num_devices() != 0) {
+    if (gpu::platform::instance().sees_gpu_memory()) {
         return true;
     }
     gpu_presence.store(0, std::memory_order_relaxed);

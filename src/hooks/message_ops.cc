@@ -124,7 +124,7 @@ void *start_counted(const type_record &type, void *original, const counted_layou
                     const void *buffer) noexcept {
     gpu::memory_info info;
     choice path = all.on_host;
-    if (has_gpu()) {
+    if (sees_gpu_memory()) {
         info = dt::memory_of(*all.what, buffer);
         path = choose_path(info, all.on_host);
         if (info.kind != gpu::memory_kind::host && info.kind != gpu::memory_kind::pinned) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <string>
 
 #include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
@@ -17,6 +18,14 @@ host_policy configured_host_policy() noexcept {
     return text == "always"  ? host_policy::always
            : text == "never" ? host_policy::never
                              : host_policy::automatic;
+}
+
+// ", " and why no GPU is used, or nothing.
+std::string why_unserved() noexcept try {
+    const gpu::platform &platform = gpu::platform::instance();
+    return platform.num_devices() == 0 ? ", " + platform.why() : "";
+} catch (...) {
+    return "";
 }
 
 }  // namespace
@@ -64,9 +73,9 @@ choice choose_path(const gpu::memory_info &info, const choice &on_host) noexcept
             break;
     }
     nc_warn_once(
-        "a message lies in GPU memory of an unknown kind (device %d): it and all like it are left "
-        "to Open MPI's own operations",
-        info.device);
+        "a message lies in GPU memory of an unknown kind (device %d%s): it and all like it are "
+        "left to Open MPI's own operations",
+        info.device, why_unserved().c_str());
     return {false, "GPU memory of an unknown kind"};
 }
 

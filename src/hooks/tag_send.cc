@@ -44,7 +44,7 @@ uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size
 __attribute__((noinline)) void *send_datatype(const ucp_api &ucp, ucp_ep_h ep, const void *buffer,
                                               size_t count, uint64_t tag,
                                               const ucp_request_param_t &param) noexcept {
-    if (!has_gpu()) {
+    if (!sees_gpu_memory()) {
         return ucp.tag_send_nbx(ep, buffer, count, tag, &param);
     }
     ucp_request_param_t chosen = param;

@@ -14,6 +14,7 @@ bool forked() noexcept;
 
 // Never return null without a sentence in *why_p, and never throw.
 std::unique_ptr<platform> make_sim_platform(std::string *why_p) noexcept;
-std::unique_ptr<platform> make_cuda_platform(std::string *why_p) noexcept;  // only with HAVE_CUDA
+// Only with HAVE_CUDA. Not `used`: has no devices, and answers `unknown` for their memory.
+std::unique_ptr<platform> make_cuda_platform(bool used, std::string *why_p) noexcept;
 
 }  // namespace cuda_nc::gpu

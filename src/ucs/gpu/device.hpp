@@ -169,7 +169,7 @@ class device {
     virtual bool can_access_peer(int ordinal) const noexcept = 0;
 };
 
-// The chosen backend, or none: num_devices() is 0 and every address is host memory.
+// The chosen backend, or none: num_devices() is 0, and no memory is a GPU's that we would serve.
 class platform {
   public:
     virtual ~platform() = default;
@@ -184,6 +184,10 @@ class platform {
     // May initialise the driver, which can take a second; makes no context.
     virtual int num_devices() const noexcept = 0;
     virtual device *get_device(int ordinal) noexcept = 0;  // null where there is none
+    // False where every address is, and will be, host memory. True where there are GPUs, those that
+    // we do not use included: query() tells their memory (`unknown`) from the CPU's. As
+    // num_devices(), may initialise the driver.
+    virtual bool sees_gpu_memory() const noexcept = 0;
 
     // From here on, for ever: where other code of this process (UCX) cannot open a peer's
     // allocation because memory that ipc_open() gave lies in its place, of an allocation that has

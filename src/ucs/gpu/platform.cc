@@ -16,7 +16,8 @@ namespace {
 class none_platform final : public platform {
   public:
     none_platform() = default;
-    explicit none_platform(std::string why) noexcept : why_(std::move(why)) {}
+    explicit none_platform(std::string why, std::unique_ptr<platform> unused = nullptr) noexcept
+        : why_(std::move(why)), unused_(std::move(unused)) {}
 
     const char *name() const noexcept override { return "none"; }
     std::string why() const override {
@@ -25,10 +26,16 @@ class none_platform final : public platform {
     int num_devices() const noexcept override { return 0; }
     device *get_device(int) noexcept override { return nullptr; }
     bool watch_ipc_conflicts(void (*)() noexcept) noexcept override { return false; }
-    memory_info query(const void *) noexcept override { return {}; }
+    bool sees_gpu_memory() const noexcept override {
+        return unused_ != nullptr && unused_->sees_gpu_memory();
+    }
+    memory_info query(const void *address) noexcept override {
+        return unused_ != nullptr ? unused_->query(address) : memory_info();
+    }
 
   private:
     std::string why_;
+    std::unique_ptr<platform> unused_;  // null, or has no devices and knows their memory
 };
 
 std::atomic<platform *> chosen{nullptr};
@@ -52,10 +59,11 @@ void in_child() noexcept {
 // Registered when the library is loaded: a handler set while another thread forks might be missed.
 [[maybe_unused]] const int registered = (fallback(), pthread_atfork(nullptr, nullptr, in_child));
 
-std::unique_ptr<platform> make_cuda(std::string *why_p) noexcept {
+std::unique_ptr<platform> make_cuda(bool used, std::string *why_p) noexcept {
 #ifdef HAVE_CUDA
-    return make_cuda_platform(why_p);
+    return make_cuda_platform(used, why_p);
 #else
+    (void)used;
     *why_p = "built without CUDA";
     return nullptr;
 #endif
@@ -66,11 +74,13 @@ platform *choose() {
     std::unique_ptr<platform> made;
     std::string why;
     if (wanted == "none") {
-        why = "UCX_CUDA_NC_GPU=none";
+        // Other code may use the GPUs: nobody is to take their memory for the CPU's.
+        std::unique_ptr<platform> unused = make_cuda(false, &why);
+        made.reset(new none_platform("UCX_CUDA_NC_GPU=none", std::move(unused)));
     } else if (wanted == "sim") {
         made = make_sim_platform(&why);
     } else {
-        made = make_cuda(&why);
+        made = make_cuda(true, &why);
     }
     if (made == nullptr) {
         if (wanted == "sim" || wanted == "cuda") {

@@ -16,7 +16,8 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/preload_test.cc \
 	test/gtest/hooks/process.cc \
 	test/gtest/hooks/process.hpp \
-	test/gtest/hooks/tag_send_test.cc
+	test/gtest/hooks/tag_send_test.cc \
+	test/gtest/hooks/unknown_memory_test.cc
 hooks_tests_CPPFLAGS = $(unit_tests_CPPFLAGS) -I$(srcdir)/test/gtest/hooks/fake \
 	-DBUILD_DIRECTORY='"$(abs_builddir)"'
 hooks_tests_LDADD = libcuda_nc_core.la $(GTEST_LIBS)

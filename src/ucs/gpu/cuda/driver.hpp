@@ -33,7 +33,7 @@ struct driver {
     decltype(&::cuPointerGetAttributes) pointer_attributes;
     decltype(&::cuMemGetAddressRange) address_range;
     decltype(&::cuIpcOpenMemHandle) ipc_open;
-    decltype(&::cuLaunchKernelEx) launch;
+    decltype(&::cuLaunchKernelEx) launch;  // null before CUDA 11.8
 
     // Loads libcuda.so.1, once per process; calls nothing in it but cuDriverGetVersion. Null, with
     // a sentence in *why_p, where there is no driver.

@@ -5,6 +5,7 @@
 // has initialised the driver, which a query finds out first.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -21,19 +22,23 @@
 namespace cuda_nc::gpu::cuda {
 namespace {
 
+constexpr int first_with_launch = 11080;  // cuLaunchKernelEx
+
 std::string version_text(int version) {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 class cuda_platform final : public platform {
   public:
-    explicit cuda_platform(const driver &calls) : calls_(calls) {
+    cuda_platform(const driver &calls, bool used) : calls_(calls) {
         int version = 0;
         calls_.get_version(&version);
-        if (version / 1000 < CUDART_VERSION / 1000) {
-            // GPU memory is still recognised, so that nobody takes it for host memory.
+        // In both cases GPU memory is still recognised, so that nobody takes it for host memory.
+        if (!used) {
+            unusable_ = "not to be used";
+        } else if (version / 1000 < CUDART_VERSION / 1000 || calls_.launch == nullptr) {
             unusable_ = "the driver serves CUDA " + version_text(version) + ", this build needs " +
-                        version_text(CUDART_VERSION / 1000 * 1000);
+                        version_text(std::max(CUDART_VERSION / 1000 * 1000, first_with_launch));
         } else {
             version_ = version_text(version);
         }
@@ -56,6 +61,10 @@ class cuda_platform final : public platform {
 
     device *get_device(int ordinal) noexcept override { return find(ordinal); }
 
+    bool sees_gpu_memory() const noexcept override {
+        return !forked() && (!unusable_.empty() || look().any);
+    }
+
     bool watch_ipc_conflicts(void (*release)() noexcept) noexcept override {
         return cuda::watch_ipc_conflicts(calls_, release);
     }
@@ -64,6 +73,7 @@ class cuda_platform final : public platform {
   private:
     struct inventory {
         std::vector<std::unique_ptr<cuda_device>> devices;
+        bool any = false;  // known to the driver
         std::string failure;
     };
 
@@ -101,6 +111,7 @@ const cuda_platform::inventory &cuda_platform::look() const noexcept {
                 inventory_.failure = text != nullptr ? text : "the driver fails";
                 nc_debug("no GPU: %s", inventory_.failure.c_str());
             }
+            inventory_.any = count > 0;
             for (int i = 0; i < count; ++i) {
                 inventory_.devices.push_back(std::make_unique<cuda_device>(calls_, i));
             }
@@ -204,10 +215,10 @@ memory_info cuda_platform::query(const void *address) noexcept {
 
 namespace cuda_nc::gpu {
 
-std::unique_ptr<platform> make_cuda_platform(std::string *why_p) noexcept {
+std::unique_ptr<platform> make_cuda_platform(bool used, std::string *why_p) noexcept {
     try {
         const cuda::driver *calls = cuda::driver::load(why_p);
-        return calls == nullptr ? nullptr : std::make_unique<cuda::cuda_platform>(*calls);
+        return calls == nullptr ? nullptr : std::make_unique<cuda::cuda_platform>(*calls, used);
     } catch (...) {
         return nullptr;
     }

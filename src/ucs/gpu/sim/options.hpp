@@ -22,6 +22,10 @@ struct options {
 // may make several; what they gave must be destroyed before them.
 std::unique_ptr<platform> make_platform(const options &how, std::string *why_p);
 
+// From now on `on`, a simulated platform, knows these bytes of host memory, but not of what kind
+// they are. Throws std::bad_alloc.
+void add_unknown(platform &on, void *address, size_t size);
+
 // Copies at once, as cudaMemcpy does; either side is host memory or memory that `on`, a simulated
 // platform, knows. Ordered with no stream. Ends the process, with a message, where a side leaves
 // its allocation.

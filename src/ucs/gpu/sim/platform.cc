@@ -248,6 +248,7 @@ class sim_platform final : public platform {
                    ? devices_[static_cast<size_t>(ordinal)].get()
                    : nullptr;
     }
+    bool sees_gpu_memory() const noexcept override { return !forked(); }
     bool watch_ipc_conflicts(void (*)() noexcept) noexcept override { return true; }
 
     memory_info query(const void *address) noexcept override {
@@ -273,7 +274,7 @@ class sim_platform final : public platform {
         return true;
     }
 
-    const address_space &space() const noexcept { return all_.space; }
+    address_space &space() noexcept { return all_.space; }
 
   private:
     environment all_;
@@ -301,6 +302,14 @@ void copy_now(platform &on, void *destination, const void *source, size_t length
         std::memmove(reachable(space, destination, length), reachable(space, source, length),
                      length);
     }
+}
+
+void add_unknown(platform &on, void *address, size_t size) {
+    region one;
+    one.begin = one.alias = reinterpret_cast<uintptr_t>(address);
+    one.end = one.begin + size;
+    one.kind = memory_kind::unknown;
+    static_cast<sim_platform &>(on).space().add(one);
 }
 
 std::unique_ptr<platform> make_platform(const options &how, std::string *why_p) {
