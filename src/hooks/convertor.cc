@@ -43,6 +43,13 @@ originals find_originals() noexcept {
         found.pack = found.api->pack;
         found.unpack = found.api->unpack;
         found.copy_same = found.api->copy_same;
+        if (!found.api->is_known()) {
+            nc_info(
+                "Open MPI %s is newer than those that we know: what does not go as a message is "
+                "left to its own convertor",
+                found.api->version().c_str());
+            found.api = nullptr;
+        }
         return found;
     }
     look_up("opal_convertor_prepare_for_send", &found.prepare_for_send);

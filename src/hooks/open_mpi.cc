@@ -107,7 +107,7 @@ bool open_mpi::load(void *handle) noexcept try {
         !look_up(handle, "PMPI_Finalized", &finalized_) ||
         !look_up(handle, "PMPI_Type_create_keyval", &create_key_) ||
         !look_up(handle, "PMPI_Type_free_keyval", &free_key_) ||
-        !look_up(handle, "PMPI_Type_set_attr", &set_attribute_) ||
+        !look_up(handle, "PMPI_Type_set_attr", &set_attribute_) || (major_ != 4 && major_ != 5) ||
         !look_up(handle, "ompi_datatype_get_args", &get_arguments_)) {
         get_arguments_ = nullptr;  // the last: stands for all
     }

@@ -51,6 +51,9 @@ class open_mpi {
 
     const std::string &version() const noexcept { return version_; }
 
+    // False for releases later than ours, whose convertor may be another.
+    bool is_known() const noexcept { return major_ <= 5; }
+
     // Open MPI 5.0's own convertor delivers wrong bytes for some derived types: complex vectors
     // with odd strides, and partial messages of misaligned blocks.
     bool packs_wrongly() const noexcept { return major_ >= 5; }
@@ -97,7 +100,7 @@ class open_mpi {
     int (*get_name_)(const void *, char *, int *) = nullptr;
     const uint32_t *local_arch_ = nullptr;
     known_types known_types_ = {};
-    // Null where this Open MPI does not have them.
+    // Null where this Open MPI does not have them, or has the last with other arguments.
     int (*initialized_)(int *) = nullptr;
     int (*finalized_)(int *) = nullptr;
     int (*create_key_)(void *copy, void *forget, int *key_p, void *) = nullptr;

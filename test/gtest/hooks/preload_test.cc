@@ -73,6 +73,15 @@ TEST(preload, everything_is_served_under_an_open_mpi_that_packs_wrongly) {
                   liar_warning);
 }
 
+// What does not go as a message is not understood there.
+TEST(preload, a_later_open_mpi_keeps_its_own_convertor) {
+    const std::string convertor = "--convertor ", version = preload + " FAKE_OPEN_MPI_VERSION=";
+    expect_served(probe(version + "5.0.11", convertor),
+                  served("engine", "engine") + "convertor engine\n", liar_warning);
+    expect_served(probe(version + "6.0.0", convertor),
+                  served("engine", "engine") + "convertor original\n", liar_warning);
+}
+
 TEST(preload, the_host_engine_can_be_switched_off_and_on) {
     expect_served(probe(preload + " UCX_CUDA_NC_HOST_ENGINE=never FAKE_OPEN_MPI_VERSION=5.0.11"),
                   served("original", "original"), liar_warning);

@@ -1,8 +1,9 @@
 /*
- * hooks_probe [--module PATH] [--load PATH] PATH: loads the libraries in the given order, each
- * RTLD_LOCAL, as Python loads its extensions; a module is loaded as UCX loads it. The last one is a
- * fake Open MPI, which registers datatypes. Prints "vector engine" or "vector original", and the
- * same for a contiguous type, a type of which the sizes disagree, and a convertor.
+ * hooks_probe [--module PATH] [--load PATH] [--convertor] PATH: loads the libraries in the given
+ * order, each RTLD_LOCAL, as Python loads its extensions; a module is loaded as UCX loads it. The
+ * last one is a fake Open MPI, which registers datatypes. Prints "vector engine" or "vector
+ * original", and the same for a contiguous type, a type of which the sizes disagree, and, where
+ * asked, for a convertor.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -76,13 +77,35 @@ static void probe_type(const char *what, const fake_datatype_t *type) {
     remove(datatype);
 }
 
+static void probe_convertor(const fake_datatype_t *type) {
+    int32_t (*pack)(void *, struct iovec *, uint32_t *, size_t *) = find(mpi, "fake_call_pack");
+    int32_t (*prepare)(void *, const void *, size_t, const void *) =
+        find(mpi, "opal_convertor_prepare_for_send");
+    const uint32_t *arch = find(mpi, "opal_local_arch");
+    fake_calls_t *calls = find(mpi, "fake_calls");
+    static fake_convertor_t convertor;
+    static char source[256], packed[64];
+    struct iovec part = {packed, sizeof(packed)};
+    uint32_t one = 1;
+    size_t moved = sizeof(packed);
+    int before;
+    convertor.remote_arch = *arch;
+    prepare(&convertor, type, 1, source);
+    pack(&convertor, &part, &one, &moved); /* what a convertor looks like is found by trying */
+    prepare(&convertor, type, 1, source);
+    part.iov_len = moved = sizeof(packed);
+    before = calls->convertor_moves;
+    pack(&convertor, &part, &one, &moved);
+    printf("convertor %s\n", calls->convertor_moves == before ? "engine" : "original");
+}
+
 int main(int argc, char **argv) {
     static fake_block_t strided[20];
     static const fake_block_t one[] = {{16, 24}};
     static const fake_datatype_t vector = {"vector", 240, 0, 20, strided};
     static const fake_datatype_t contiguous = {"contiguous", 48, 0, 1, one};
     static const fake_datatype_t liar = {"liar", 240, 1, 20, strided};
-    int i;
+    int i, asks_convertor = 0;
     for (i = 0; i < 20; ++i) {
         strided[i].displacement = 12 * i;
         strided[i].length = 3;
@@ -91,6 +114,8 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--module") == 0) {
             /* UCX's flags; what it pulls in must be there for good */
             dlopen(argv[++i], RTLD_NOW | RTLD_LOCAL);
+        } else if (strcmp(argv[i], "--convertor") == 0) {
+            asks_convertor = 1;
         } else {
             open_or_die(argv[++i]);
         }
@@ -102,5 +127,8 @@ int main(int argc, char **argv) {
     probe_type("liar again", &liar);
     ((void (*)(uint64_t))find(mpi, "fake_unregister"))(64); /* a contiguous type: nobody's */
     printf("live %d\n", ((int (*)(void))find(mpi, "fake_ucp_live"))());
+    if (asks_convertor) {
+        probe_convertor(&vector);
+    }
     return 0;
 }
