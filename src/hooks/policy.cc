@@ -79,6 +79,14 @@ choice choose_path(const gpu::memory_info &info, const choice &on_host) noexcept
     return {false, "GPU memory of an unknown kind"};
 }
 
+const char *missing_for_detection() noexcept {
+    // not our own libuct_cudanc.so; packages put a hash behind a dash
+    if (!is_loaded("libuct_cuda.") && !is_loaded("libuct_cuda-")) {
+        return "libuct_cuda.so";
+    }
+    return is_loaded("libucm_cuda") ? nullptr : "libucm_cuda.so";
+}
+
 void check_gpu_detection() noexcept {
     static std::atomic<bool> checked{false};
     if (checked.load(std::memory_order_relaxed) || checked.exchange(true)) {
@@ -87,9 +95,7 @@ void check_gpu_detection() noexcept {
     if (std::strcmp(gpu::platform::instance().name(), "cuda") != 0) {
         return;  // UCX knows nothing of simulated memory
     }
-    const char *missing = !is_loaded("libuct_cuda")   ? "libuct_cuda.so"
-                          : !is_loaded("libucm_cuda") ? "libucm_cuda.so"
-                                                      : nullptr;
+    const char *missing = missing_for_detection();
     if (missing != nullptr) {
         nc_warn(
             "this job sends GPU memory, but its UCX cannot recognise such memory (%s is not "

@@ -23,4 +23,7 @@ choice choose_path(const gpu::memory_info &info, const choice &on_host) noexcept
 // recognise such memory, because then it crashes on contiguous messages, which never reach us.
 void check_gpu_detection() noexcept;
 
+// The library by which UCX recognises GPU memory and that is not loaded, or null.
+const char *missing_for_detection() noexcept;
+
 }  // namespace cuda_nc::hooks

@@ -49,7 +49,9 @@ hooks_fakes = \
 	$(fake_directory)/libwalk_original.so \
 	$(fake_directory)/libwalk_lazy.so \
 	$(fake_directory)/libwalk_now.so \
-	$(fake_directory)/libwalk_noplt.so
+	$(fake_directory)/libwalk_noplt.so \
+	$(fake_directory)/libuct_cudanc.so \
+	$(fake_directory)/libuct_cuda-12ab.so
 EXTRA_DIST += \
 	$(fake_sources)/fake_libraries.c \
 	$(fake_sources)/fake_open_mpi.c \
@@ -81,3 +83,6 @@ $(fake_directory)/libwalk_now.so: $(fake_sources)/walked.c $(fake_directory)/lib
 		$(fake_directory)/libwalk_original.so
 $(fake_directory)/libwalk_noplt.so: $(fake_sources)/walked.c $(fake_directory)/libwalk_original.so
 	$(fake_link) -fno-plt $(srcdir)/$(fake_sources)/walked.c $(fake_directory)/libwalk_original.so
+# Of these only the names count.
+$(fake_directory)/libuct_cudanc.so $(fake_directory)/libuct_cuda-12ab.so: $(fake_sources)/walk_original.c
+	$(fake_link) $(srcdir)/$(fake_sources)/walk_original.c

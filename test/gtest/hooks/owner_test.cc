@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fakes.hpp"
+#include "hooks/policy.hpp"
 #include "ucs/base/loaded_objects.hpp"
 
 namespace cuda_nc::hooks {
@@ -58,6 +59,15 @@ TEST(loaded_objects, a_library_that_was_loaded_local_is_found_by_name_and_by_sym
     EXPECT_EQ(find_in_library("libucp", "no_such_symbol"), nullptr);
     EXPECT_EQ(find_definition("fake_ucp_live"), expected);
     EXPECT_EQ(open_loaded("libnot_loaded.so.0"), nullptr);
+}
+
+TEST(loaded_objects, our_own_module_is_not_taken_for_what_recognises_gpu_memory) {
+    ASSERT_FALSE(is_loaded("libuct_cuda"));
+    test::load_fake("libuct_cudanc.so");
+    ASSERT_TRUE(is_loaded("libuct_cuda"));
+    EXPECT_STREQ(missing_for_detection(), "libuct_cuda.so");
+    test::load_fake("libuct_cuda-12ab.so");
+    EXPECT_STREQ(missing_for_detection(), "libucm_cuda.so");
 }
 
 }  // namespace
