@@ -6,8 +6,6 @@
 namespace cuda_nc::hooks {
 namespace {
 
-constexpr size_t readable_convertor_bytes = 192;  // every release's convertor is larger
-
 // Finds the words of a convertor that had the expected value at every look.
 class sought_word {
   public:

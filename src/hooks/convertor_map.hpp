@@ -8,6 +8,8 @@
 
 namespace cuda_nc::hooks {
 
+constexpr size_t readable_convertor_bytes = 192;  // every release's convertor is larger
+
 // Offsets, in bytes, of words within a convertor; 0: unknown.
 struct convertor_map {
     size_t position = 0;  // packed bytes passed

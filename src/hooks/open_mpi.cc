@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -22,31 +23,88 @@ bool look_up(void *handle, const char *symbol, function *function_p) noexcept {
     return *function_p != nullptr;
 }
 
-// Convertors for reading layouts. They are prepared anew for each use and kept for ever: releasing
-// one needs code that Open MPI has only in its headers.
+// What makes convertors, and prepares them for something that needs no stack.
+struct convertor_source {
+    void *(*create)(int32_t, int32_t);
+    uint32_t arch;
+    int32_t (*prepare_for_send)(void *, const void *, size_t, const void *);
+    const void *byte;  // a datatype, or null
+};
+
+// A convertor for reading layouts, prepared anew for each use and kept for ever: releasing one
+// needs code that Open MPI has only in its headers. So does releasing the stack that a deep type
+// makes it allocate, which must be gone before it is prepared again.
+class own_convertor {
+  public:
+    explicit own_convertor(const convertor_source &from) noexcept
+        : convertor_(static_cast<char *>(from.create(static_cast<int32_t>(from.arch), 0))) {
+        if (convertor_ == nullptr || from.byte == nullptr ||
+            from.prepare_for_send(convertor_, from.byte, 1, nullptr) != 0) {
+            return;
+        }
+        // The one word that points into the convertor itself is that of the stack, whose first
+        // entries lie there, behind all that would need to be restored. What nobody has set yet
+        // may hold anything.
+        size_t found = 0;
+        for (size_t at = sizeof(void *); at < readable_convertor_bytes; at += sizeof(void *)) {
+            const auto offset =
+                reinterpret_cast<uintptr_t>(word(at)) - reinterpret_cast<uintptr_t>(convertor_);
+            if (offset <= readable_convertor_bytes) {
+                ++found;
+                stack_at_ = at;
+                num_initial_ = offset;
+            }
+        }
+        if (found != 1 || num_initial_ <= stack_at_) {
+            num_initial_ = 0;
+        }
+        std::memcpy(initial_, convertor_, num_initial_);
+    }
+    void *get() const noexcept { return convertor_; }
+
+    void drop_stack() noexcept {
+        void *stack = num_initial_ != 0 ? word(stack_at_) : nullptr;
+        if (stack != nullptr && stack != convertor_ + num_initial_) {
+            std::free(stack);
+            std::memcpy(convertor_, initial_, num_initial_);
+        }
+    }
+
+  private:
+    void *word(size_t at) const noexcept {
+        void *value;
+        std::memcpy(&value, convertor_ + at, sizeof(value));
+        return value;
+    }
+
+    char *const convertor_;
+    size_t stack_at_ = 0, num_initial_ = 0;  // bytes; 0: it is not as we know them
+    char initial_[readable_convertor_bytes];
+};
+
 class convertor_pool {
   public:
-    void *take(void *(*create)(int32_t, int32_t), uint32_t arch) {
+    own_convertor *take(const convertor_source &from) {
         {
             std::lock_guard<std::mutex> guard(mutex_);
             if (!free_.empty()) {
-                void *convertor = free_.back();
+                own_convertor *one = free_.back();
                 free_.pop_back();
-                return convertor;
+                return one;
             }
             free_.reserve(free_.capacity() + 1);  // give() never allocates
         }
-        return create(static_cast<int32_t>(arch), 0);
+        return new own_convertor(from);
     }
 
-    void give(void *convertor) noexcept {
+    void give(own_convertor *one) noexcept {
         std::lock_guard<std::mutex> guard(mutex_);
-        free_.push_back(convertor);
+        free_.push_back(one);
     }
 
   private:
     std::mutex mutex_;
-    std::vector<void *> free_;
+    std::vector<own_convertor *> free_;
 };
 
 convertor_pool &pool() {
@@ -56,19 +114,21 @@ convertor_pool &pool() {
 
 class pooled_convertor {
   public:
-    pooled_convertor(void *(*create)(int32_t, int32_t), uint32_t arch)
-        : convertor_(pool().take(create, arch)) {}
+    explicit pooled_convertor(const convertor_source &from) : own_(pool().take(from)) {}
     ~pooled_convertor() {
-        if (convertor_ != nullptr) {
-            pool().give(convertor_);
+        if (get() != nullptr) {
+            own_->drop_stack();
+            pool().give(own_);
+        } else {
+            delete own_;
         }
     }
     pooled_convertor(const pooled_convertor &) = delete;
     pooled_convertor &operator=(const pooled_convertor &) = delete;
-    void *get() const noexcept { return convertor_; }
+    void *get() const noexcept { return own_->get(); }
 
   private:
-    void *convertor_;
+    own_convertor *own_;
 };
 
 int64_t displacement_of(const iovec &entry) noexcept {
@@ -123,7 +183,7 @@ const convertor_map &open_mpi::explore() const noexcept {
         return map_;
     }
     try {
-        pooled_convertor scratch(create_, *local_arch_);
+        pooled_convertor scratch({create_, *local_arch_, prepare_for_send, known_types_.of_1_byte});
         if (scratch.get() != nullptr && known_types_.of_1_byte != nullptr) {
             map_ = explore_convertor(scratch.get(), known_types_, prepare_for_send, pack);
         }
@@ -175,7 +235,7 @@ const open_mpi *open_mpi::find_loaded() noexcept {
 }
 
 layout_ref open_mpi::element(const void *datatype) const noexcept try {
-    pooled_convertor scratch(create_, *local_arch_);
+    pooled_convertor scratch({create_, *local_arch_, prepare_for_send, known_types_.of_1_byte});
     if (scratch.get() == nullptr || prepare_for_send(scratch.get(), datatype, 1, nullptr) != 0) {
         return nullptr;
     }
@@ -210,7 +270,7 @@ bool open_mpi::extent(const void *datatype, int64_t *extent_p) const noexcept {
 
 bool open_mpi::first_displacement(const void *datatype, size_t count,
                                   int64_t *displacement_p) const noexcept try {
-    pooled_convertor scratch(create_, *local_arch_);
+    pooled_convertor scratch({create_, *local_arch_, prepare_for_send, known_types_.of_1_byte});
     if (scratch.get() == nullptr ||
         prepare_for_send(scratch.get(), datatype, count, nullptr) != 0) {
         return false;

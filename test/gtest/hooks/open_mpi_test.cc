@@ -44,6 +44,21 @@ TEST(open_mpi, an_element_has_the_bytes_of_its_datatype_in_order) {
     }
 }
 
+TEST(open_mpi, what_a_convertor_allocated_is_released_before_its_next_use) {
+    test::calls() = fake_calls_t();
+    for (size_t blocks : {2000, 3, 4000, 3000, 8000}) {  // more than other tests have
+        std::vector<fake_block_t> many(blocks);
+        for (size_t i = 0; i < blocks; ++i) {
+            many[i] = {static_cast<ptrdiff_t>(8 * i), 4};
+        }
+        datatype type("deep", many, static_cast<ptrdiff_t>(8 * blocks));
+        layout_ref what = api().element(type.get());
+        ASSERT_NE(what, nullptr);
+        EXPECT_EQ(bytes_of(*what), type.bytes(1));
+    }
+    EXPECT_EQ(test::calls().lost_stacks, 0);
+}
+
 TEST(open_mpi, many_threads_read_datatypes_side_by_side) {
     datatype type("vector", {{0, 4}, {8, 4}, {16, 4}}, 24);
     std::vector<std::thread> threads;

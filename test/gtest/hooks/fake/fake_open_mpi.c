@@ -134,6 +134,8 @@ void *opal_convertor_create(int32_t arch, int32_t mode) {
     fake_convertor_t *made = calloc(1, sizeof(*made));
     (void)mode;
     made->remote_arch = (uint32_t)arch;
+    made->stack = made->own_stack;
+    made->stack_size = sizeof(made->own_stack);
     return made;
 }
 
@@ -144,6 +146,11 @@ static int32_t prepare(fake_convertor_t *convertor, const void *datatype, size_t
     convertor->buffer = (char *)buffer;
     convertor->position = 0;
     convertor->local_size = count * element_size(datatype);
+    if (convertor->stack != NULL && convertor->datatype->num_blocks > convertor->stack_size) {
+        fake_calls.lost_stacks += convertor->stack != convertor->own_stack;
+        convertor->stack_size = convertor->datatype->num_blocks;
+        convertor->stack = malloc(convertor->stack_size);
+    }
     return 0;
 }
 
@@ -258,7 +265,11 @@ static int8_t unpack(void *state, size_t offset, const void *source, size_t leng
 }
 
 static void finish(void *state) {
+    fake_convertor_t *convertor = state;
     ++fake_calls.finishes;
+    if (convertor->stack != convertor->own_stack) {
+        free(convertor->stack);
+    }
     free(state);
     if (fake_unregister_in_finish != 0) {
         uint64_t datatype = fake_unregister_in_finish;

@@ -38,12 +38,16 @@ typedef struct {
     size_t count;
     char *buffer;
     size_t position;
+    void *stack; /* of one that was created: own_stack, or allocated for many blocks */
+    size_t stack_size;
+    char own_stack[16];
     char more[256];
 } fake_convertor_t;
 
 typedef struct {
     int starts, packed_sizes, packs, unpacks, finishes; /* of the operations */
     int convertor_moves, copies;
+    int lost_stacks; /* prepared while it had an allocated stack: debug builds of Open MPI abort */
 } fake_calls_t;
 
 extern fake_calls_t fake_calls;
