@@ -26,7 +26,7 @@ inline platform *platform_called(const std::string &name, std::string *why_p) {
         return only.get();
     }
 #ifdef HAVE_CUDA
-    static auto *only = make_cuda_platform(&why).release();
+    static auto *only = make_cuda_platform(true, &why).release();
     if (only != nullptr && only->num_devices() == 0) {
         why = only->why();
     }
@@ -43,7 +43,7 @@ inline std::vector<std::string> platform_names() {
     std::vector<std::string> names = {"sim"};
 #ifdef HAVE_CUDA
     std::string why;
-    if (make_cuda_platform(&why) != nullptr) {
+    if (make_cuda_platform(true, &why) != nullptr) {
         names.push_back("cuda");
     }
 #endif
