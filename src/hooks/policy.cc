@@ -80,8 +80,7 @@ choice choose_path(const gpu::memory_info &info, const choice &on_host) noexcept
 }
 
 const char *missing_for_detection() noexcept {
-    // not our own libuct_cudanc.so; packages put a hash behind a dash
-    if (!is_loaded("libuct_cuda.") && !is_loaded("libuct_cuda-")) {
+    if (!is_library_loaded("libuct_cuda")) {  // our own libuct_cudanc.so is another
         return "libuct_cuda.so";
     }
     return is_loaded("libucm_cuda") ? nullptr : "libucm_cuda.so";

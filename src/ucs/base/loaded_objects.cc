@@ -52,6 +52,17 @@ bool is_loaded(const char *prefix) noexcept {
                const_cast<char *>(prefix)) != 0;
 }
 
+bool is_library_loaded(const char *name) noexcept {
+    return dl_iterate_phdr(
+               [](dl_phdr_info *info, size_t, void *wanted) {
+                   const char *called = static_cast<char *>(wanted);
+                   const char *file = file_name(info->dlpi_name);
+                   const char next = starts_with(file, called) ? file[std::strlen(called)] : '\0';
+                   return next == '.' || next == '-' ? 1 : 0;
+               },
+               const_cast<char *>(name)) != 0;
+}
+
 void *find_in_library(const char *prefix, const char *symbol) noexcept try {
     for (const std::string &path : loaded_objects()) {
         if (!starts_with(file_name(path.c_str()), prefix)) {

@@ -16,6 +16,10 @@ void *open_loaded(const char *path) noexcept;
 // True where a loaded object's file name begins with `prefix` ("libuct_cuda").
 bool is_loaded(const char *prefix) noexcept;
 
+// The same of the library called `name`, and not of others whose names go on: packages put a hash
+// behind a dash.
+bool is_library_loaded(const char *name) noexcept;
+
 // `symbol` as the first loaded library whose file name begins with `prefix` resolves it; null
 // where none does.
 void *find_in_library(const char *prefix, const char *symbol) noexcept;

@@ -39,8 +39,7 @@ bool watch_ipc_conflicts(const driver &calls, void (*release)() noexcept) noexce
                                      reinterpret_cast<void *>(open_or_make_room)};
         const size_t changed = redirect_loaded_objects(&opening, 1);
         // Without UCX's own transport for CUDA IPC nobody opens what applications allocate.
-        // (Not our libuct_cudanc.so; packages put a hash behind a dash.)
-        watching = changed != 0 || !(is_loaded("libuct_cuda.") || is_loaded("libuct_cuda-"));
+        watching = changed != 0 || !is_library_loaded("libuct_cuda");
         nc_debug("calls that open memory of peers: %zu redirected", changed);
     }
     return watching;

@@ -112,16 +112,21 @@ TEST_P(request_state_test, packs_at_any_offset) {
     });
 }
 
+auto cut_at_random(random_engine &random, size_t size, bool shuffled) {
+    auto fragments = cut(random, size, random_longest(random, size));
+    if (shuffled) {
+        std::shuffle(fragments.begin(), fragments.end(), random);
+    }
+    return fragments;
+}
+
 void unpack_all(random_engine &random, const datatype &type, place where, bool shuffled) {
     buffer target(type, where, random);
     bytes packed = random_bytes(random, target.packed_size());
     auto *state = request_state::start_unpack(type.make_layout(), target.base(), target.info());
     ASSERT_NE(state, nullptr);
     ASSERT_EQ(state->packed_size(), packed.size());
-    auto fragments = cut(random, packed.size(), random_longest(random, packed.size()));
-    if (shuffled) {
-        std::shuffle(fragments.begin(), fragments.end(), random);
-    }
+    auto fragments = cut_at_random(random, packed.size(), shuffled);
     for (fragment one : fragments) {
         bytes copy(&packed[one.offset], &packed[one.offset] + one.length);
         ASSERT_EQ(state->unpack(one.offset, copy.data(), one.length), UCS_OK);
@@ -151,10 +156,7 @@ TEST_P(request_state_test, a_short_message_is_there_after_finish) {
         bytes packed = random_bytes(random, target.packed_size());
         auto *state = request_state::start_unpack(type.make_layout(), target.base(), target.info());
         ASSERT_NE(state, nullptr);
-        auto fragments = cut(random, packed.size(), random_longest(random, packed.size()));
-        if (random() % 2 == 0) {
-            std::shuffle(fragments.begin(), fragments.end(), random);
-        }
+        auto fragments = cut_at_random(random, packed.size(), random() % 2 == 0);
         fragments.resize(fragments.empty() ? 0 : random() % fragments.size());
         for (fragment one : fragments) {
             ASSERT_EQ(state->unpack(one.offset, &packed[one.offset], one.length), UCS_OK);
@@ -171,10 +173,7 @@ TEST_P(request_state_test, what_was_flushed_is_there_and_more_may_follow) {
         bytes packed = random_bytes(random, target.packed_size());
         auto *state = request_state::start_unpack(type.make_layout(), target.base(), target.info());
         ASSERT_NE(state, nullptr);
-        auto fragments = cut(random, packed.size(), random_longest(random, packed.size()));
-        if (random() % 2 == 0) {
-            std::shuffle(fragments.begin(), fragments.end(), random);
-        }
+        auto fragments = cut_at_random(random, packed.size(), random() % 2 == 0);
         size_t flushes = 0;
         for (fragment one : fragments) {
             ASSERT_EQ(state->unpack(one.offset, &packed[one.offset], one.length), UCS_OK);
