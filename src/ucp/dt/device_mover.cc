@@ -164,7 +164,9 @@ ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
     }
     work.dir = dir_;
     const layout &ordered = what().in_memory_order();  // never of a list, whose tables are on a GPU
-    work.layout = in_memory_order && &ordered != &what() ? &ordered.view() : &list_->view();
+    const bool reorder = in_memory_order && &ordered != &what();
+    work.layout = reorder ? &ordered.view() : &list_->view();
+    work.on_host = reorder ? &ordered.view() : &what().view();
     work.base = base_;
     return UCS_OK;
 }

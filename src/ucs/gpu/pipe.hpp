@@ -107,6 +107,8 @@ struct pipe_work {
     bool pulls = false;
     const layout_view *source = nullptr;  // null: laid out as the target is
     char *source_base = nullptr;          // displacement 0 of the source
+    // `layout` with tables that the CPU can read; null: there is none.
+    const layout_view *on_host = nullptr;
 };
 
 CUDA_NC_HD uint64_t *pipe_word(char *words, uint32_t lane) {

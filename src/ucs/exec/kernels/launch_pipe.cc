@@ -51,6 +51,12 @@ cudaError_t launch_pipes(const loaded_kernels &kernels, const gpu::pipe_work *si
     }
     launch_shape shape = {plan.num_blocks, pipe_threads, plan.slot_size, false};
     const bool wide = is_wide(plan);
+    short_pull short_one;
+    if (added == 1 && !wide && make_short_pull(sides[0], plan, &short_one)) {
+        void *arguments[] = {&short_one};
+        return kernels.launch(pull_short_list_kernel(short_one.word_log2), shape, arguments,
+                              stream);
+    }
     if (const void *kernel = kernel_of_lone_pull(plan, wide)) {
         shape.threads = wide ? wide_pull_threads : pipe_threads;
         lone_pull pull = {{plan.batch.entries[0], plan.batch.entries[1]}};
@@ -67,6 +73,9 @@ void load_pipe_kernels(loaded_kernels *to) noexcept {
         to->load(pipe_units_kernel(log2));
         to->load(pull_units_kernel(log2, false));
         to->load(pull_units_kernel(log2, true));
+        if (const void *kernel = pull_short_list_kernel(log2)) {
+            to->load(kernel);
+        }
     }
     for (unsigned k = 0; k < num_locators; ++k) {
         auto kind = static_cast<locator_kind>(k);

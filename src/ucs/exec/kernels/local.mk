@@ -6,6 +6,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/locate.hpp \
 	src/ucs/exec/kernels/move_bytes.hpp \
 	src/ucs/exec/kernels/move_pieces.hpp \
+	src/ucs/exec/kernels/move_short_list.cc \
+	src/ucs/exec/kernels/move_short_list.hpp \
 	src/ucs/exec/kernels/move_tiles.hpp \
 	src/ucs/exec/kernels/move_units.hpp \
 	src/ucs/exec/kernels/move_words.hpp \
@@ -30,6 +32,7 @@ cuda_cu_sources += \
 	src/ucs/exec/kernels/pipe_units.cu \
 	src/ucs/exec/kernels/pipe_windows.cu \
 	src/ucs/exec/kernels/pipe_words.cu \
+	src/ucs/exec/kernels/pull_short_list.cu \
 	src/ucs/exec/kernels/pull_words.cu \
 	src/ucs/exec/kernels/strided_words.cu \
 	src/ucs/exec/kernels/tiles.cu \

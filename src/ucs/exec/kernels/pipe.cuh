@@ -1,6 +1,7 @@
 // The kernel of sides of pipes; a family of movers is compiled in a file of its own.
 #pragma once
 
+#include "ucs/exec/kernels/move_short_list.hpp"
 #include "ucs/exec/kernels/pipe_plan.hpp"
 #include "ucs/exec/kernels/threads.hpp"
 
@@ -13,6 +14,8 @@ const void *pipe_units_kernel(unsigned align_log2) noexcept;
 // The same for a pull that is alone in its launch; takes a lone_pull. Null where none is compiled.
 const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pull_units_kernel(unsigned align_log2, bool wide) noexcept;
+// Takes a short_pull.
+const void *pull_short_list_kernel(unsigned word_log2) noexcept;
 
 constexpr uint32_t pipe_threads = 256;
 constexpr uint32_t wide_pull_threads = 512;
@@ -183,6 +186,7 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
 // What a pull that is alone moves of a chunk, in shared memory,
 class pull_parts_shared {
   public:
+    static constexpr uint32_t most = 2;
     __device__ __forceinline__ explicit pull_parts_shared(const lone_pull &pull)
         : parts_(pull.entries) {}
     __device__ __forceinline__ void narrow(uint32_t lane, uint32_t k, char *slot) const {
@@ -196,12 +200,13 @@ class pull_parts_shared {
     }
 
   private:
-    shared_parts<2> parts_;
+    shared_parts<most> parts_;
 };
 
 // or in each thread's registers.
 class pull_parts_copied {
   public:
+    static constexpr uint32_t most = 2;
     __device__ __forceinline__ explicit pull_parts_copied(const lone_pull &pull) : pull_(pull) {}
     __device__ __forceinline__ void narrow(uint32_t, uint32_t, char *) const {}
     __device__ __forceinline__ part at(uint32_t which, uint32_t lane, uint32_t k,
@@ -215,11 +220,39 @@ class pull_parts_copied {
     const lone_pull &pull_;
 };
 
+// Of a short list: its tables in shared memory.
+class short_pull_parts {
+  public:
+    static constexpr uint32_t most = 1;
+    struct piece {
+        const short_pull &pull;
+        const short_list &list;
+        short_piece of_list;
+    };
+
+    __device__ __forceinline__ explicit short_pull_parts(const short_pull &pull) : pull_(pull) {
+        __shared__ short_list list;
+        static_assert(sizeof(list) == pipe_threads * sizeof(uint32_t));  // a word for each thread
+        reinterpret_cast<uint32_t *>(&list)[threadIdx.x] =
+            reinterpret_cast<const uint32_t *>(&pull.list)[threadIdx.x];
+        __syncthreads();
+        list_ = &list;
+    }
+    __device__ __forceinline__ void narrow(uint32_t, uint32_t, char *) const {}
+    __device__ __forceinline__ piece at(uint32_t, uint32_t lane, uint32_t k, char *) const {
+        return {pull_, *list_, piece_of_short_pull(pull_, lane, k)};
+    }
+
+  private:
+    const short_pull &pull_;
+    const short_list *list_;
+};
+
 // A pull that is alone in its launch: nobody is waited for, and what it moves is the same for all
 // threads of all blocks, so that each begins to move at once.
 template <class Mover>
 __global__ void __launch_bounds__(Mover::pull_threads, Mover::pull_blocks_of_sm)
-    pull_kernel(const __grid_constant__ lone_pull pull) {
+    pull_kernel(const __grid_constant__ typename Mover::pull pull) {
     extern __shared__ __align__(16) char pulled[];
     __shared__ uint32_t aborted;
     const pipe_arguments &a = pull.entries[0];
@@ -241,9 +274,11 @@ __global__ void __launch_bounds__(Mover::pull_threads, Mover::pull_blocks_of_sm)
         pieces.narrow(lane, k, pulled);
         Mover::run(pieces.at(0, lane, k, pulled), threadIdx.x, blockDim.x);
         __syncthreads();
-        if (a.num_parts == 2) {
-            Mover::run(pieces.at(1, lane, k, pulled), threadIdx.x, blockDim.x);
-            __syncthreads();
+        if constexpr (Mover::pull_parts::most == 2) {
+            if (a.num_parts == 2) {
+                Mover::run(pieces.at(1, lane, k, pulled), threadIdx.x, blockDim.x);
+                __syncthreads();
+            }
         }
     }
     if (leading) {
@@ -257,6 +292,7 @@ struct words_mover {
         std::is_same_v<Locator, strided_locator<-1>> || std::is_same_v<Locator, uniform_locator>;
     static constexpr uint32_t pull_threads = pipe_threads;
     static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    using pull = lone_pull;
     using pull_parts = std::conditional_t<indexes_dims, pull_parts_shared, pull_parts_copied>;
 
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
@@ -271,6 +307,7 @@ struct units_mover {
     // 64 registers are too few for it. Pulls wait for nobody, and so need not all run at a time.
     static constexpr uint32_t pull_threads = PullThreads;
     static constexpr uint32_t pull_blocks_of_sm = 3 * pipe_threads / PullThreads;
+    using pull = lone_pull;
     using pull_parts = pull_parts_shared;
 
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
@@ -286,6 +323,20 @@ struct units_mover {
         } else {
             units_warp<false, 1>(a, unit_log2, at, own, lanes);
         }
+    }
+};
+
+template <int W>
+struct short_list_mover {
+    static constexpr uint32_t pull_threads = pipe_threads;
+    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    using pull = short_pull;
+    using pull_parts = short_pull_parts;
+
+    __device__ __forceinline__ static void run(const short_pull_parts::piece &a, uint32_t thread,
+                                               uint32_t threads) {
+        constexpr int in_flight = W == 16 ? 2 : 4;
+        move_short_piece<W, in_flight>(a.pull, a.list, a.of_list, thread, threads);
     }
 };
 

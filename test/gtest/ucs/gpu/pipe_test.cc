@@ -174,6 +174,7 @@ TEST_P(gpu_pipe, pulls_bring_random_layouts_to_random_layouts) {
         pull.source_base = from.zero_address();
         const layout_view here = on_device(to.layout->view());
         pull.layout = &here;
+        pull.on_host = number(0, 3) != 0 ? &to.layout->view() : nullptr;
         pull.base = to.zero_address();
         pull.ring = pull.flags = pull.credits = nullptr;
         ASSERT_EQ(finish(*stream_), UCS_OK);  // the tables are there

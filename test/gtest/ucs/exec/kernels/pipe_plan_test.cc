@@ -7,6 +7,7 @@
 #include "random_case.hpp"
 #include "watched_buffers.hpp"
 
+#include "ucs/exec/kernels/move_short_list.hpp"
 #include "ucs/exec/kernels/pipe_plan.hpp"
 
 namespace cuda_nc::exec::test {
@@ -137,10 +138,33 @@ std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
     return compare(target, expected);
 }
 
+// Moves the same bytes as a pull of a short list; false: it is none.
+bool run_short_pull(const gpu::pipe_work &work, const pipe_plan &plan, const buffer &source,
+                    const buffer &target) {
+    short_pull pull;
+    if (!make_short_pull(work, plan, &pull)) {
+        return false;
+    }
+    watch_buffers(source, target);
+    const pipe_arguments &a = pull.entries[0];
+    for (uint32_t lane = 0; lane < a.geometry.lanes; ++lane) {
+        for (uint32_t k = 0; k < pipe_chunks(a, lane); ++k) {
+            const short_piece piece = piece_of_short_pull(pull, lane, k);
+            for (uint32_t thread = 0; thread < threads; ++thread) {
+                with_word(pull.word_log2, [&](auto width) {
+                    move_short_piece<decltype(width)::value, 4>(pull, pull.list, piece, thread,
+                                                                threads);
+                });
+            }
+        }
+    }
+    return true;
+}
+
 // A pull of the first bytes of `from` to `to`; where that is null, to another buffer laid out
 // alike.
 std::string run_pull(const random_case &from, const random_case *to, case_maker &random,
-                     uint64_t seed) {
+                     uint64_t seed, int *short_lists) {
     const bool alike = to == nullptr;
     const random_case &target_case = alike ? from : *to;
     gpu::pipe_work work;
@@ -153,13 +177,15 @@ std::string run_pull(const random_case &from, const random_case *to, case_maker 
     g.depth = 1;
     buffer source(from.span(), from.laid_out_skew, seed);
     buffer target(target_case.span(), target_case.packed_skew, seed + 1);
-    std::vector<char> expected(target.data, target.data + target.size);
+    const std::vector<char> before(target.data, target.data + target.size);
+    std::vector<char> expected = before;
     const std::vector<int64_t> there = from.bytes(), here = target_case.bytes();
     for (uint64_t i = 0; i < work.length; ++i) {
         expected[static_cast<size_t>(here[i] - target_case.layout->lower())] =
             source.data[there[i] - from.layout->lower()];
     }
     work.source = alike ? nullptr : &from.view;
+    work.on_host = &target_case.view;
     work.source_base = source.data - from.layout->lower();
     work.layout = &target_case.view;
     work.base = target.data - target_case.layout->lower();
@@ -196,24 +222,44 @@ std::string run_pull(const random_case &from, const random_case *to, case_maker 
             }
         }
     }
+    const std::string fault = compare(target, expected);
+    if (!fault.empty()) {
+        return fault;
+    }
+    std::copy(before.begin(), before.end(), target.data);
+    if (!run_short_pull(work, plan, source, target)) {
+        return "";
+    }
+    ++*short_lists;
     return compare(target, expected);
 }
 
 TEST(pipe_plan, pulls_bring_random_layouts_to_random_layouts) {
-    int alike = 0, different = 0;
+    int alike = 0, different = 0, short_lists = 0;
     for (uint64_t seed = 1; seed <= 600; ++seed) {
         case_maker random(seed);
         random_case from = random.make(), to = random.make();
         if (seed % 8 == 0) {
             from = random.make_long();
         }
-        ASSERT_EQ(run_pull(from, nullptr, random, seed), "") << "alike, seed " << seed;
-        ASSERT_EQ(run_pull(from, &to, random, seed), "") << "seed " << seed;
+        ASSERT_EQ(run_pull(from, nullptr, random, seed, &short_lists), "")
+            << "alike, seed " << seed;
+        ASSERT_EQ(run_pull(from, &to, random, seed, &short_lists), "") << "seed " << seed;
         ++alike;
         different += from.view.num_blocks == 1 && to.view.num_blocks == 1 ? 1 : 0;
     }
     EXPECT_GT(alike, 500);
     EXPECT_GT(different, 100);
+}
+
+TEST(pipe_plan, pulls_of_short_lists_bring_their_own_tables) {
+    int short_lists = 0;
+    for (uint64_t seed = 1; seed <= 400; ++seed) {
+        case_maker random(seed);
+        ASSERT_EQ(run_pull(random.make_long(), nullptr, random, seed, &short_lists), "")
+            << "seed " << seed;
+    }
+    EXPECT_GT(short_lists, 60);
 }
 
 TEST(pipe_plan, chunks_of_random_layouts_make_the_message) {

@@ -59,7 +59,7 @@ class case_maker {
     // A list of long blocks of different lengths.
     random_case make_long() {
         const uint64_t grain = below(2) == 0 ? 1 : uint64_t{1} << below(5);
-        const uint64_t n = between(2, 90), longest = between(1200, 9000) / grain;
+        const uint64_t n = between(2, 150), longest = between(1200, 9000) / grain;
         std::vector<piece> list;
         uint64_t at = 0;
         for (uint64_t b = 0; b < n; ++b) {
