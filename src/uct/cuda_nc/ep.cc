@@ -1,5 +1,6 @@
 #include "uct/cuda_nc/ep.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "ucs/base/compiler.hpp"
@@ -26,6 +27,25 @@ void meet_peer(interface &iface, endpoint &ep, const void *address) {
         iface.direct != nullptr && (header.flags & takes_offers) != 0 && (near || ep.by_carrier);
     ep.loops = header.identity == iface.address.identity;
     iface.peers[header.identity] = &ep;
+    if (iface.direct != nullptr) {
+        iface.direct->meet(ep);
+    }
+}
+
+// Others may lead to the same peer.
+void leave_peer(interface &iface, const endpoint &ep) noexcept {
+    auto known = iface.peers.find(ep.peer);
+    if (known == iface.peers.end() || known->second != &ep) {
+        return;
+    }
+    auto other = std::find_if(
+        iface.endpoints.begin(), iface.endpoints.end(),
+        [&ep](const auto &one) { return one.second != &ep && one.second->peer == ep.peer; });
+    if (other != iface.endpoints.end()) {
+        known->second = other->second;
+    } else {
+        iface.peers.erase(known);
+    }
 }
 
 ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
@@ -62,10 +82,7 @@ void destroy(uct_ep *ep) noexcept {
     if (iface.direct != nullptr) {
         iface.direct->forget(*ours);
     }
-    auto known = iface.peers.find(ours->peer);
-    if (known != iface.peers.end() && known->second == ours) {
-        iface.peers.erase(known);
-    }
+    leave_peer(iface, *ours);
     iface.endpoints.erase(ours->carrier);
     iface.ucx->uct_ep_destroy(ours->carrier);
     delete ours;

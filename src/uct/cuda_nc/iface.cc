@@ -45,6 +45,13 @@ ucs_status_t take_rndv_data(void *arg, void *data, size_t length, unsigned flags
     return handler.cb(handler.arg, data, length, flags);
 }
 
+ucs_status_t take_rts(void *arg, void *data, size_t length, unsigned flags) {
+    auto &iface = *static_cast<interface *>(arg);
+    iface.direct->rts_comes(data, length);
+    const uct_am_handler &handler = iface.super.am[wire::rts_id];
+    return handler.cb(handler.arg, data, length, flags);
+}
+
 ucs_status_t take_control(void *arg, void *data, size_t length, unsigned) {
     static_cast<interface *>(arg)->direct->take_control(data, length);
     return UCS_OK;
@@ -53,12 +60,14 @@ ucs_status_t take_control(void *arg, void *data, size_t length, unsigned) {
 void set_own_handlers(interface &iface) noexcept {
     iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rndv_data_id, take_rndv_data, &iface,
                                         0);
+    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rts_id, take_rts, &iface, 0);
     iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::control_id, take_control, &iface, 0);
 }
 
 void lead_handlers(interface &iface, bool direct) noexcept {
     for (unsigned id = 0; id < max_am_ids; ++id) {
-        if (iface.direct != nullptr && (id == wire::rndv_data_id || id == wire::control_id)) {
+        if (iface.direct != nullptr &&
+            (id == wire::rndv_data_id || id == wire::rts_id || id == wire::control_id)) {
             continue;
         }
         const uct_am_handler &ours = iface.super.am[id];

@@ -13,6 +13,7 @@ struct held {
     region memory;
     pipe_side *side;
     process_id writer;
+    uint64_t message;
 };
 
 struct ward {
@@ -36,31 +37,18 @@ void hold(const held &one) noexcept try {
     // never used again
 }
 
-}  // namespace
-
-void quarantine(const region &memory, const process_id &writer) noexcept {
-    hold({memory, nullptr, writer});
-}
-
-void quarantine(pipe_side *side, const process_id &writer) noexcept {
-    hold({{}, side, writer});
-}
-
-void release_quarantined(bool now) noexcept {
-    constexpr auto interval = std::chrono::milliseconds(200);
+// Whether there were any.
+template <class Condition>
+bool release_if(Condition &&is_through) noexcept {
     ward &here = the_ward();
     if (here.number.load(std::memory_order_relaxed) == 0) {
-        return;
+        return false;
     }
     std::lock_guard<std::mutex> guard(here.mutex);
-    auto time = std::chrono::steady_clock::now();
-    if (!now && time < here.next_look) {
-        return;
-    }
-    here.next_look = time + interval;
+    const size_t before = here.all.size();
     for (size_t i = 0; i < here.all.size();) {
         held one = here.all[i];
-        if (!is_gone(one.writer)) {
+        if (!is_through(one)) {
             ++i;
             continue;
         }
@@ -73,6 +61,38 @@ void release_quarantined(bool now) noexcept {
         }
     }
     here.number.store(here.all.size(), std::memory_order_relaxed);
+    return here.all.size() != before;
+}
+
+}  // namespace
+
+void quarantine(const region &memory, const process_id &writer, uint64_t message) noexcept {
+    hold({memory, nullptr, writer, message});
+}
+
+void quarantine(pipe_side *side, const process_id &writer, uint64_t message) noexcept {
+    hold({{}, side, writer, message});
+}
+
+bool leave_quarantine(uint64_t message) noexcept {
+    return release_if([message](const held &one) { return one.message == message; });
+}
+
+void release_quarantined(bool now) noexcept {
+    constexpr auto interval = std::chrono::milliseconds(200);
+    ward &here = the_ward();
+    if (here.number.load(std::memory_order_relaxed) == 0) {
+        return;
+    }
+    {
+        std::lock_guard<std::mutex> guard(here.mutex);
+        auto time = std::chrono::steady_clock::now();
+        if (!now && time < here.next_look) {
+            return;
+        }
+        here.next_look = time + interval;
+    }
+    release_if([](const held &one) { return is_gone(one.writer); });
 }
 
 size_t quarantined() noexcept {

@@ -1,4 +1,5 @@
-// What a process that has fallen silent may still write to: kept until it is gone. Thread safe.
+// What a process that has fallen silent may still write to: kept until it is gone, or says after
+// all that it writes there no more. Thread safe.
 #pragma once
 
 #include "uct/cuda_nc/lent_memory.hpp"
@@ -7,9 +8,12 @@
 
 namespace cuda_nc::uct {
 
-// Gives it back once `writer` is gone; never, where that cannot be told.
-void quarantine(const region &memory, const process_id &writer) noexcept;
-void quarantine(pipe_side *side, const process_id &writer) noexcept;
+// Gives it back once `writer` is gone; never, where that cannot be told. `message` is ours.
+void quarantine(const region &memory, const process_id &writer, uint64_t message) noexcept;
+void quarantine(pipe_side *side, const process_id &writer, uint64_t message) noexcept;
+
+// The writer is through with the message. False: nothing of it was kept.
+bool leave_quarantine(uint64_t message) noexcept;
 
 // Looks for processes that are gone; a few times a second at most, unless `now`.
 void release_quarantined(bool now = false) noexcept;

@@ -7,6 +7,7 @@
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/traffic.hpp"
 
@@ -19,6 +20,7 @@ receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id,
       end_(&end),
       id_(id),
       sender_(sender),
+      interface_(ep.peer),
       total_(total),
       first_(first),
       device_(end.device()),
@@ -48,7 +50,7 @@ void receiving::release(bool sender_is_through) noexcept {
     } else if (side_ != nullptr && (sender_is_through || pulls_)) {
         give_side(side_);
     } else if (side_ != nullptr) {
-        quarantine(side_, sending_process_);
+        quarantine(side_, sending_process_, id_);
     }
     side_ = nullptr;
     if (promised_ != 0) {
@@ -59,7 +61,7 @@ void receiving::release(bool sender_is_through) noexcept {
     } else if (memory_ && by_carrier_) {
         owner_.keep_until_closed(memory_);
     } else if (memory_) {
-        quarantine(memory_, sending_process_);
+        quarantine(memory_, sending_process_, id_);
     }
     memory_ = {};
 }
@@ -158,7 +160,7 @@ void receiving::cancelled() noexcept {
     end_work();
     release(true);
     if (by_pipe_ && !pulls_) {
-        say(wire::control_kind::ended, 0);
+        owner_.say_ended(interface_, sender_);
     }
     owner_.erase(*this);
 }

@@ -76,7 +76,8 @@ class receiving final : public direct_message {
     endpoint *ep_;
     direct_end *end_;  // null: the user's side has left
     const uint64_t id_;
-    const uint64_t sender_;  // its message
+    const uint64_t sender_;     // its message
+    const uint64_t interface_;  // that the message came from
     const uint64_t total_, first_;
     const int device_;
     bool by_pipe_ = false;

@@ -206,8 +206,7 @@ unsigned sending::progress_pipe() noexcept {
 }
 
 unsigned sending::progress() noexcept {
-    const bool waits = state_ == state::offered && deadline_ != clock::time_point::max();
-    if (waits && clock::now() > deadline_) {
+    if (has_deadline() && clock::now() > deadline_) {
         nc_debug("the receiver does not answer an offer; the message goes by host memory");
         give_up();
         return 1;

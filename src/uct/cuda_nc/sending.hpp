@@ -42,8 +42,9 @@ class sending final : public direct_message {
     wire::source_terms source() const noexcept;
     // `first`: the bytes that went with the offer.
     void offered(uint64_t first) noexcept;
-    // The offer goes before UCP's RTS, in which UCP calls the send `request`.
-    void offer_early(uint64_t request) noexcept;
+    // The offer goes before UCP's RTS, in which UCP calls the send `request`. False: the carrier
+    // has no room, and nothing has happened.
+    bool offer_early(uint64_t request) noexcept;
     // True once: UCP wants the bytes, and the early offer has not been answered.
     bool take_unanswered() noexcept;
     // False: the answer is too late.
@@ -73,7 +74,7 @@ class sending final : public direct_message {
     uint64_t first() const noexcept { return first_; }
     const endpoint *ep() const noexcept { return ep_; }
     bool is_busy() const noexcept {
-        return under_way_ != 0 || (state_ == state::moving && by_pipe_);
+        return under_way_ != 0 || (state_ == state::moving && by_pipe_) || has_deadline();
     }
     // Nobody but progress() will see what its GPU or the network does next.
     bool is_polled() const noexcept { return under_way_ != 0; }
@@ -97,6 +98,10 @@ class sending final : public direct_message {
         std::unique_ptr<gpu::event> done;
     };
 
+    // Of an answer that the peer owes; nobody tells when the time is over.
+    bool has_deadline() const noexcept {
+        return state_ == state::offered && deadline_ != clock::time_point::max();
+    }
     // To another host, where the two GPUs have nothing in common but the network.
     bool by_carrier() const noexcept;
     void make_offer() noexcept;

@@ -68,17 +68,20 @@ wire::source_terms sending::source() const noexcept {
     return may_be_pulled ? describe_source(*end_) : wire::source_terms{};
 }
 
-void sending::offer_early(uint64_t request) noexcept {
-    state_ = state::offered;
-    deadline_ = clock::time_point::max();  // the receive may come late
-    early_request_ = request;
+bool sending::offer_early(uint64_t request) noexcept {
     wire::control message = {};
     message.kind = wire::control_kind::early;
     message.from = id_;
     message.offset = request;
     message.length = total_;
     message.early = {offer_, source()};
-    owner_.send_control(ep_, message);
+    if (!owner_.send_at_once(*ep_, message)) {
+        return false;
+    }
+    state_ = state::offered;
+    deadline_ = clock::time_point::max();  // the receive may come late
+    early_request_ = request;
+    return true;
 }
 
 bool sending::take_unanswered() noexcept {

@@ -1,7 +1,11 @@
 #include "uct/cuda_nc/traffic.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <exception>
 #include <random>
 
 #include "ucs/base/compiler.hpp"
@@ -26,12 +30,23 @@ thread_local pack_call *pack_call::current_ = nullptr;
 thread_local unpack_call *unpack_call::current_ = nullptr;
 std::atomic<direct_end *(*)(uint64_t word) noexcept> end_finder{nullptr};
 
-uint64_t next_message_id() noexcept {
-    // At random, so that a message of an ended process is not taken for one of ours.
-    static std::atomic<uint64_t> next{[] {
+namespace {
+
+// At random, so that a message of an ended process is not taken for one of ours.
+uint64_t first_message_id() noexcept {
+    try {
         std::random_device source;
         return (uint64_t(source()) << 31) ^ source();
-    }()};
+    } catch (const std::exception &) {  // the device cannot be opened
+        const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
+        return static_cast<uint64_t>(time) ^ (static_cast<uint64_t>(getpid()) << 40);
+    }
+}
+
+}  // namespace
+
+uint64_t next_message_id() noexcept {
+    static std::atomic<uint64_t> next{first_message_id()};
     uint64_t id;
     do {
         id = next.fetch_add(1, std::memory_order_relaxed);
@@ -53,23 +68,22 @@ traffic::~traffic() {
     keep_puts();
     stop_progress();
     for (auto &[id, one] : ending_) {
-        quarantine(one.side, one.receiver);
+        quarantine(one.side, one.receiver, id);
     }
 }
 
 // ---- messages between transports
 
 bool traffic::try_control(endpoint &ep, const control &message) noexcept {
-    struct bytes {
-        const control *message;
-        size_t length;
-    } what = {&message, length_of(message.kind)};
+    control stamped = message;
+    stamped.version = protocol_version;
+    stamped.identity = iface_.address.identity;
     auto pack = [](void *destination, void *arg) -> size_t {
-        auto *from = static_cast<bytes *>(arg);
-        std::memcpy(destination, from->message, from->length);
-        return from->length;
+        auto *from = static_cast<control *>(arg);
+        std::memcpy(destination, from, length_of(from->kind));
+        return length_of(from->kind);
     };
-    ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, control_id, pack, &what, 0);
+    ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, control_id, pack, &stamped, 0);
     if (sent < 0 && sent != UCS_ERR_NO_RESOURCE) {
         nc_debug("a control message is lost: %s", status_text(static_cast<ucs_status_t>(sent)));
         return true;  // so is the endpoint
@@ -77,16 +91,14 @@ bool traffic::try_control(endpoint &ep, const control &message) noexcept {
     return sent >= 0;
 }
 
+// The carrier self delivers while it sends: what two messages of ours tell each other waits.
+bool traffic::send_at_once(endpoint &ep, const control &message) noexcept {
+    return !ep.loops && !has_unsent(&ep) && try_control(ep, message);
+}
+
 void traffic::send_control(endpoint *ep, const control &message) noexcept try {
-    if (ep == nullptr) {
-        return;
-    }
-    control versioned = message;
-    versioned.version = protocol_version;
-    versioned.identity = iface_.address.identity;
-    // The carrier self delivers while it sends: what two messages of ours tell each other waits.
-    if (ep->loops || has_unsent(ep) || !try_control(*ep, versioned)) {
-        unsent_.push_back({ep, versioned});
+    if (ep != nullptr && !send_at_once(*ep, message)) {
+        unsent_.push_back({ep, message});
         start_progress();
     }
 } catch (const std::bad_alloc &) {
@@ -200,6 +212,8 @@ void traffic::take_control(const void *data, size_t length) noexcept {
         case control_kind::cancel:
             if (receive != nullptr) {
                 receive->cancelled();
+            } else if (leave_quarantine(message.to)) {
+                say_ended(message.identity, message.from);
             }
             break;
         case control_kind::early:
@@ -243,13 +257,12 @@ void traffic::forget(endpoint &ep) noexcept {
     for (leaving_puts &one : puts_) {
         one.ep = one.ep == &ep ? nullptr : one.ep;
     }
-    for (auto at = early_.lower_bound({ep.peer, 0});
-         at != early_.end() && at->first.first == ep.peer;) {
-        at = early_.erase(at);
+    for (auto at = early_.begin(); at != early_.end();) {
+        at = at->first.second == ep.peer ? early_.erase(at) : std::next(at);
     }
     for (auto at = ending_.begin(); at != ending_.end();) {
         if (at->second.ep == &ep) {
-            quarantine(at->second.side, at->second.receiver);
+            quarantine(at->second.side, at->second.receiver, at->first);
             at = ending_.erase(at);
         } else {
             ++at;
@@ -310,12 +323,12 @@ void traffic::stop_waiting(uint64_t message) noexcept {
 void traffic::await_end(pipe_side *side, uint64_t message, const endpoint *ep,
                         const process_id &receiver) noexcept try {
     if (ep == nullptr) {
-        quarantine(side, receiver);
+        quarantine(side, receiver, message);
     } else {
         ending_.emplace(message, ending_side{side, ep, receiver});
     }
 } catch (const std::bad_alloc &) {
-    quarantine(side, receiver);
+    quarantine(side, receiver, message);
 }
 
 void traffic::ended(uint64_t message) noexcept {
@@ -323,6 +336,31 @@ void traffic::ended(uint64_t message) noexcept {
     if (found != ending_.end()) {
         give_side(found->second.side);
         ending_.erase(found);
+    } else {
+        leave_quarantine(message);
+    }
+}
+
+// Also to a sender to whom no endpoint leads any more, or none yet.
+void traffic::say_ended(uint64_t sender, uint64_t message) noexcept try {
+    constexpr size_t most = 1024;  // of what is not said the sender's process keeps a side
+    control end = {};
+    end.kind = control_kind::ended;
+    end.to = message;
+    auto peer = iface_.peers.find(sender);
+    if (peer != iface_.peers.end()) {
+        send_control(peer->second, end);
+    } else if (unsaid_ends_.size() < most) {
+        unsaid_ends_.emplace(sender, message);
+    }
+} catch (const std::bad_alloc &) {
+    // the side is kept
+}
+
+void traffic::meet(endpoint &ep) noexcept {
+    auto [at, end] = unsaid_ends_.equal_range(ep.peer);
+    for (; at != end; at = unsaid_ends_.erase(at)) {
+        say_ended(ep.peer, at->second);
     }
 }
 

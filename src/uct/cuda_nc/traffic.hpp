@@ -39,6 +39,8 @@ class traffic {
     // Before UCP sends this short message: offers go ahead of its RTS, answers ahead of its RTR.
     void before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
                       size_t length) noexcept;
+    // Before UCP takes an RTS.
+    void rts_comes(const void *data, size_t length) noexcept;
     // In place of the carrier's operations: a request waits here for a GPU, or there for room.
     ucs_status_t add_pending(endpoint &ep, void *request, unsigned flags) noexcept;
     void purge_pending(endpoint &ep, abi::function callback, void *arg) noexcept;
@@ -47,6 +49,8 @@ class traffic {
     void take_data(char *data, size_t length) noexcept;
     void take_control(const void *data, size_t length) noexcept;
 
+    // The endpoint has learned whom it leads to.
+    void meet(endpoint &ep) noexcept;
     // The endpoint goes away.
     void forget(endpoint &ep) noexcept;
 
@@ -56,6 +60,10 @@ class traffic {
     // ---- for messages
 
     void send_control(endpoint *ep, const wire::control &message) noexcept;
+    // False: there is no room, and nothing was sent.
+    bool send_at_once(endpoint &ep, const wire::control &message) noexcept;
+    // To the interface `sender`: no GPU of ours writes any more for its `message`.
+    void say_ended(uint64_t sender, uint64_t message) noexcept;
     void say_cancel(endpoint *ep, uint64_t to, uint64_t from) noexcept;
     bool has_unsent(const endpoint *ep) const noexcept;
     interface &iface() const noexcept {
@@ -116,6 +124,7 @@ class traffic {
     struct early_offer {
         uint64_t message, total;
         wire::early_terms terms;
+        bool has_rts = false;
     };
     struct ending_side {
         pipe_side *side;
@@ -175,8 +184,9 @@ class traffic {
     std::map<uint64_t, ending_side> ending_;
     std::vector<leaving_puts> puts_;  // of messages that have gone another way
     pipe_launches launches_;
-    // By the sender's interface and UCP's number of the send there.
+    // By UCP's number of the send, and the sender's interface.
     std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;
+    std::multimap<uint64_t, uint64_t> unsaid_ends_;  // by the sender's interface: its messages
     std::set<uint64_t> waiting_[2];  // messages that wait for lanes, of each direction
     bool lanes_are_free_ = false;    // since they were last told
     bool looks_at_all_held_ = false;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
@@ -143,6 +144,20 @@ bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t t
 
 // ---- offers ahead of UCP's own messages
 
+// UCP uses a send's number again, and may answer it in ways that do not pass here: an offer is of
+// the first RTS that follows it alone.
+void traffic::rts_comes(const void *data, size_t length) noexcept {
+    uint64_t words[3];
+    if (CUDA_NC_LIKELY(early_.empty()) || length < sizeof(words)) {
+        return;
+    }
+    std::memcpy(words, data, sizeof(words));
+    for (auto at = early_.lower_bound({words[2], 0});
+         at != early_.end() && at->first.first == words[2];) {
+        at = std::exchange(at->second.has_rts, true) ? early_.erase(at) : std::next(at);
+    }
+}
+
 void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
                            size_t length) noexcept try {
     if (ep.loops) {
@@ -165,11 +180,14 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
         uint64_t number = made->id();
         sending &begun = *sends_.emplace(number, std::move(made)).first->second;
         end->message = &begun;
-        begun.offer_early(words[1]);
+        if (!begun.offer_early(words[1])) {  // the RTS would be first
+            sends_.erase(number);
+            return;
+        }
         start_progress();
     } else if (!early_.empty() && length >= sizeof(words[0])) {
-        auto found = early_.find({ep.peer, header});
-        if (found != early_.end()) {
+        auto found = early_.find({header, ep.peer});
+        if (found != early_.end() && found->second.has_rts) {
             early_offer offer = found->second;
             early_.erase(found);
             std::memcpy(words, payload, sizeof(words[0]));
@@ -185,14 +203,14 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
 void traffic::take_early(const control &message) noexcept try {
     constexpr size_t most = 4096;  // beyond, an offer is made again with UCP's data
     if (early_.size() < most && iface_.peers.count(message.identity) != 0) {
-        early_[{message.identity, message.offset}] = {message.from, message.length, message.early};
+        early_[{message.offset, message.identity}] = {message.from, message.length, message.early};
     }
 } catch (const std::bad_alloc &) {
     // likewise
 }
 
 void traffic::withdraw(const control &message) noexcept {
-    auto found = early_.find({message.identity, message.offset});
+    auto found = early_.find({message.offset, message.identity});
     if (found != early_.end() && found->second.message == message.from) {
         early_.erase(found);
     }
@@ -202,7 +220,7 @@ void traffic::take_rest(const data_prefix &prefix, const char *message, size_t l
     rndv_header header;
     receiving *receive = find(receives_, prefix.message);
     if (length != sizeof(header) || receive == nullptr) {
-        nc_error("a message ends that had not begun");
+        nc_debug("a message ends that had not begun, or whose endpoint is closed");
         return;
     }
     std::memcpy(&header, message, sizeof(header));

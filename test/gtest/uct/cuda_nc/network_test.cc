@@ -32,7 +32,7 @@ TEST_P(network_connects, every_byte_comes_by_the_network_however_slow_and_full_i
     EXPECT_EQ(counters::all().sent_by_network, sent + number);
     EXPECT_EQ(counters::all().received_by_network, received + number);
     EXPECT_EQ(number_of(control_kind::lend), number);
-    EXPECT_EQ(number_of(control_kind::early), number);
+    EXPECT_GT(number_of(control_kind::early), 0u) << "where the carrier has room at once";
     EXPECT_EQ(regions_lent(), lent_);
 }
 
@@ -407,6 +407,20 @@ TEST_F(network_in_the_middle, a_lost_receiver_leaves_nothing_behind_in_the_sende
     EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_ + 1; })) << "the receiver's";
     from_.reset();
     EXPECT_EQ(number_of(control_kind::data), 0u);
+}
+
+TEST_F(network_in_the_middle, a_peer_can_be_answered_as_long_as_an_endpoint_leads_to_it) {
+    interface &iface = interface::of(left_.iface);
+    ASSERT_EQ(iface.peers.size(), 1u);
+    endpoint second = {};
+    second.peer = left_.end().peer;
+    iface.endpoints.emplace(nullptr, &second);
+    close_endpoint(left_);
+    ASSERT_EQ(iface.peers.size(), 1u);
+    EXPECT_EQ(iface.peers.begin()->second, &second);
+    iface.endpoints.clear();
+    iface.peers.clear();
+    net_->stuck = false;
 }
 
 TEST_F(network_in_the_middle, interfaces_may_be_closed) {

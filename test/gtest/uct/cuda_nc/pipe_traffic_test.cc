@@ -42,7 +42,7 @@ TEST_F(traffic_test, an_early_offer_to_memory_of_others_is_declined) {
 TEST_F(traffic_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
     learn_requests();
     offer_early(99);
-    offer_early(99, control_kind::withdraw);
+    say_early(control_kind::withdraw, 99);
     rtr(99);
     offer_early(100);
     traffic_->forget(ep_);
@@ -51,6 +51,40 @@ TEST_F(traffic_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
     for (uint64_t request = 1; request < 10000; ++request) {
         offer_early(request);  // bounded
     }
+}
+
+// UCP uses the number of a send again.
+TEST_F(traffic_test, an_early_offer_that_was_not_asked_for_is_not_of_a_later_message) {
+    learn_requests();
+    offer_early(99);
+    rts_comes(98);
+    rts_comes(99);
+    rtr(99);
+    EXPECT_TRUE(sent.empty());
+    say_early(control_kind::early, 99);
+    rtr(99);
+    EXPECT_TRUE(sent.empty()) << "its RTS has not come";
+    rts_comes(99);
+    rtr(99);
+    ASSERT_EQ(sent.size(), 1u);
+    say(control_kind::cancel, sent.back().from);
+}
+
+TEST_F(traffic_test, a_send_is_not_offered_early_where_its_rts_would_come_first) {
+    end_.sending_side = true;
+    end_.state = 0x7777;
+    request_has(end_.state);
+    const size_t sides = sides_lent();
+    carrier_is_full = true;
+    rts();
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(sides_lent(), sides);
+    EXPECT_FALSE(traffic_->is_busy()) << "nothing is to be sent";
+    traffic_->say_cancel(&ep_, 1, 2);
+    carrier_is_full = false;
+    rts();
+    EXPECT_EQ(end_.message, nullptr) << "behind what waits";
+    EXPECT_TRUE(sent.empty());
 }
 
 TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {

@@ -160,6 +160,8 @@ class traffic_test : public testing::Test {
         message.kind = kind;
         message.slot = static_cast<uint16_t>(slot);
         message.to = to;
+        message.from = 5;
+        message.identity = identity;
         message.offset = offset;
         message.length = length;
         traffic_->take_control(&message, length_of(kind));
@@ -173,7 +175,15 @@ class traffic_test : public testing::Test {
         uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_)};
         traffic_->before_short(ep_, rts_id, 0, words, sizeof(words));
     }
-    void offer_early(uint64_t request, control_kind kind = control_kind::early) {
+    void rts_comes(uint64_t request) {
+        const uint64_t words[] = {0, 1, request};
+        traffic_->rts_comes(words, sizeof(words));
+    }
+    void offer_early(uint64_t request) {
+        say_early(control_kind::early, request);
+        rts_comes(request);
+    }
+    void say_early(control_kind kind, uint64_t request) {
         control message = {};
         message.version = protocol_version;
         message.kind = kind;

@@ -252,6 +252,31 @@ TEST_F(traffic_test, a_ring_whose_sender_is_lost_is_used_again_when_its_process_
     EXPECT_EQ(regions_lent(), lent);
 }
 
+TEST_F(traffic_test, a_lost_sender_that_is_through_after_all_is_told_so_when_it_can_be) {
+    terms_.process = traffic_->process();
+    const size_t lent = regions_lent();
+    const uint64_t message = accepted();
+    traffic_->forget(ep_);
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    EXPECT_EQ(quarantined(), 1u);
+    iface_.peers.clear();
+    sent.clear();
+    say(control_kind::cancel, message + 1);
+    EXPECT_EQ(quarantined(), 1u);
+    say(control_kind::cancel, message);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+    EXPECT_TRUE(sent.empty());
+    iface_.peers[identity] = &ep_;
+    traffic_->meet(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::ended);
+    EXPECT_EQ(sent.back().to, 5u);
+    traffic_->meet(ep_);
+    EXPECT_EQ(sent.size(), 1u) << "once";
+}
+
 TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
