@@ -253,7 +253,7 @@ matrix pulls-little-staging UCX_CUDA_NC_STAGING_SIZE=2M -- --window 16 --kinds g
 matrix pulls-third-ipc UCX_CUDA_NC_SIM_FAULTS=ipc_open:3 -- --kinds g
 matrix pulls-streams-run-out UCX_CUDA_NC_SIM_FAULTS=stream:11+ -- --kinds ggc
 # Messages that UCP sends in one piece after all.
-matrix pulls-large-segments UCX_POSIX_SEG_SIZE=64K -- --window 24 --kinds g
+matrix pulls-large-segments UCX_POSIX_SEG_SIZE=32K -- --window 24 --kinds g
 matrix pulls-slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
 # Endpoints that are closed by force while messages are under way. UCX allows it in peer-error mode
 # alone: no early offers there, and no pulls.

@@ -140,10 +140,7 @@ void traffic::say_cancel(endpoint *ep, uint64_t to, uint64_t from) noexcept {
 
 // The message has gone another way.
 void traffic::answer_late(const control &answer) noexcept {
-    auto peer = iface_.peers.find(answer.identity);
-    if (peer != iface_.peers.end()) {
-        say_cancel(peer->second, answer.from, answer.to);
-    }
+    tell(answer.identity, {control_kind::cancel, answer.from, answer.to});
 }
 
 void traffic::take_control(const void *data, size_t length) noexcept {
@@ -341,26 +338,33 @@ void traffic::ended(uint64_t message) noexcept {
     }
 }
 
-// Also to a sender to whom no endpoint leads any more, or none yet.
-void traffic::say_ended(uint64_t sender, uint64_t message) noexcept try {
-    constexpr size_t most = 1024;  // of what is not said the sender's process keeps a side
-    control end = {};
-    end.kind = control_kind::ended;
-    end.to = message;
-    auto peer = iface_.peers.find(sender);
-    if (peer != iface_.peers.end()) {
-        send_control(peer->second, end);
-    } else if (unsaid_ends_.size() < most) {
-        unsaid_ends_.emplace(sender, message);
+// Also where no endpoint leads there any more, or none yet.
+void traffic::tell(uint64_t interface, const last_word &what) noexcept try {
+    constexpr size_t most = 1024;  // what is not said keeps memory until a process ends
+    auto peer = iface_.peers.find(interface);
+    if (peer == iface_.peers.end()) {
+        if (unsaid_.size() < most) {
+            unsaid_.emplace(interface, what);
+        }
+        return;
     }
+    control message = {};
+    message.kind = what.kind;
+    message.to = what.to;
+    message.from = what.from;
+    send_control(peer->second, message);
 } catch (const std::bad_alloc &) {
-    // the side is kept
+    // likewise
+}
+
+void traffic::say_ended(uint64_t interface, uint64_t to) noexcept {
+    tell(interface, {control_kind::ended, to, 0});
 }
 
 void traffic::meet(endpoint &ep) noexcept {
-    auto [at, end] = unsaid_ends_.equal_range(ep.peer);
-    for (; at != end; at = unsaid_ends_.erase(at)) {
-        say_ended(ep.peer, at->second);
+    auto [at, end] = unsaid_.equal_range(ep.peer);
+    for (; at != end; at = unsaid_.erase(at)) {
+        tell(ep.peer, at->second);
     }
 }
 

@@ -62,8 +62,8 @@ class traffic {
     void send_control(endpoint *ep, const wire::control &message) noexcept;
     // False: there is no room, and nothing was sent.
     bool send_at_once(endpoint &ep, const wire::control &message) noexcept;
-    // To the interface `sender`: no GPU of ours writes any more for its `message`.
-    void say_ended(uint64_t sender, uint64_t message) noexcept;
+    // To the author of message `to`: no GPU of ours writes any more for it.
+    void say_ended(uint64_t interface, uint64_t to) noexcept;
     void say_cancel(endpoint *ep, uint64_t to, uint64_t from) noexcept;
     bool has_unsent(const endpoint *ep) const noexcept;
     interface &iface() const noexcept {
@@ -126,6 +126,11 @@ class traffic {
         wire::early_terms terms;
         bool has_rts = false;
     };
+    // By which the other side learns that it may use its memory again.
+    struct last_word {
+        wire::control_kind kind;
+        uint64_t to, from;
+    };
     struct ending_side {
         pipe_side *side;
         const endpoint *ep;
@@ -173,6 +178,7 @@ class traffic {
 
     void ended(uint64_t message) noexcept;
     void answer_late(const wire::control &answer) noexcept;
+    void tell(uint64_t interface, const last_word &what) noexcept;
 
     interface &iface_;
     const process_id process_;
@@ -186,9 +192,9 @@ class traffic {
     pipe_launches launches_;
     // By UCP's number of the send, and the sender's interface.
     std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;
-    std::multimap<uint64_t, uint64_t> unsaid_ends_;  // by the sender's interface: its messages
-    std::set<uint64_t> waiting_[2];  // messages that wait for lanes, of each direction
-    bool lanes_are_free_ = false;    // since they were last told
+    std::multimap<uint64_t, last_word> unsaid_;  // by the addressee's interface
+    std::set<uint64_t> waiting_[2];              // messages that wait for lanes, of each direction
+    bool lanes_are_free_ = false;                // since they were last told
     bool looks_at_all_held_ = false;
     std::vector<uint64_t> settled_;  // messages that requests may be held for
     bool polled_ = false;            // some messages are seen to go on by polls alone

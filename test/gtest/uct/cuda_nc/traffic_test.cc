@@ -277,6 +277,18 @@ TEST_F(traffic_test, a_lost_sender_that_is_through_after_all_is_told_so_when_it_
     EXPECT_EQ(sent.size(), 1u) << "once";
 }
 
+TEST_F(traffic_test, an_answer_that_comes_after_all_is_cancelled_when_it_can_be) {
+    iface_.peers.clear();
+    say(control_kind::accept, 4711);
+    EXPECT_TRUE(sent.empty());
+    iface_.peers[identity] = &ep_;
+    traffic_->meet(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::cancel);
+    EXPECT_EQ(sent.back().to, 5u);
+    EXPECT_EQ(sent.back().from, 4711u);
+}
+
 TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
