@@ -7,6 +7,7 @@
 #include "tools/perftest/catalogue.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/sizes.hpp"
+#include "tools/perftest/tune_rules.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/model/choices.hpp"
@@ -169,6 +170,7 @@ void explain(const std::vector<std::string> &arguments) {
         const gpu::device_properties &properties = device->properties();
         fmt::print("{:<12} {}, {} figures\n", fmt::format("GPU {}", ordinal), properties.name,
                    of.measured ? "measured" : "usual");
+        fmt::print("  {:<10} {}\n", "rules", text_of(of.rules));
         explain_kernels(s, of, properties.num_sms);
         explain_host_side(s, ordinal, of, properties.num_sms);
         explain_message(s, of, properties);

@@ -45,6 +45,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/product_library.hpp \
 	src/tools/perftest/report.cc \
 	src/tools/perftest/report.hpp \
+	src/tools/perftest/rule_trials.cc \
+	src/tools/perftest/rule_trials.hpp \
 	src/tools/perftest/run_error.hpp \
 	src/tools/perftest/sampling.cc \
 	src/tools/perftest/sampling.hpp \
@@ -58,6 +60,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/tune_check.hpp \
 	src/tools/perftest/tune_points.cc \
 	src/tools/perftest/tune_points.hpp \
+	src/tools/perftest/tune_rules.cc \
+	src/tools/perftest/tune_rules.hpp \
 	src/tools/perftest/tune_steps.cc \
 	src/tools/perftest/tune_steps.hpp \
 	src/tools/perftest/ucp_library.cc \

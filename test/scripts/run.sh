@@ -202,12 +202,14 @@ test_perftest_tune_measures_host_and_simulated_gpus() {
         XDG_CACHE_HOME=$WORK/cache "$HOME_DIR/bin/nc_perftest" tune --seconds 15 --check -s small \
             --json "$WORK/check.json" >"$WORK/said" 2>"$WORK/progress" || return 1
         grep '^ *0%  ' "$WORK/progress" && grep '^# written: ' "$WORK/said" &&
+            { [ $gpu = none ] || grep '^  kernel rules: ' "$WORK/said"; } &&
             grep '^# predictions: .* of 10 ' "$WORK/said" || return 1
         file=$(ls "$WORK/cache/ucx-cuda-nc/"*-"$gpu".json) || return 1
         python3 -c "
 import json
 profile = json.load(open('$file'))
 assert len(profile['gpus']) == (2 if '$gpu' == 'sim' else 0), profile['gpus']
+assert all(len(gpu['rules']) == 19 for gpu in profile['gpus']), profile['gpus']
 assert len(profile['host_moves']['figures']) > 10
 assert len(json.load(open('$WORK/check.json'))) == 10" || return 1
         XDG_CACHE_HOME=$WORK/cache "$HOME_DIR/bin/nc_info" --explain 'vector:*,8,16' 64K |

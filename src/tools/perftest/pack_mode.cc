@@ -17,6 +17,7 @@
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/exec/host/split.hpp"
 #include "ucs/layout/layout_spec.hpp"
+#include "ucs/model/choices.hpp"
 
 namespace cuda_nc::tools {
 namespace {
@@ -160,6 +161,7 @@ int run_pack(pack_options o) {
                                     o.device, gpu::platform::instance().name(),
                                     gpu::platform::instance().why()));
     }
+    model::machine();  // before the first launch
     if (o.batch == 0) {
         o.batch = memory == memory_choice::host ? 1 : 20;
     }

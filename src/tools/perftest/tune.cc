@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "tools/perftest/report.hpp"
+#include "tools/perftest/tune_rules.hpp"
 #include "tools/perftest/tune_steps.hpp"
 #include "ucs/model/predict.hpp"
 
@@ -104,35 +105,52 @@ double measure_link(gpu::device &from, gpu::device &to, size_t bytes) {
            (static_cast<double>(bytes) / mib);
 }
 
-// False: there was no time for it, or it does not work. Kernels are as fast on GPUs of one name:
-// they are measured on the first.
-bool measure_gpu(gpu::device &device, const std::vector<model::gpu_profile> &before,
-                 clockwork *clock, model::gpu_profile *of_p) {
+place memory_of(const gpu::device_properties &has) {
+    return {memory_choice::device, has.ordinal,
+            std::min(2048.0 * mib, static_cast<double>(has.memory_size) / 8)};
+}
+
+std::string name_of(const gpu::device_properties &has) {
+    return fmt::format("GPU {}", has.ordinal);
+}
+
+// False: there was no time for it, or it does not work.
+bool measure_gpu(gpu::device &device, clockwork *clock, model::gpu_profile *of) {
     const gpu::device_properties &has = device.properties();
-    model::gpu_profile &of = *of_p = model::default_gpu(has);
-    const std::string who = fmt::format("GPU {}", has.ordinal);
-    const place where{memory_choice::device, has.ordinal,
-                      std::min(2048.0 * mib, static_cast<double>(has.memory_size) / 8)};
+    *of = model::default_gpu(has);
+    const std::string who = name_of(has);
+    const place where = memory_of(has);
     const bool begun = clock->step(who + ": calls and copies", [&] {
         warm_up(where);
-        measure_calls(where, &of);
+        measure_calls(where, of);
     });
     if (!begun) {
         return false;
     }
-    clock->step(who + ": the bus", [&] { measure_bus(where, &of); });
-    of.measured = true;
-    for (const model::gpu_profile &one : before) {
-        if (one.name == of.name) {
-            of.moves.figures = one.moves.figures;
-            return true;
+    clock->step(who + ": the bus", [&] { measure_bus(where, of); });
+    of->measured = true;
+    return true;
+}
+
+// Kernels are as fast on GPUs of one name: they are measured on the first, with the rules that are
+// found.
+void measure_kernels(gpu::device &device, const model::gpu_profile *first, const tune_options &how,
+                     clockwork *clock, model::gpu_profile *of) {
+    for (; first != of; ++first) {
+        if (first->name == of->name) {
+            of->moves.figures = first->moves.figures;
+            of->rules = first->rules;
+            follow_rules(device, of->rules);
+            return;
         }
     }
-    const std::vector<model::figure> usual = std::move(of.moves.figures);
-    of.moves.figures.clear();
-    measure_points(gpu_points(), where, who, clock, &of.moves);
-    fill_gaps(usual, &of.moves);
-    return true;
+    const std::string who = name_of(device.properties());
+    const place where = memory_of(device.properties());
+    measure_rules(device, where, who, how, clock, of);
+    const std::vector<model::figure> usual = std::move(of->moves.figures);
+    of->moves.figures.clear();
+    measure_points(gpu_points(), where, who, clock, &of->moves);
+    fill_gaps(usual, &of->moves);
 }
 
 size_t count_names(gpu::platform &platform) {
@@ -149,19 +167,26 @@ size_t count_names(gpu::platform &platform) {
 model::machine_profile measure_machine(const tune_options &how, unsigned *left_out_p) {
     gpu::platform &platform = gpu::platform::instance();
     const auto gpus = static_cast<size_t>(std::max(0, platform.num_devices()));
-    clockwork clock(how, 1 + 2 * host_points().size() +
-                             count_names(platform) * 2 * gpu_points().size() + gpus + gpus * gpus);
+    clockwork clock(
+        how, 1 + 2 * host_points().size() +
+                 count_names(platform) * (count_rule_trials() + 2 * gpu_points().size()) + gpus +
+                 gpus * gpus);
     model::machine_profile made;
     made.measured = true;
     made.backend = platform.name();
     made.date = now();
+    std::vector<gpu::device *> measured;
     for (size_t i = 0; i < gpus; ++i) {
         if (gpu::device *device = platform.get_device(static_cast<int>(i))) {
             model::gpu_profile of;
-            if (measure_gpu(*device, made.gpus, &clock, &of)) {
+            if (measure_gpu(*device, &clock, &of)) {
                 made.gpus.push_back(std::move(of));
+                measured.push_back(device);
             }
         }
+    }
+    for (size_t i = 0; i < measured.size(); ++i) {
+        measure_kernels(*measured[i], made.gpus.data(), how, &clock, &made.gpus[i]);
     }
     for (size_t i = 0; i < gpus; ++i) {
         for (size_t k = 0; k < gpus; ++k) {

@@ -12,6 +12,9 @@ struct tune_options {
     double seconds = 50;  // what is not measured by then is left out
     // Called before each step; `done` of 1.
     std::function<void(double done, const std::string &step)> progress;
+    // Called with a sentence on each rule for choosing kernels that is not left as usual, and on
+    // each value that was tried.
+    std::function<void(const std::string &)> found, tried;
 };
 
 // The host's figures and those of all GPUs of the platform. `*left_out_p`: steps for which there

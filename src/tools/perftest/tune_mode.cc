@@ -12,6 +12,7 @@
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/tune.hpp"
 #include "tools/perftest/tune_check.hpp"
+#include "tools/perftest/tune_rules.hpp"
 #include "ucs/model/choices.hpp"
 #include "ucs/model/profile_file.hpp"
 
@@ -21,7 +22,7 @@ namespace {
 struct tune_mode_options {
     std::string output, set, json;
     double seconds = 50;
-    bool dry_run = false, check = false;
+    bool dry_run = false, check = false, verbose = false;
 };
 
 double gb_per_s(double us_per_mib) {
@@ -82,6 +83,7 @@ void print_profile(const model::machine_profile &p) {
             gb_per_s(one.moves.near_copy), gb_per_s(one.moves.far_copy), gb_per_s(one.down),
             gb_per_s(one.up));
         print_moves(one.moves);
+        fmt::print("  kernel rules: {}\n", text_of(one.rules));
         const model::choices by = model::make_choices(one, 1);
         fmt::print("  chosen: fragments of {} KiB\n", by.fragment_size >> 10);
     }
@@ -98,6 +100,12 @@ model::machine_profile measure(const tune_mode_options &o) {
     tune_options how;
     how.seconds = o.seconds;
     how.progress = [&](double done, const std::string &step) { line.show(done, step); };
+    how.found = [&](const std::string &what) {
+        line.end();
+        fmt::print("# {}\n", what);
+        std::fflush(stdout);
+    };
+    how.tried = o.verbose ? how.found : nullptr;
     const auto begin = std::chrono::steady_clock::now();
     unsigned left_out = 0;
     model::machine_profile made = measure_machine(how, &left_out);
@@ -166,6 +174,7 @@ void add_tune_mode(CLI::App *app, std::function<int()> *run_p) {
     mode->add_option("--seconds", o->seconds, "What is not measured by then is left out")
         ->check(CLI::Range(0.5, 3600.0))
         ->capture_default_str();
+    mode->add_flag("--verbose", o->verbose, "Say what each value of the kernel rules did");
     mode->add_flag("--check", o->check,
                    "Then compare predictions with measurements, layout by layout");
     mode->add_option("-s,--set", o->set,

@@ -58,6 +58,8 @@ class clockwork {
         return false;
     }
     unsigned left_out() const { return left_out_; }
+    // Of the time, as a share.
+    double spent() const { return (steady_seconds() - begin_) / how_.seconds; }
 
   private:
     const tune_options &how_;

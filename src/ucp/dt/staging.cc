@@ -8,6 +8,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/model/choices.hpp"
 
 namespace cuda_nc::dt {
 namespace {
@@ -56,6 +57,7 @@ device_staging *device_staging::get(int ordinal) noexcept {
         return known;
     }
     owner.store(getpid(), std::memory_order_relaxed);
+    model::machine();  // before the first launch
     auto *made = new (std::nothrow) device_staging(device);
     if (made != nullptr &&
         !devices[ordinal].compare_exchange_strong(known, made, std::memory_order_acq_rel)) {

@@ -5,6 +5,7 @@
 // on different streams and events; one stream or event is used by one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "ucs/base/status.hpp"
+#include "ucs/exec/kernels/rules.hpp"
 #include "ucs/gpu/pipe.hpp"
 #include "ucs/layout/layout_view.hpp"
 
@@ -139,6 +141,15 @@ class device {
     virtual ~device() = default;
     virtual const device_properties &properties() const noexcept = 0;
 
+    // How kernels are chosen, by launches on streams old and new, from here on; `rules` must stay
+    // for as long. The usual ones where nobody says.
+    void set_rules(const exec::kernel_rules *rules) noexcept {
+        rules_.store(rules, std::memory_order_release);
+    }
+    const exec::kernel_rules *rules() const noexcept {
+        return rules_.load(std::memory_order_acquire);
+    }
+
     // Failures: UCS_ERR_NO_MEMORY, UCS_ERR_IO_ERROR (the device is lost), UCS_ERR_UNSUPPORTED.
     virtual ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept = 0;
     virtual ucs_status_t allocate_pinned(size_t size,
@@ -167,6 +178,9 @@ class device {
     // ordinal. Other memory of another GPU of this process is not reached by launches, only by
     // copies.
     virtual bool can_access_peer(int ordinal) const noexcept = 0;
+
+  private:
+    std::atomic<const exec::kernel_rules *> rules_{&exec::usual_rules};
 };
 
 // The chosen backend, or none: num_devices() is 0, and no memory is a GPU's that we would serve.

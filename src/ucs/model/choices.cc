@@ -147,6 +147,16 @@ std::unique_ptr<state> make() {
     return made;
 }
 
+// `made` stays.
+void set_rules(const state &made) noexcept {
+    for (size_t i = 0; i < made.profile.gpus.size(); ++i) {
+        gpu::device *device = gpu::platform::instance().get_device(static_cast<int>(i));
+        if (device != nullptr) {
+            device->set_rules(&made.profile.gpus[i].rules);
+        }
+    }
+}
+
 std::atomic<state *> known{nullptr};
 
 __attribute__((noinline)) const state &make_once() noexcept {
@@ -160,6 +170,7 @@ __attribute__((noinline)) const state &make_once() noexcept {
         try {
             all->push_back(make());
             made = all->back().get();
+            set_rules(*made);
         } catch (...) {
             made->usual.fragment_size = size_t(2) << 20;
             for (auto &direction : made->usual.staged_from) {

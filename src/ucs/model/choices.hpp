@@ -25,7 +25,8 @@ struct choices {
 choices make_choices(const gpu_profile &of, double link);
 
 // The profile in force: read at the first call, with defaults for GPUs that it does not know.
-// Looks for GPUs. Lives for ever; free of locks once made.
+// Looks for GPUs, and gives each its rules for choosing kernels. Lives for ever; free of locks once
+// made.
 const machine_profile &machine() noexcept;
 // One sentence on where it comes from.
 std::string why_machine();

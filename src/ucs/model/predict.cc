@@ -123,8 +123,8 @@ features features_of(const layout &what, size_t misalign) {
     return f;
 }
 
-planned_kernel plan_kernel(const gpu_profile &of, unsigned num_sms, const layout &what,
-                           gpu::direction dir, size_t misalign, unsigned max_sms) {
+exec::kernel_choice choose_kernel(const gpu_profile &of, unsigned num_sms, const layout &what,
+                                  gpu::direction dir, size_t misalign, unsigned max_sms) {
     gpu::transfer work;
     work.dir = dir;
     work.layout = what.view();
@@ -135,10 +135,15 @@ planned_kernel plan_kernel(const gpu_profile &of, unsigned num_sms, const layout
     exec::kernel_limits limits;
     limits.num_sms = num_sms;
     limits.l2_size = of.moves.cache_size;
+    limits.rules = &of.rules;
     exec::part first;
     exec::cut_part(work, 0, &first);
-    const exec::kernel_choice c =
-        exec::choose_kernel(first, what.view().align_log2, limits, max_sms);
+    return exec::choose_kernel(first, what.view().align_log2, limits, max_sms);
+}
+
+planned_kernel plan_kernel(const gpu_profile &of, unsigned num_sms, const layout &what,
+                           gpu::direction dir, size_t misalign, unsigned max_sms) {
+    const exec::kernel_choice c = choose_kernel(of, num_sms, what, dir, misalign, max_sms);
     planned_kernel planned;
     planned.grid = c.grid;
     planned.threads = c.threads;

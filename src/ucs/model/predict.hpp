@@ -12,6 +12,10 @@
 #include "ucs/layout/layout.hpp"
 #include "ucs/model/profile.hpp"
 
+namespace cuda_nc::exec {
+struct kernel_choice;
+}
+
 namespace cuda_nc::model {
 
 // What a layout looks like to the memory.
@@ -27,7 +31,10 @@ struct features {
 // `misalign`: bytes by which the buffer is off its alignment.
 features features_of(const layout &what, size_t misalign);
 
-// The kernel for the beginning of a layout, as the engine will choose it.
+// The kernel for the beginning of a layout, as the engine will choose it: by of.rules.
+exec::kernel_choice choose_kernel(const gpu_profile &of, unsigned num_sms, const layout &what,
+                                  gpu::direction dir, size_t misalign, unsigned max_sms);
+// The same in short.
 struct planned_kernel {
     std::string text;  // for people: "words of 8 B"
     uint32_t grid = 0, threads = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ucs/exec/kernels/rules.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::model {
@@ -48,6 +49,7 @@ struct gpu_profile {
     double copy_completion = 0;  // the same for a copy between GPU and pinned memory
     double down = 0, up = 0;     // us for a MiB: copies to, and from, pinned host memory
     moving moves;
+    exec::kernel_rules rules;  // `moves` was measured with them
 };
 
 // From the memory of one GPU to that of another, by the copy engine.

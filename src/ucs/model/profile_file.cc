@@ -119,6 +119,37 @@ moving moving_of(const json &from) {
     return by;
 }
 
+json to_json(const exec::kernel_rules &rules) {
+    json all = json::object();
+    for (const exec::kernel_rule &one : exec::all_kernel_rules) {
+        all[one.name] = rules.*one.value;
+    }
+    return all;
+}
+
+// Older files have none, or not all: the others are the usual ones.
+exec::kernel_rules rules_of(const json &of) {
+    exec::kernel_rules rules;
+    if (!of.contains("rules")) {
+        return rules;
+    }
+    const json &from = member(of, "rules");
+    if (!from.is_object()) {
+        throw bad_profile("its \"rules\" are none");
+    }
+    for (const exec::kernel_rule &one : exec::all_kernel_rules) {
+        if (!from.contains(one.name)) {
+            continue;
+        }
+        const json &value = from[one.name];
+        if (!value.is_number_unsigned() || !one.allows(value.get<uint64_t>())) {
+            throw bad_profile(std::string("its \"") + one.name + "\" is out of range");
+        }
+        rules.*one.value = value.get<uint32_t>();
+    }
+    return rules;
+}
+
 gpu_profile gpu_of(const json &from) {
     gpu_profile one;
     one.measured = true;
@@ -129,6 +160,7 @@ gpu_profile gpu_of(const json &from) {
     one.down = time_of(from, "down");
     one.up = time_of(from, "up");
     one.moves = moving_of(member(from, "moves"));
+    one.rules = rules_of(from);
     return one;
 }
 
@@ -208,7 +240,8 @@ std::string to_text(const machine_profile &profile) {
                         {"copy_completion", one.copy_completion},
                         {"down", one.down},
                         {"up", one.up},
-                        {"moves", to_json(one.moves)}});
+                        {"moves", to_json(one.moves)},
+                        {"rules", to_json(one.rules)}});
     }
     for (const link_profile &one : profile.links) {
         links.push_back({{"from", one.from}, {"to", one.to}, {"copy", one.copy}});

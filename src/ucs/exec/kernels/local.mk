@@ -18,6 +18,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/pipe_plan.hpp \
 	src/ucs/exec/kernels/policy.cc \
 	src/ucs/exec/kernels/policy.hpp \
+	src/ucs/exec/kernels/rules.hpp \
 	src/ucs/exec/kernels/threads.hpp \
 	src/ucs/exec/kernels/words.hpp
 

@@ -10,8 +10,6 @@
 namespace cuda_nc::exec {
 namespace {
 
-constexpr uint32_t usual_threads = 256;
-constexpr uint32_t unit_threads = 128;  // they wait more than others: the finer the better
 // A limit on multiprocessors holds only where a block of threads fills one: the hardware spreads
 // smaller blocks over all of them.
 constexpr uint32_t limited_threads = 1024;
@@ -41,18 +39,23 @@ uint64_t mean_block(const part &a) {
     return a.block_length != 0 ? a.block_length : std::max<uint64_t>(1, a.list_size / a.num_blocks);
 }
 
-// Below these lengths a thread for each word beats a thread that puts 16 bytes together.
-bool words_pay(unsigned word_log2, uint64_t block) {
-    static constexpr uint64_t most[] = {2, 8, 48};
-    return word_log2 >= 3 || block <= most[word_log2];
+// Limits of blocks moved by words of 1, 2 and 4 bytes.
+using word_limits = uint32_t kernel_rules::*const[3];
+
+bool words_pay(const kernel_rules &rules, unsigned word_log2, uint64_t block) {
+    static constexpr word_limits most = {&kernel_rules::pack_words_1, &kernel_rules::pack_words_2,
+                                         &kernel_rules::pack_words_4};
+    return word_log2 >= 3 || block <= rules.*most[word_log2];
 }
 
-// The same where the target's blocks are to be put together: pieces write the sectors that a block
-// shares with its gaps more than once. A vector's words cost the least.
-bool words_scatter(const part &a, unsigned word_log2) {
-    static constexpr uint64_t most[] = {16, 32, 128};
-    const uint64_t block = a.block_length;
-    return word_log2 >= 3 || block <= most[word_log2] * (!a.list && a.num_dims == 1 ? 4 : 1);
+bool words_scatter(const kernel_rules &rules, const part &a, unsigned word_log2) {
+    static constexpr word_limits most[] = {
+        {&kernel_rules::unpack_words_1, &kernel_rules::unpack_words_2,
+         &kernel_rules::unpack_words_4},
+        {&kernel_rules::vector_words_1, &kernel_rules::vector_words_2,
+         &kernel_rules::vector_words_4}};
+    const bool vector = !a.list && a.num_dims == 1;
+    return word_log2 >= 3 || a.block_length <= rules.*most[vector ? 1 : 0][word_log2];
 }
 
 locator_kind choose_locator(const part &a) {
@@ -81,9 +84,9 @@ unsigned find_across(const part &a) {
     return best;
 }
 
-bool choose_tiles(const part &a, unsigned align_log2, kernel_choice *c) {
+bool choose_tiles(const part &a, unsigned align_log2, uint32_t most, kernel_choice *c) {
     uint32_t width = a.block_length;
-    if (a.list || a.num_dims < 2 || a.dir == gpu::direction::copy || width > 16 ||
+    if (a.list || a.num_dims < 2 || a.dir == gpu::direction::copy || width > most ||
         (width & (width - 1)) != 0 || (1u << align_log2) < width) {
         return false;
     }
@@ -165,28 +168,25 @@ piece_counts count_pieces(const part &a, unsigned layout_align_log2) {
     return n;
 }
 
-// Bytes of a warp's share: some 32 blocks, but enough words for all lanes, and all multiprocessors
+// Bytes of a warp's share: some `blocks`, but enough words for all lanes, and all multiprocessors
 // busy.
-uint32_t choose_unit_log2(const part &a, unsigned num_sms, uint32_t most) {
+uint32_t choose_unit_log2(const part &a, unsigned num_sms, uint32_t blocks, uint32_t most) {
     const uint64_t mean = a.list_size / a.num_blocks + 1;
     uint32_t log2 = 9;
-    while (log2 < most && (uint64_t{1} << log2) < mean * table_blocks &&
+    while (log2 < most && (uint64_t{1} << log2) < mean * blocks &&
            (a.length >> (log2 + 1)) > uint64_t{num_sms} * 32) {
         ++log2;
     }
     return log2;
 }
 
-// Blocks of half a line or less that lie apart: the memory writes such half lines back at half its
-// rate, and the better the fewer of them are under way. 6 blocks of threads on a multiprocessor did
-// best on an H200 (8: 1.27 times the time of a plain copy, 6: 1.18, 4: 1.24).
+// For blocks of half a line or less that lie apart.
 uint32_t choose_reserve(const part &a, const kernel_choice &c, const kernel_limits &limits) {
-    constexpr uint32_t for_six = 36000;
     const bool half_lines = !a.list && a.num_dims == 1 && a.block_length <= 64 &&
                             magnitude(a.dims[0].stride) >= 2 * uint64_t{a.block_length};
     return c.word_log2 == 4 && !c.deep && a.dir != gpu::direction::pack && half_lines &&
                    a.length > limits.l2_size
-               ? for_six
+               ? limits.rules->half_line_reserve
                : 0;
 }
 
@@ -227,12 +227,14 @@ uint32_t most_loads(const kernel_choice &c) {
 
 kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const kernel_limits &limits,
                             unsigned max_sms) noexcept {
+    const kernel_rules &rules = *limits.rules;
+    const bool packing = a.dir == gpu::direction::pack;
     kernel_choice c;
-    c.threads = max_sms != 0 ? limited_threads : usual_threads;
+    c.threads = max_sms != 0 ? limited_threads : rules.word_threads;
     const unsigned num_sms = max_sms != 0 ? max_sms : limits.num_sms;
     const unsigned align_log2 = common_align_log2(a, layout_align_log2);
     c.locator = choose_locator(a);
-    if (choose_tiles(a, align_log2, &c)) {
+    if (choose_tiles(a, align_log2, rules.tile_width, &c)) {
         // Each group of tile_threads has its own tile in shared memory; a block of threads has one
         // of them unless it is to fill a multiprocessor.
         c.items = c.tiles.count;
@@ -243,26 +245,28 @@ kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const ker
     } else if (c.locator == locator_kind::varying) {
         c.how = method::units;
         c.word_log2 = static_cast<uint8_t>(align_log2);
-        const bool by_words = a.dir != gpu::direction::pack && align_log2 >= 2;
-        c.unit_log2 = choose_unit_log2(a, num_sms, by_words ? 11 : 12);
+        const bool by_words = !packing && align_log2 >= 2;
+        c.unit_log2 = choose_unit_log2(a, num_sms, rules.unit_blocks,
+                                       by_words ? rules.word_unit_log2 : rules.unit_log2);
         if (max_sms == 0) {
-            c.threads = unit_threads;
+            c.threads = rules.unit_threads;
         } else if (by_words) {
             c.threads = word_unit_threads;
         }
         c.items = count_units(a, c.unit_log2);
         c.per_block = c.threads / warp_lanes;
-    } else if (a.dir == gpu::direction::pack ? words_pay(align_log2, a.block_length)
-                                             : words_scatter(a, align_log2)) {
+    } else if (packing ? words_pay(rules, align_log2, a.block_length)
+                       : words_scatter(rules, a, align_log2)) {
         c.how = method::words;
         c.word_log2 = static_cast<uint8_t>(align_log2);
         c.items = count_words(a, align_log2);
-        c.deep = max_sms != 0;
+        c.deep =
+            max_sms != 0 || ((packing ? rules.pack_deep : rules.unpack_deep) >> align_log2 & 1);
         c.reserve = choose_reserve(a, c, limits);
         const uint32_t unroll = most_loads(c);
         c.per_block = c.threads * spread(c.items, unroll, c.threads, num_sms);
     } else {
-        const bool packing = a.dir == gpu::direction::pack;
+        c.threads = max_sms != 0 ? limited_threads : rules.piece_threads;
         c.how = packing ? method::windows : method::pieces;
         if (packing) {
             c.items = count_windows(a);
@@ -286,9 +290,9 @@ kernel_choice choose_mover(const part &a, unsigned layout_align_log2) noexcept {
     kernel_choice c;
     const unsigned align_log2 = common_align_log2(a, layout_align_log2);
     c.locator = choose_locator(a);
-    c.how = c.locator == locator_kind::varying     ? method::units
-            : words_pay(align_log2, mean_block(a)) ? method::words
-                                                   : method::windows;
+    c.how = c.locator == locator_kind::varying                  ? method::units
+            : words_pay(usual_rules, align_log2, mean_block(a)) ? method::words
+                                                                : method::windows;
     c.word_log2 = static_cast<uint8_t>(align_log2);
     return c;
 }

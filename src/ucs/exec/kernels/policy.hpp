@@ -4,6 +4,7 @@
 #include "ucs/exec/kernels/move_pieces.hpp"
 #include "ucs/exec/kernels/move_tiles.hpp"
 #include "ucs/exec/kernels/move_units.hpp"
+#include "ucs/exec/kernels/rules.hpp"
 
 namespace cuda_nc::exec {
 
@@ -12,6 +13,7 @@ struct kernel_limits {
     unsigned num_sms = 0;
     size_t l2_size = 0;         // bytes
     bool starts_early = false;  // kernels may start while the ones before them end
+    const kernel_rules *rules = &usual_rules;
 };
 
 enum class method : uint8_t {
@@ -46,7 +48,7 @@ kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_lim
                             unsigned max_sms) noexcept;
 
 // Method, locator and word alone, for a kernel that takes a part piece by piece: words, windows or
-// units.
+// units. By the usual rules: where a link is the limit, others are of no use.
 kernel_choice choose_mover(const part &a, unsigned align_log2) noexcept;
 
 // Most threads of a block that moves units by words.

@@ -75,7 +75,7 @@ ucs_status_t cuda_device::create_stream(std::unique_ptr<stream> *stream_p) noexc
     return run(context_, [&] {
         exec::kernel_limits limits = limits_;
         limits.starts_early = exec::kernels_await_predecessors();
-        return make_stream(context_, limits, stream_p);
+        return make_stream(context_, *this, limits, stream_p);
     });
 }
 

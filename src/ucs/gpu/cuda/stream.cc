@@ -61,9 +61,9 @@ class cuda_event final : public event {
 
 class cuda_stream final : public stream {
   public:
-    cuda_stream(const primary_context &owner, const exec::kernel_limits &limits,
-                cudaStream_t handle) noexcept
-        : owner_(owner), limits_(limits), handle_(handle) {}
+    cuda_stream(const primary_context &owner, const device &where,
+                const exec::kernel_limits &limits, cudaStream_t handle) noexcept
+        : owner_(owner), where_(where), limits_(limits), handle_(handle) {}
     ~cuda_stream() override {
         end(owner_, "cudaStreamSynchronize", [this] { return cudaStreamSynchronize(handle_); });
         end(owner_, "cudaStreamDestroy", [this] { return cudaStreamDestroy(handle_); });
@@ -73,6 +73,7 @@ class cuda_stream final : public stream {
         if (work.length == 0) {
             return UCS_OK;
         }
+        limits_.rules = where_.rules();
         return run(owner_, "a kernel's launch",
                    [&] { return exec::launch_transfer(owner_.kernels(), work, limits_, handle_); });
     }
@@ -111,13 +112,15 @@ class cuda_stream final : public stream {
     }
 
     const primary_context &owner_;
+    const device &where_;
     exec::kernel_limits limits_;
     cudaStream_t handle_;
 };
 
 }  // namespace
 
-ucs_status_t make_stream(primary_context &owner, const exec::kernel_limits &limits,
+ucs_status_t make_stream(primary_context &owner, const device &where,
+                         const exec::kernel_limits &limits,
                          std::unique_ptr<stream> *stream_p) noexcept {
     int least = 0, greatest = 0;
     ucs_status_t status = to_status(cudaDeviceGetStreamPriorityRange(&least, &greatest),
@@ -130,7 +133,7 @@ ucs_status_t make_stream(primary_context &owner, const exec::kernel_limits &limi
     if (status != UCS_OK) {
         return status;
     }
-    stream_p->reset(new (std::nothrow) cuda_stream(owner, limits, handle));
+    stream_p->reset(new (std::nothrow) cuda_stream(owner, where, limits, handle));
     if (*stream_p == nullptr) {
         cudaStreamDestroy(handle);
         return UCS_ERR_NO_MEMORY;

@@ -10,8 +10,10 @@
 namespace cuda_nc::gpu::cuda {
 
 // Each with the context of `owner` current. Streams have the highest priority and do not
-// synchronise with the default stream; events carry no time.
-ucs_status_t make_stream(primary_context &owner, const exec::kernel_limits &limits,
+// synchronise with the default stream; events carry no time. Launches follow the rules that `where`
+// has at their time.
+ucs_status_t make_stream(primary_context &owner, const device &where,
+                         const exec::kernel_limits &limits,
                          std::unique_ptr<stream> *stream_p) noexcept;
 ucs_status_t make_event(primary_context &owner, std::unique_ptr<event> *event_p) noexcept;
 

@@ -119,6 +119,7 @@ TEST(model_choices, of_the_process_come_from_the_file_unless_set) {
     for (int i = 0; i < platform.num_devices(); ++i) {
         gpu_profile one = default_gpu(platform.get_device(i)->properties());
         one.completion *= 4;
+        one.rules.unit_threads = 32u * (static_cast<uint32_t>(i) + 1);
         profile.gpus.push_back(one);
     }
     std::string why;
@@ -128,12 +129,18 @@ TEST(model_choices, of_the_process_come_from_the_file_unless_set) {
         EXPECT_FALSE(machine().measured);
         return fragment_size(0);
     }();
+    auto unit_threads = [&](int ordinal) {  // in force
+        return platform.get_device(ordinal)->rules()->unit_threads;
+    };
     {
         with_setting file("UCX_CUDA_NC_PROFILE", path);
         EXPECT_TRUE(machine().measured);
         EXPECT_NE(why_machine().find("today"), std::string::npos);
         ASSERT_EQ(machine().gpus.size(), static_cast<size_t>(platform.num_devices()));
         EXPECT_EQ(fragment_size(0), usual * (machine().gpus.empty() ? 1 : 4));
+        for (int i = 0; i < platform.num_devices(); ++i) {
+            EXPECT_EQ(unit_threads(i), 32u * (static_cast<uint32_t>(i) + 1));
+        }
         EXPECT_EQ(direct_thresh(false), 1u);
         EXPECT_GE(direct_thresh(true), 1u << 10);
         with_setting size("UCX_CUDA_NC_FRAGMENT_SIZE", "1M");
@@ -158,6 +165,7 @@ TEST(model_choices, of_the_process_come_from_the_file_unless_set) {
         with_setting file("UCX_CUDA_NC_PROFILE", path);
         EXPECT_EQ(fragment_size(0), usual);
         EXPECT_FALSE(machine().gpus.at(0).measured);
+        EXPECT_EQ(unit_threads(0), exec::usual_rules.unit_threads);
     }
     unlink(path.c_str());
 }

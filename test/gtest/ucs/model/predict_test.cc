@@ -171,6 +171,15 @@ TEST(model_predict, a_list_in_order_is_taken_for_strided) {
     EXPECT_LT(predict(in_order, pack).rate, predict(wild, pack).rate);
 }
 
+TEST(model_predict, kernels_follow_the_profiles_rules) {
+    gpu_profile of = h200();
+    const layout_ref what = make("vector:1M,12,20");
+    EXPECT_TRUE(plan_kernel(of, sms, *what, pack, 0, 0).words);
+    of.rules.pack_words_4 = 11;
+    EXPECT_FALSE(plan_kernel(of, sms, *what, pack, 0, 0).words);
+    EXPECT_TRUE(plan_kernel(of, sms, *what, unpack, 0, 0).words);
+}
+
 TEST(model_predict, odd_layouts_have_finite_times) {
     for (const char *text : {"vector:1,1,1", "vector:1,3G,3G", "vector:3,8,-16", "vector:5,8,0",
                              "nest:1,2,-3,4,5,6,7", "vector:0,8,16", "indexed:2,1,1,1,1"}) {

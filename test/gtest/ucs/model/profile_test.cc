@@ -34,6 +34,7 @@ machine_profile example() {
     made.date = "2026-11-21T12:00:00Z";
     made.host_moves = default_host();
     made.gpus.push_back(default_gpu(gpu_of(9)));
+    made.gpus[0].rules.unit_log2 = 11;
     made.links.push_back({"0000:1b:00.0", "0000:43:00.0", 2.7});
     return made;
 }
@@ -140,9 +141,59 @@ TEST(model_profile, no_value_of_a_wrong_kind_or_range_is_taken) {
         }
         nlohmann::json parent = good;
         const std::string name = at.back();
+        if (one.key().find("/rules/") != std::string::npos) {
+            continue;
+        }
         if (parent[at.parent_pointer()].is_object()) {
             parent[at.parent_pointer()].erase(name);
             EXPECT_FALSE(taken(parent.dump())) << one.key() << " is missing";
+        }
+    }
+}
+
+TEST(model_profile, rules_that_are_missing_are_the_usual_ones) {
+    nlohmann::json all = nlohmann::json::parse(to_text(example()));
+    machine_profile read;
+    std::string why;
+    ASSERT_TRUE(parse_profile(all.dump(), &read, &why)) << why;
+    EXPECT_EQ(read.gpus.at(0).rules.unit_log2, 11u);
+    EXPECT_TRUE(read.gpus[0].rules == example().gpus[0].rules);
+    all["gpus"][0]["rules"].erase("unit_log2");
+    all["gpus"][0]["rules"]["word_threads"] = 512;
+    all["gpus"][0]["rules"]["of_a_later_release"] = 1;
+    ASSERT_TRUE(parse_profile(all.dump(), &read, &why)) << why;
+    EXPECT_EQ(read.gpus.at(0).rules.unit_log2, exec::usual_rules.unit_log2);
+    EXPECT_EQ(read.gpus[0].rules.word_threads, 512u);
+    all["gpus"][0].erase("rules");
+    ASSERT_TRUE(parse_profile(all.dump(), &read, &why)) << why;
+    EXPECT_TRUE(read.gpus.at(0).rules == exec::usual_rules);
+}
+
+TEST(model_profile, rules_out_of_their_range_are_refused) {
+    const nlohmann::json good = nlohmann::json::parse(to_text(example()));
+    for (const exec::kernel_rule &one : exec::all_kernel_rules) {
+        nlohmann::json bad = {one.most + uint64_t{1}, (uint64_t{1} << 32) + one.least, 33.5, "33",
+                              UINT64_MAX};
+        if (one.least != 0) {
+            bad.push_back(one.least - 1);
+        }
+        if (one.step != 1) {
+            bad.push_back(one.least + 1);
+        }
+        if (one.power) {
+            bad.push_back(one.least * 3);
+        }
+        for (const nlohmann::json &value : bad) {
+            nlohmann::json changed = good;
+            changed["gpus"][0]["rules"][one.name] = value;
+            std::string why;
+            EXPECT_FALSE(taken(changed.dump(), &why)) << one.name << " = " << value;
+            EXPECT_EQ(why, std::string("its \"") + one.name + "\" is out of range");
+        }
+        for (uint32_t value : {one.least, one.most}) {
+            nlohmann::json changed = good;
+            changed["gpus"][0]["rules"][one.name] = value;
+            EXPECT_TRUE(taken(changed.dump())) << one.name << " = " << value;
         }
     }
 }

@@ -123,9 +123,7 @@ void emulate_flat(const part &a, const kernel_choice &c) {
 }
 
 // Returns which methods and locators served it.
-inline std::vector<kernel_choice> emulate(const gpu::transfer &work, unsigned num_sms) {
-    kernel_limits limits;
-    limits.num_sms = num_sms;
+inline std::vector<kernel_choice> emulate(const gpu::transfer &work, const kernel_limits &limits) {
     std::vector<kernel_choice> used;
     for (uint64_t done = 0; done < work.length;) {
         part a;

@@ -158,6 +158,21 @@ TEST_F(kernels_gpu, move_exactly_the_bytes_of_random_layouts) {
     }
 }
 
+TEST_F(kernels_gpu, move_the_same_bytes_whatever_the_rules) {
+    const uint64_t first = from_environment("CUDA_NC_TEST_SEED", 1);
+    const uint64_t count = from_environment("CUDA_NC_TEST_COUNT", 1000);
+    for (uint64_t seed = first; seed < first + count; ++seed) {
+        case_maker maker(seed);
+        random_case c = seed % 8 == 0 ? maker.make_long() : maker.make();
+        const kernel_rules rules = maker.make_rules();
+        limits_.rules = &rules;
+        limits_.l2_size = 0;  // so that small messages too are written as large ones
+        ASSERT_EQ(run_case(c, seed), "") << "CUDA_NC_TEST_SEED=" << seed << " direction "
+                                         << static_cast<int>(c.dir) << " offset " << c.packed_offset
+                                         << " length " << c.length << " of " << c.view.packed_size;
+    }
+}
+
 TEST_F(kernels_gpu, move_messages_that_fill_the_machine) {
     struct {
         std::vector<piece> list;

@@ -12,7 +12,8 @@ namespace cuda_nc::exec::test {
 namespace {
 
 // Runs one case; the description of what went wrong, or nothing.
-std::string run_case(const random_case &c, uint64_t seed, std::map<std::string, int> *used) {
+std::string run_case(const random_case &c, uint64_t seed, std::map<std::string, int> *used,
+                     const kernel_rules &rules = usual_rules) {
     const bool copy = c.dir == gpu::direction::copy;
     buffer laid_out(c.span(), c.laid_out_skew, seed);
     buffer other(copy ? c.span() : c.length, c.packed_skew, seed + 1);
@@ -35,7 +36,10 @@ std::string run_case(const random_case &c, uint64_t seed, std::map<std::string, 
     work.length = c.length;
     work.max_sms = c.max_sms;
     watch_buffers(source, target);
-    for (const kernel_choice &one : emulate(work, c.num_sms)) {
+    kernel_limits limits;
+    limits.num_sms = c.num_sms;
+    limits.rules = &rules;
+    for (const kernel_choice &one : emulate(work, limits)) {
         ++(*used)[std::to_string(static_cast<int>(one.how)) + "/" +
                   (one.how == method::tiles ? "" : std::to_string(static_cast<int>(one.locator))) +
                   "/" + std::to_string(one.word_log2)];
@@ -81,6 +85,19 @@ TEST(kernels, move_exactly_the_bytes_of_random_layouts) {
         // them.
         EXPECT_GE(used.size(), 40u) << all;
     }
+}
+
+TEST(kernels, move_the_same_bytes_whatever_the_rules) {
+    std::map<std::string, int> used;
+    for (uint64_t seed = first_seed(); seed < first_seed() + 2000; ++seed) {
+        case_maker maker(seed);
+        random_case c = seed % 16 == 0 ? maker.make_long() : maker.make();
+        ASSERT_EQ(run_case(c, seed, &used, maker.make_rules()), "")
+            << "CUDA_NC_TEST_SEED=" << seed << " direction " << static_cast<int>(c.dir)
+            << " offset " << c.packed_offset << " length " << c.length << " of "
+            << c.view.packed_size;
+    }
+    EXPECT_GE(used.size(), 46u);  // nearly all that there are
 }
 
 TEST(kernels, long_blocks_of_different_lengths_move_by_units) {
@@ -159,8 +176,7 @@ TEST(kernels, tiles_fit_the_shared_memory_of_a_block) {
         }
         cut_part(work, 0, &first);
         for (unsigned max_sms : {0u, 3u}) {
-            kernel_choice k =
-                choose_kernel(first, c.view.align_log2, kernel_limits{132, 0}, max_sms);
+            kernel_choice k = choose_kernel(first, c.view.align_log2, kernel_limits{132}, max_sms);
             if (k.how == method::tiles) {
                 uint32_t one = with_word(k.word_log2, [](auto width) {
                     return tile_shared_bytes<decltype(width)::value>;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../host/hand_made_layout.hpp"
+#include "ucs/exec/kernels/rules.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::exec::test {
@@ -41,6 +42,21 @@ class case_maker {
 
     uint64_t below(uint64_t n) { return random_() % n; }
     uint64_t between(uint64_t low, uint64_t high) { return low + below(high - low + 1); }
+
+    // Every rule somewhere in its range, or at one of its ends.
+    kernel_rules make_rules() {
+        kernel_rules rules;
+        for (const kernel_rule &one : all_kernel_rules) {
+            const uint64_t steps = (one.most - one.least) / one.step, ends[] = {0, steps};
+            do {
+                const uint64_t step = below(3) == 0   ? ends[below(2)]
+                                      : below(2) == 0 ? below(steps + 1)
+                                                      : below(std::min<uint64_t>(steps, 64) + 1);
+                rules.*one.value = static_cast<uint32_t>(one.least + step * one.step);
+            } while (!one.allows(rules.*one.value));
+        }
+        return rules;
+    }
 
     random_case make() {
         const uint64_t grain = uint64_t{1} << below(5);

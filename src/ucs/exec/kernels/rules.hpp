@@ -1,0 +1,88 @@
+// The constants by which kernels are chosen. Their best values differ from GPU to GPU; the usual
+// ones are an H200's. Any values in their ranges move the right bytes.
+#pragma once
+
+#include <cstdint>
+
+namespace cuda_nc::exec {
+
+struct kernel_rules {
+    // Longest blocks, in bytes, that are moved by words of 1, 2 and 4 bytes; from 8 on all are.
+    // Below these lengths a thread for each word beats a thread that puts 16 bytes together.
+    uint32_t pack_words_1 = 2, pack_words_2 = 8, pack_words_4 = 48;
+    // The same where the target's blocks are to be put together: pieces write the sectors that a
+    // block shares with its gaps more than once. A vector's words cost the least.
+    uint32_t unpack_words_1 = 16, unpack_words_2 = 32, unpack_words_4 = 128;
+    uint32_t vector_words_1 = 64, vector_words_2 = 128, vector_words_4 = 512;
+
+    // Of a block of threads, on a whole GPU.
+    uint32_t word_threads = 256;
+    uint32_t piece_threads = 256;  // windows too
+    uint32_t unit_threads = 128;   // they wait more than others: the finer the better
+
+    // log2 of a unit's bytes at most, and what it should have in blocks.
+    uint32_t unit_log2 = 12;
+    uint32_t word_unit_log2 = 11;  // where it is unpacked by words
+    uint32_t unit_blocks = 31;
+
+    // Bytes of shared memory that a block of threads takes but does not use where half lines are
+    // written that lie apart: the memory writes them back at half its rate, and the better the
+    // fewer are under way. 6 blocks of threads on a multiprocessor did best on an H200 (8: 1.27
+    // times the time of a plain copy, 6: 1.18, 4: 1.24).
+    uint32_t half_line_reserve = 36000;
+
+    uint32_t tile_width = 16;  // bytes of a transpose's elements, at most, that go through tiles
+
+    // Bit n: words of 2^n bytes keep as many loads in flight on a whole GPU as where few threads
+    // run (see unroll_words).
+    uint32_t pack_deep = 0, unpack_deep = 0;
+};
+inline constexpr kernel_rules usual_rules;
+
+// Every one of them, with the values that it may have.
+struct kernel_rule {
+    const char *name;
+    uint32_t kernel_rules::*value;
+    uint32_t least, most, step;
+    bool power = false;  // of two
+
+    constexpr bool allows(uint64_t given) const {
+        return given >= least && given <= most && given % step == 0 &&
+               (!power || (given & (given - 1)) == 0);
+    }
+};
+inline constexpr kernel_rule all_kernel_rules[] = {
+    {"pack_words_1", &kernel_rules::pack_words_1, 0, 65536, 1},
+    {"pack_words_2", &kernel_rules::pack_words_2, 0, 65536, 1},
+    {"pack_words_4", &kernel_rules::pack_words_4, 0, 65536, 1},
+    {"unpack_words_1", &kernel_rules::unpack_words_1, 0, 65536, 1},
+    {"unpack_words_2", &kernel_rules::unpack_words_2, 0, 65536, 1},
+    {"unpack_words_4", &kernel_rules::unpack_words_4, 0, 65536, 1},
+    {"vector_words_1", &kernel_rules::vector_words_1, 0, 65536, 1},
+    {"vector_words_2", &kernel_rules::vector_words_2, 0, 65536, 1},
+    {"vector_words_4", &kernel_rules::vector_words_4, 0, 65536, 1},
+    {"word_threads", &kernel_rules::word_threads, 32, 1024, 32, true},
+    {"piece_threads", &kernel_rules::piece_threads, 32, 1024, 32},
+    {"unit_threads", &kernel_rules::unit_threads, 32, 640, 32},
+    {"unit_log2", &kernel_rules::unit_log2, 9, 16, 1},
+    {"word_unit_log2", &kernel_rules::word_unit_log2, 9, 16, 1},
+    {"unit_blocks", &kernel_rules::unit_blocks, 1, 1024, 1},
+    {"half_line_reserve", &kernel_rules::half_line_reserve, 0, 48 << 10, 16},
+    {"tile_width", &kernel_rules::tile_width, 0, 16, 1},
+    {"pack_deep", &kernel_rules::pack_deep, 0, 31, 1},
+    {"unpack_deep", &kernel_rules::unpack_deep, 0, 31, 1},
+};
+
+inline bool operator==(const kernel_rules &a, const kernel_rules &b) noexcept {
+    for (const kernel_rule &one : all_kernel_rules) {
+        if (a.*one.value != b.*one.value) {
+            return false;
+        }
+    }
+    return true;
+}
+inline bool operator!=(const kernel_rules &a, const kernel_rules &b) noexcept {
+    return !(a == b);
+}
+
+}  // namespace cuda_nc::exec
