@@ -40,9 +40,10 @@ struct kernel_rules {
 inline constexpr kernel_rules usual_rules;
 
 // Every one of them, with the values that it may have.
+using kernel_rule_value = uint32_t kernel_rules::*;
 struct kernel_rule {
     const char *name;
-    uint32_t kernel_rules::*value;
+    kernel_rule_value value;
     uint32_t least, most, step;
     bool power = false;  // of two
 
