@@ -16,11 +16,13 @@ enum class fault : unsigned {
     event,
     ipc_open,
     launch,
+    load,
     copy,
+    mark,
     kernel,
     stuck
 };
-constexpr unsigned num_faults = 10;
+constexpr unsigned num_faults = 12;
 
 class fault_plan {
   public:

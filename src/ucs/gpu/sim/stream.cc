@@ -140,9 +140,12 @@ ucs_status_t sim_stream::enqueue(operation &&one) noexcept {
 ucs_status_t sim_stream::enqueue_kernel(operation &&one) noexcept {
     fault_plan &faults = engine_->all.faults;
     bool refused = faults.strikes(fault::launch), failing = faults.strikes(fault::kernel);
-    bool stuck = faults.strikes(fault::stuck);
+    bool stuck = faults.strikes(fault::stuck), not_loaded = faults.strikes(fault::load);
     if (refused) {
         return UCS_ERR_IO_ERROR;
+    }
+    if (not_loaded) {
+        return UCS_ERR_NO_MEMORY;
     }
     if (stuck || failing) {
         one.what = stuck ? action::stay : action::fail;
@@ -227,7 +230,7 @@ ucs_status_t sim_stream::copy(void *destination, const void *source, size_t leng
         sim_event done;
         ucs_status_t status = enqueue(std::move(one));
         if (status == UCS_OK) {
-            status = record(done);
+            status = enqueue_mark(done);
         }
         return status != UCS_OK ? status : done.synchronize();
     } catch (const std::bad_alloc &) {
@@ -236,9 +239,11 @@ ucs_status_t sim_stream::copy(void *destination, const void *source, size_t leng
 }
 
 ucs_status_t sim_stream::record(event &mark) noexcept {
-    if (forked()) {
-        return UCS_ERR_IO_ERROR;
-    }
+    return forked() || engine_->all.faults.strikes(fault::mark) ? UCS_ERR_IO_ERROR
+                                                                : enqueue_mark(mark);
+}
+
+ucs_status_t sim_stream::enqueue_mark(event &mark) noexcept {
     mark_state &state = state_of(mark);
     operation one;
     one.what = action::record;

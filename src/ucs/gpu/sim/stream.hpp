@@ -102,6 +102,7 @@ class sim_stream final : public stream {
     ucs_status_t enqueue(operation &&one) noexcept;
     // A launch of any kind, after the injected faults.
     ucs_status_t enqueue_kernel(operation &&one) noexcept;
+    ucs_status_t enqueue_mark(event &mark) noexcept;
 
     std::unique_ptr<engine> engine_;
 };

@@ -107,7 +107,7 @@ TEST_F(gpu_sim, a_wrong_work_list_is_noticed) {
 }
 
 TEST_F(gpu_sim, faults_strike_the_operation_they_name) {
-    start("alloc:2,pinned:1,stream:2,event:3+,launch:2,copy:1,ipc_open:1,kernel:3");
+    start("alloc:2,pinned:1,stream:2,event:3+,launch:2,load:3,copy:1,mark:1,ipc_open:1,kernel:4");
     std::unique_ptr<memory> one = allocate(1024), packed, pinned;
     EXPECT_EQ(device_->allocate(1024, &packed), UCS_ERR_NO_MEMORY);
     EXPECT_EQ(device_->allocate(1024, &packed), UCS_OK);
@@ -125,6 +125,8 @@ TEST_F(gpu_sim, faults_strike_the_operation_they_name) {
     transfer work = blocks(one->address(), packed->address(), 8, 8, 16);
     EXPECT_EQ(stream_->launch(work), UCS_OK);
     EXPECT_EQ(stream_->launch(work), UCS_ERR_IO_ERROR);
+    EXPECT_EQ(stream_->launch(work), UCS_ERR_NO_MEMORY);
+    EXPECT_EQ(stream_->record(*first), UCS_ERR_IO_ERROR);
     ASSERT_EQ(stream_->record(*first), UCS_OK);
     EXPECT_EQ(first->synchronize(), UCS_OK) << "a refused launch leaves the stream as it was";
     EXPECT_EQ(stream_->launch(work), UCS_OK);
