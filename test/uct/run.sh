@@ -284,6 +284,13 @@ matrix streams-run-out UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_SIM_FAULTS=stream:11+ 
 matrix fifth-pinned UCX_CUDA_NC_SIM_FAULTS=pinned:5 -- --kinds g
 matrix events-run-out UCX_CUDA_NC_SIM_FAULTS=event:9+ -- --kinds ggc --batches $((batches / 2))
 matrix slow-streams UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_SIM_FAULTS=slow:10 -- --kinds ggc
+# Launches and kernels that fail on the way through host memory, at the end of short messages too.
+through_host=(UCX_CUDA_NC_DIRECT=n UCX_CUDA_NC_STAGING_SIZE=256M)
+for fault in launch:6 launch:8+ kernel:5 load:1+ mark:7; do
+    matrix "through-host-$fault" "${through_host[@]}" UCX_CUDA_NC_SIM_FAULTS=$fault -- --kinds gc \
+        --window 24 --largest 100000
+done
+matrix no-kernel UCX_CUDA_NC_SIM_FAULTS=load:1+ -- --kinds ggc --largest 100000
 matrix old-protocols UCX_PROTO_ENABLE=n -- --kinds ggch
 matrix short-addresses UCX_ADDRESS_VERSION=v2 --
 matrix little-carrier UCX_POSIX_FIFO_SIZE=4 -- --window 20 --kinds ggc

@@ -94,29 +94,35 @@ ucs_status_t device_mover::enqueue(staging_buffer &buffer, const staged_range *r
                                    size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
     *enqueued_p = *lost_p = false;
     bool staged = !zero_copy_ && staging_->ensure_device_part(buffer);
-    std::lock_guard<std::mutex> guard(stream_->mutex);
-    gpu::stream *stream = stream_->ready(staging_->device());
-    if (stream == nullptr) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-    buffer.ends.count = 0;
     uint64_t packed_end = 0;
     for (size_t i = 0; i < num_ranges; ++i) {
         packed_end = std::max(packed_end, ranges[i].offset + ranges[i].length);
     }
-    ucs_status_t status = list_->prepare(*stream, packed_end);
-    if (status != UCS_OK) {
-        return status;
-    }
-    for (size_t i = 0; i < num_ranges && status == UCS_OK; ++i) {
-        status = enqueue_range(*stream, buffer, ranges[i], staged, num_ranges == 1);
-    }
-    if (status != UCS_OK) {
+    ucs_status_t status, marked;
+    {
+        std::lock_guard<std::mutex> guard(stream_->mutex);
+        gpu::stream *stream = stream_->ready(staging_->device());
+        if (stream == nullptr) {
+            return UCS_ERR_NO_RESOURCE;
+        }
         buffer.ends.count = 0;
+        status = list_->prepare(*stream, packed_end);
+        if (status != UCS_OK) {
+            return status;
+        }
+        for (size_t i = 0; i < num_ranges && status == UCS_OK; ++i) {
+            status = enqueue_range(*stream, buffer, ranges[i], staged, num_ranges == 1);
+        }
+        if (status != UCS_OK) {
+            buffer.ends.count = 0;
+        }
+        marked = stream->record(*buffer.done);
     }
-    ucs_status_t marked = stream->record(*buffer.done);
     *enqueued_p = marked == UCS_OK;
     *lost_p = marked != UCS_OK;
+    if (*lost_p) {
+        stream_->give_up();  // ends its work, which uses the user's memory
+    }
     return status != UCS_OK ? status : marked;
 }
 
@@ -140,7 +146,8 @@ ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char
         if (status == UCS_OK) {
             work.layout = list_->view();
             status = stream->launch(work);
-        } else {  // what is promised to the peer is kept
+        }
+        if (status != UCS_OK) {  // what is promised to the peer is kept
             status = enqueue_blocks(*stream, offset, packed, length);
         }
         if (status == UCS_OK) {

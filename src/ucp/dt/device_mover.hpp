@@ -35,14 +35,14 @@ class device_mover {
 
     // Enqueues pack or unpack of `ranges` with `buffer` as the packed side and marks the end by
     // buffer.done. After an error, work may have been enqueued all the same: *enqueued_p says
-    // whether buffer.done will tell its end (otherwise nothing runs, or that cannot be known and
-    // *lost_p is set).
+    // whether buffer.done will tell its end. Otherwise nothing runs: where the mark could not be
+    // set, *lost_p, the stream was given up, which waits for its work as far as the GPU can tell.
     ucs_status_t enqueue(staging_buffer &buffer, const staged_range *ranges, size_t num_ranges,
                          bool *enqueued_p, bool *lost_p) noexcept;
 
     // The same for packed bytes [offset, offset + length) at `packed`, in any memory that the GPU
-    // reaches, with the mark `done`; where the work list cannot be had, by a copy for each
-    // block. After an error nothing of it runs any more.
+    // reaches, with the mark `done`; where the work list or a kernel cannot be had, by a copy for
+    // each block. After an error nothing of it runs any more.
     ucs_status_t enqueue_packed(uint64_t offset, uint64_t length, char *packed,
                                 gpu::event &done) noexcept;
 

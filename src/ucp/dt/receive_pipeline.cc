@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ucs/base/log.hpp"
 #include "ucs/model/choices.hpp"
 
 namespace cuda_nc::dt {
@@ -28,7 +29,8 @@ ucs_status_t receive_pipeline::begin(layout_ref what, void *base, int ordinal) n
     chunk_size_ = 0;
     received_ = next_turn_ = 0;
     failed_ = UCS_OK;
-    bounced_ = copied_ = direct_ = false;
+    kernels_failed_ = bounced_ = copied_ = direct_ = false;
+    out_of_memory_ = !mover_.has_kernels();
     return UCS_OK;
 }
 
@@ -136,24 +138,40 @@ void receive_pipeline::launch(slot &gathered) noexcept {
         gathered.ranges[0] = {0, gathered.begin, gathered.length};
         gathered.num_ranges = 1;
     }
+    if (kernels_failed_) {
+        copy_gathered(gathered);
+        gathered.state = slot_state::idle;
+        return;
+    }
     bool enqueued, lost;
     ucs_status_t status =
         mover_.enqueue(*gathered.buffer, gathered.ranges, gathered.num_ranges, &enqueued, &lost);
-    if (status == UCS_ERR_NO_MEMORY && !enqueued && !lost) {
-        status = copy_gathered(gathered);  // memory for the work list is short
+    if (status == UCS_OK) {
+        gathered.turn = next_turn_++;
+        gathered.state = slot_state::flying;
+        return;
     }
-    if (status != UCS_OK) {
-        fail(status);
+    no_kernels(status);
+    if (enqueued) {  // a part of it, maybe
+        mover_.wait(*gathered.buffer);
     }
+    copy_gathered(gathered);
+    gathered.state = slot_state::idle;
     if (lost) {
         mover_.staging().abandon(gathered.buffer);
         gathered.buffer = nullptr;
     }
-    gathered.turn = next_turn_++;
-    gathered.state = enqueued ? slot_state::flying : slot_state::idle;
 }
 
-ucs_status_t receive_pipeline::copy_gathered(slot &gathered) noexcept {
+void receive_pipeline::no_kernels(ucs_status_t status) noexcept {
+    nc_debug("unpacking by kernels failed (%s); the rest of the message goes by copies",
+             status_text(status));
+    kernels_failed_ = true;
+    out_of_memory_ |= status == UCS_ERR_NO_MEMORY;
+}
+
+// No work of the slot runs. What kernels may have brought already is brought again.
+void receive_pipeline::copy_gathered(slot &gathered) noexcept {
     copied_ = true;
     ucs_status_t status = UCS_OK;
     for (unsigned i = 0; i < gathered.num_ranges && status == UCS_OK; ++i) {
@@ -161,13 +179,16 @@ ucs_status_t receive_pipeline::copy_gathered(slot &gathered) noexcept {
         status = mover_.copy_blocks(one.offset, gathered.buffer->pinned->address() + one.position,
                                     one.length);
     }
-    return status;
+    if (status != UCS_OK) {
+        fail(status);
+    }
 }
 
 void receive_pipeline::land(slot &flying) noexcept {
     ucs_status_t status = mover_.wait(*flying.buffer);
     if (status != UCS_OK) {
-        fail(status);
+        no_kernels(status);
+        copy_gathered(flying);
     }
     flying.state = slot_state::idle;
 }
@@ -250,16 +271,17 @@ ucs_status_t receive_pipeline::write(uint64_t offset, const char *packed, size_t
 
 void receive_pipeline::write_slowly(uint64_t offset, const char *packed, size_t length) noexcept {
     char *source = const_cast<char *>(packed);  // only read when unpacking
-    ucs_status_t status = UCS_ERR_NO_MEMORY;
-    if (mover_.has_kernels()) {
-        status = mover_.bounce(offset, source, length);
+    if (mover_.has_kernels() && !kernels_failed_) {
+        ucs_status_t status = mover_.bounce(offset, source, length);
+        if (status == UCS_OK) {
+            bounced_ = true;
+            return;
+        }
+        kernels_failed_ = status != UCS_ERR_NO_MEMORY;
+        out_of_memory_ |= !kernels_failed_;
     }
-    if (status == UCS_OK) {
-        bounced_ = true;
-    } else if (status == UCS_ERR_NO_MEMORY) {
-        copied_ = true;
-        status = mover_.copy_blocks(offset, source, length);
-    }
+    copied_ = true;
+    ucs_status_t status = mover_.copy_blocks(offset, source, length);
     if (status != UCS_OK) {
         fail(status);
     }
@@ -285,9 +307,10 @@ const char *receive_pipeline::path() const noexcept {
 }
 
 const char *receive_pipeline::why() const noexcept {
-    return copied_    ? "out of GPU or pinned memory"
-           : bounced_ ? "staging short"
-                      : "buffer in GPU memory";
+    if (!copied_) {
+        return bounced_ ? "staging short" : "buffer in GPU memory";
+    }
+    return out_of_memory_ ? "out of GPU or pinned memory" : "a launch or kernel failed";
 }
 
 }  // namespace cuda_nc::dt

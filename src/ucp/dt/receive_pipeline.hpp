@@ -11,8 +11,8 @@ class receive_pipeline {
     ucs_status_t begin(layout_ref what, void *base, int ordinal) noexcept;
 
     // Takes packed bytes [offset, offset + length), no byte twice. With the message's last missing
-    // byte it waits until all are in the user's memory. An error is final: it is returned now and
-    // by every later call.
+    // byte it waits until all are in the user's memory. What kernels fail to bring goes by plain
+    // copies. An error, where those fail too, is final: it is returned now and by every later call.
     ucs_status_t write(uint64_t offset, const char *packed, size_t length) noexcept;
 
     // Brings all bytes written so far to the user's memory and waits for them; more may follow. The
@@ -24,8 +24,8 @@ class receive_pipeline {
     ucs_status_t end() noexcept;
 
     // For a transport that brings the bytes from elsewhere: launches what has been gathered, waits
-    // for nothing; then `length` more bytes are in the user's memory (or are lost by `status`). The
-    // last call waits as write() does.
+    // for nothing where that succeeds; then `length` more bytes are in the user's memory (or are
+    // lost by `status`). The last call waits as write() does.
     void launch_gathered() noexcept;
     // What has been gathered and not launched came by the transport too.
     void drop_gathered() noexcept;
@@ -60,7 +60,8 @@ class receive_pipeline {
     slot *find_slot(uint64_t begin) noexcept;
     slot *open_slot(uint64_t begin) noexcept;
     void launch(slot &gathered) noexcept;
-    ucs_status_t copy_gathered(slot &gathered) noexcept;
+    void copy_gathered(slot &gathered) noexcept;
+    void no_kernels(ucs_status_t status) noexcept;
     void land(slot &flying) noexcept;
     void land_all() noexcept;
     void fail(ucs_status_t status) noexcept;
@@ -73,7 +74,8 @@ class receive_pipeline {
     uint64_t received_ = 0;
     uint64_t next_turn_ = 0;
     ucs_status_t failed_ = UCS_OK;
-    bool bounced_ = false, copied_ = false, direct_ = false;
+    bool kernels_failed_ = false;
+    bool bounced_ = false, copied_ = false, out_of_memory_ = false, direct_ = false;
 };
 
 }  // namespace cuda_nc::dt

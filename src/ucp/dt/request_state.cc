@@ -165,6 +165,15 @@ void give_handle(side &of) noexcept {
     std::abort();
 }
 
+// UCP has decided already how the receive ends: wrong bytes would pass for the message's.
+[[noreturn]] void die_receiving(const state &failed, ucs_status_t status) noexcept {
+    NC_LOG(log_level::fatal,
+           "a receive cannot end: of the %llu bytes that came some could not be written to GPU "
+           "memory, by kernels or by copies: %s",
+           static_cast<unsigned long long>(failed.gpu_receiver->received()), status_text(status));
+    std::abort();
+}
+
 void count(const state &ended) noexcept {
     const char *operation = ended.packing ? "send" : "recv";
     try {
@@ -309,9 +318,7 @@ void request_state::finish() noexcept {
         give_handle(*mine.gpu_receiver);
         ucs_status_t status = mine.gpu_receiver->end();
         if (status != UCS_OK && !mine.error_reported) {
-            nc_error("%llu bytes of a short message did not reach GPU memory: %s",
-                     static_cast<unsigned long long>(mine.gpu_receiver->received()),
-                     status_text(status));
+            die_receiving(mine, status);
         }
         free_list<receiver>::give(mine.gpu_receiver);
         mine.gpu_receiver = nullptr;

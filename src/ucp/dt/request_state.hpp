@@ -63,7 +63,8 @@ class request_state {
     ucs_status_t flush() noexcept;
 
     // Ends the message, complete or not. On return no kernel and no copy touches the user's
-    // buffer; bytes received so far are there. Returns the state to its free list.
+    // buffer; bytes received so far are there: ends the process where they cannot be brought and no
+    // call has returned the error. Returns the state to its free list.
     void finish() noexcept;
 
     // The caller's own, from start to finish. Null at start.
