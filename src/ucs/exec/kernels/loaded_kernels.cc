@@ -18,6 +18,9 @@ struct end_of_kernels {
 
 void loaded_kernels::load(const void *kernel) noexcept {
     static const end_of_kernels end;
+    if (error_ == cudaErrorMemoryAllocation) {
+        return;  // each further try may take long, and would fail too
+    }
     cudaFunction_t function = nullptr;
     cudaFuncAttributes attributes;  // asking for them loads it
     cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);

@@ -23,7 +23,8 @@ class loaded_kernels {
     explicit loaded_kernels(launch_call call) noexcept : call_(call) {}
 
     // Loads `kernel`, a __global__ function, on the current device; lazy loading could synchronise
-    // later. error() keeps the first failure since begin(), after which the others may be tried.
+    // later. error() keeps the first failure since begin(), after which the others may be tried;
+    // where that is a lack of memory they are not.
     void begin() noexcept { error_ = cudaSuccess; }
     void load(const void *kernel) noexcept;
     cudaError_t error() const noexcept { return error_; }

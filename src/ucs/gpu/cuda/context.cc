@@ -63,12 +63,26 @@ ucs_status_t primary_context::make() noexcept {
     if (!scope) {
         return scope.status();
     }
-    exec::load_kernels(&kernels_);
-    status = to_status(kernels_.error(), "loading the kernels");
+    status = load();
     if (status == UCS_ERR_UNSUPPORTED) {
         nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(kernels_.error()));
     }
+    // Copies need no kernels.
+    return status == UCS_ERR_NO_MEMORY ? UCS_OK : status;
+}
+
+ucs_status_t primary_context::load() noexcept {
+    exec::load_kernels(&kernels_);
+    ucs_status_t status = to_status(kernels_.error(), "loading the kernels");
+    if (status == UCS_OK) {
+        kernels_loaded_.store(true, std::memory_order_release);
+    }
     return status;
+}
+
+ucs_status_t primary_context::load_again() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    return kernels_loaded_.load(std::memory_order_relaxed) ? UCS_OK : load();
 }
 
 ucs_status_t primary_context::load_pipes() noexcept {

@@ -18,8 +18,15 @@ class primary_context {
         : calls_(calls), ordinal_(ordinal), kernels_(calls.launch), pipe_kernels_(calls.launch) {}
 
     // Makes the context and loads the kernels, which may synchronise the device, at the first call;
-    // then costs a load. What failed once is not tried again, a lack of memory excepted.
+    // then costs a load. What failed once is not tried again, a lack of memory excepted. Succeeds
+    // where there is no memory for kernels alone.
     ucs_status_t ready() noexcept;
+
+    // Loads kernels for which there was no memory when the context was made; the context is
+    // current. Then costs a load.
+    ucs_status_t load_kernels() noexcept {
+        return kernels_loaded_.load(std::memory_order_acquire) ? UCS_OK : load_again();
+    }
 
     // Loads the kernels of pipes, once; the context is current.
     ucs_status_t load_pipes() noexcept;
@@ -32,13 +39,15 @@ class primary_context {
         return ready_.load(std::memory_order_acquire) ? context_ : nullptr;
     }
     const driver &calls() const noexcept { return calls_; }
-    // After ready(), and after load_pipes().
+    // After load_kernels(), and after load_pipes().
     const exec::loaded_kernels &kernels() const noexcept { return kernels_; }
     const exec::loaded_kernels &pipe_kernels() const noexcept { return pipe_kernels_; }
     int ordinal() const noexcept { return ordinal_; }
 
   private:
     ucs_status_t make() noexcept;
+    ucs_status_t load() noexcept;  // with mutex_ held
+    ucs_status_t load_again() noexcept;
 
     const driver &calls_;
     const int ordinal_;
@@ -47,6 +56,7 @@ class primary_context {
     std::atomic<ucs_status_t> failure_{UCS_OK};
     CUcontext context_ = nullptr;
     exec::loaded_kernels kernels_, pipe_kernels_;
+    std::atomic<bool> kernels_loaded_{false};
     bool pipes_loaded_ = false;
 };
 

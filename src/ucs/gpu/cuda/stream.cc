@@ -61,8 +61,8 @@ class cuda_event final : public event {
 
 class cuda_stream final : public stream {
   public:
-    cuda_stream(const primary_context &owner, const device &where,
-                const exec::kernel_limits &limits, cudaStream_t handle) noexcept
+    cuda_stream(primary_context &owner, const device &where, const exec::kernel_limits &limits,
+                cudaStream_t handle) noexcept
         : owner_(owner), where_(where), limits_(limits), handle_(handle) {}
     ~cuda_stream() override {
         end(owner_, "cudaStreamSynchronize", [this] { return cudaStreamSynchronize(handle_); });
@@ -74,8 +74,14 @@ class cuda_stream final : public stream {
             return UCS_OK;
         }
         limits_.rules = where_.rules();
-        return run(owner_, "a kernel's launch",
-                   [&] { return exec::launch_transfer(owner_.kernels(), work, limits_, handle_); });
+        ucs_status_t loaded = UCS_OK;
+        ucs_status_t status = run(owner_, "a kernel's launch", [&] {
+            loaded = owner_.load_kernels();
+            return loaded == UCS_OK
+                       ? exec::launch_transfer(owner_.kernels(), work, limits_, handle_)
+                       : cudaSuccess;
+        });
+        return status == UCS_OK ? loaded : status;
     }
     ucs_status_t launch(const pipe_work *sides, size_t number,
                         size_t *launched_p) noexcept override {
@@ -111,7 +117,7 @@ class cuda_stream final : public stream {
         return static_cast<cuda_event &>(mark).handle();
     }
 
-    const primary_context &owner_;
+    primary_context &owner_;
     const device &where_;
     exec::kernel_limits limits_;
     cudaStream_t handle_;
