@@ -19,13 +19,14 @@ const host_kernels *choose() noexcept {
     if (limit == "sse2") {
         return &sse2_kernels;
     }
-    bool wide = limit != "avx2" && __builtin_cpu_supports("avx512f") &&
-                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("bmi2");
+    // Not asked for: prefetchw, which in long mode does nothing where a processor does not know it.
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+    bool wide = limit != "avx2" && avx2 && __builtin_cpu_supports("avx512f") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
     if (wide) {
         return &avx512_kernels;
     }
-    return __builtin_cpu_supports("avx2") ? &avx2_kernels : &sse2_kernels;
+    return avx2 ? &avx2_kernels : &sse2_kernels;
 #else
     return &scalar_kernels;
 #endif
