@@ -61,6 +61,9 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         ended = mark->synchronize();
         staging->give_event(std::move(mark));
     }
+    if (ended != UCS_OK) {
+        shared.give_up();  // no kernel of it writes there while other copies do, or later
+    }
     return status != UCS_OK ? status : ended;
 }
 

@@ -82,6 +82,11 @@ INSTANTIATE_TEST_SUITE_P(
         fault_case{"short_unpack_mark_fails", "mark:1", "short_message_arrives"},
         fault_case{"short_unpack_fails_altogether", "kernel:1+,copy:1+", "short_message_arrives",
                    true},
+        fault_case{"copy_kernel_without_a_mark", "mark:1", "copies_between_buffers"},
+        fault_case{"copy_kernel_fails", "kernel:1", "copies_between_buffers"},
+        fault_case{"no_kernel_for_copying", "load:1+", "copies_between_buffers"},
+        fault_case{"copying_fails_while_a_kernel_runs", "mark:1+,launch:2+,copy:1+,slow:1000",
+                   "a_failed_copy_writes_no_more"},
         fault_case{"no_kernel_for_a_promise", "load:1+", "moves_between_memories"},
         fault_case{"launches_for_a_promise_fail", "launch:2+", "moves_between_memories"},
         fault_case{"no_event_for_a_work_list", "event:4+", "moves_between_memories"},
@@ -163,6 +168,35 @@ TEST(fault_scenario, DISABLED_short_message_arrives) {
     writer->finish();
     target.expect(0, packed.data(), packed.size());
     EXPECT_TRUE(target.is_as_expected());
+}
+
+TEST(fault_scenario, DISABLED_copies_between_buffers) {
+    random_engine random(4);
+    datatype type;
+    type.blocks = {{0, 8}};
+    type.extent = 16;
+    type.count = 100000;
+    buffer source(type, place::device0, random), target(type, place::device0, random);
+    EXPECT_EQ(dt::copy(type.make_layout(), source.base(), target.base()), UCS_OK);
+    const bytes packed = source.packed();
+    target.expect(0, packed.data(), packed.size());
+    EXPECT_TRUE(target.is_as_expected());
+}
+
+TEST(fault_scenario, DISABLED_a_failed_copy_writes_no_more) {
+    random_engine random(5);
+    datatype type;
+    type.blocks = {{0, 8}};
+    type.extent = 16;
+    type.count = 1000;
+    buffer source(type, place::device0, random), target(type, place::device0, random);
+    EXPECT_NE(dt::copy(type.make_layout(), source.base(), target.base()), UCS_OK);
+    const bytes later = random_bytes(random, 8);
+    gpu_copy(0, target.base(), later.data(), later.size());
+    dt::release_unused();  // ends the streams' work
+    bytes now(later.size());
+    gpu_copy(0, now.data(), target.base(), now.size());
+    EXPECT_EQ(now, later);
 }
 
 // From one memory of a GPU to another by slots that a peer has been promised: piece by piece, the
