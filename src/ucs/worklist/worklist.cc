@@ -67,6 +67,7 @@ list_cache::entry list_cache::find(const layout &source) {
 }
 
 void list_cache::drop(position at, std::vector<entry> *dropped) {
+    dropped->push_back(*at);  // may throw: nothing has changed by then
     auto range = by_hash_.equal_range((*at)->source().hash().low);
     for (auto named = range.first; named != range.second; ++named) {
         if (named->second == at) {
@@ -76,7 +77,6 @@ void list_cache::drop(position at, std::vector<entry> *dropped) {
     }
     counts_.bytes -= (*at)->device_bytes();
     ++counts_.evictions;
-    dropped->push_back(std::move(*at));
     order_.erase(at);
 }
 
@@ -92,7 +92,12 @@ void list_cache::drop_idle(std::vector<entry> *dropped) {
 
 void list_cache::insert(const entry &made, std::vector<entry> *dropped) {
     order_.push_front(made);
-    by_hash_.emplace(made->source().hash().low, order_.begin());
+    try {
+        by_hash_.emplace(made->source().hash().low, order_.begin());
+    } catch (...) {
+        order_.pop_front();
+        throw;
+    }
     counts_.bytes += made->device_bytes();
     while (counts_.bytes > config().worklist_cache_size && !order_.empty()) {
         drop(std::prev(order_.end()), dropped);

@@ -6,10 +6,40 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <random>
 #include <thread>
 
 #include "ucs/base/settings.hpp"
+
+namespace {
+
+// Of this thread: allocations until one fails; 0: none does.
+thread_local unsigned allocations_left = 0;
+
+void *allocate(size_t size) noexcept {
+    const bool fails = allocations_left != 0 && --allocations_left == 0;
+    return fails ? nullptr : std::malloc(std::max<size_t>(size, 1));
+}
+
+}  // namespace
+
+// Not inlined: the compiler would take the two for a mismatch.
+__attribute__((noinline)) void *operator new(size_t size) {
+    if (void *made = allocate(size)) {
+        return made;
+    }
+    throw std::bad_alloc();
+}
+__attribute__((noinline)) void *operator new(size_t size, const std::nothrow_t &) noexcept {
+    return allocate(size);
+}
+__attribute__((noinline)) void operator delete(void *memory) noexcept {
+    std::free(memory);
+}
+__attribute__((noinline)) void operator delete(void *memory, size_t) noexcept {
+    std::free(memory);
+}
 
 namespace cuda_nc::worklist {
 namespace {
@@ -425,6 +455,22 @@ TEST_F(worklist_test, many_threads_prepare_one_list) {
     }
     for (const std::string &one : packed) {
         EXPECT_TRUE(one == expected);
+    }
+}
+
+TEST_F(worklist_test, the_accounts_stay_right_where_memory_is_short) {
+    for (unsigned failing = 1; failing < 60; ++failing) {
+        layout_ref what = make_layout(random_pieces(1000 + failing, 300 + failing, 9, false));
+        work_list_ref list;
+        allocations_left = failing;
+        ucs_status_t status = acquire(*device_, what, &list);
+        allocations_left = 0;
+        EXPECT_EQ(status == UCS_OK, list != nullptr);
+        const uint64_t most = config().worklist_cache_size;
+        EXPECT_LE(statistics(*device_).bytes, most) << "allocation " << failing << " failed";
+        list.reset();
+        trim(*device_);
+        ASSERT_EQ(statistics(*device_).bytes, 0u) << "allocation " << failing << " failed";
     }
 }
 
