@@ -2,7 +2,8 @@
 
 #include <atomic>
 #include <mutex>
-#include <random>
+
+#include "ucs/base/random_number.hpp"
 
 namespace cuda_nc::dt {
 namespace {
@@ -28,10 +29,7 @@ uint32_t first_free = 0;  // 0: none; place 0 is not used
 uint32_t never_used = 1;
 
 uintptr_t first_use() noexcept {
-    static const uintptr_t random = [] {
-        std::random_device source;
-        return uintptr_t{source()} << 32 | source();
-    }();
+    static const uintptr_t random = random_number();
     return random;
 }
 
