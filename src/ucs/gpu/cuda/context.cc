@@ -34,7 +34,7 @@ ucs_status_t current_scope::status() const noexcept {
 
 ucs_status_t primary_context::ready() noexcept {
     if (ready_.load(std::memory_order_acquire)) {
-        return UCS_OK;
+        return gone() ? UCS_ERR_IO_ERROR : UCS_OK;
     }
     std::lock_guard<std::mutex> guard(mutex_);
     if (ready_.load(std::memory_order_relaxed) || failure() != UCS_OK) {
@@ -63,12 +63,27 @@ ucs_status_t primary_context::make() noexcept {
     if (!scope) {
         return scope.status();
     }
+    if (!find_id(&id_)) {
+        id_ = 0;
+    }
     status = load();
     if (status == UCS_ERR_UNSUPPORTED) {
         nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(kernels_.error()));
     }
     // Copies need no kernels.
     return status == UCS_ERR_NO_MEMORY ? UCS_OK : status;
+}
+
+bool primary_context::find_id(unsigned long long *id_p) const noexcept {
+    return calls_.context_id != nullptr && calls_.context_id(context_, id_p) == CUDA_SUCCESS;
+}
+
+bool primary_context::alive() noexcept {
+    unsigned long long now = 0;
+    if (get() != nullptr && id_ != 0 && !gone() && (!find_id(&now) || now != id_)) {
+        lose();
+    }
+    return !gone();
 }
 
 ucs_status_t primary_context::load() noexcept {

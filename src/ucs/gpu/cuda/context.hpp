@@ -22,6 +22,14 @@ class primary_context {
     // where there is no memory for kernels alone.
     ucs_status_t ready() noexcept;
 
+    // False for ever once the context was destroyed, which an application does by cudaDeviceReset:
+    // what was made in it is gone, although the next context may have its handle. Asks the driver,
+    // where that can tell (CUDA 12).
+    bool alive() noexcept;
+    // That is known.
+    bool gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
+    void lose() noexcept { gone_.store(true, std::memory_order_relaxed); }
+
     // Loads kernels for which there was no memory when the context was made; the context is
     // current. Then costs a load.
     ucs_status_t load_kernels() noexcept {
@@ -46,6 +54,7 @@ class primary_context {
 
   private:
     ucs_status_t make() noexcept;
+    bool find_id(unsigned long long *id_p) const noexcept;
     ucs_status_t load() noexcept;  // with mutex_ held
     ucs_status_t load_again() noexcept;
 
@@ -54,7 +63,9 @@ class primary_context {
     std::mutex mutex_;
     std::atomic<bool> ready_{false};
     std::atomic<ucs_status_t> failure_{UCS_OK};
+    std::atomic<bool> gone_{false};
     CUcontext context_ = nullptr;
+    unsigned long long id_ = 0;  // of the context, among all that the process ever has; 0: unknown
     exec::loaded_kernels kernels_, pipe_kernels_;
     std::atomic<bool> kernels_loaded_{false};
     bool pipes_loaded_ = false;

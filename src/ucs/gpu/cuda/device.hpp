@@ -1,6 +1,10 @@
 // One GPU. Knowing it costs no context; the first allocation, stream or event makes one.
 #pragma once
 
+#include <array>
+#include <atomic>
+
+#include "ucs/base/compiler.hpp"
 #include "ucs/exec/kernels/launch.hpp"
 #include "ucs/gpu/cuda/context.hpp"
 #include "ucs/gpu/cuda/driver.hpp"
@@ -37,10 +41,30 @@ class cuda_device final : public device {
 
     CUcontext context() const noexcept { return context_.get(); }
 
+    // Whether the context that serves is still there, and that of allocation `id`, which is null or
+    // a primary one. Asks the driver only where the allocation (0: any) was not seen lately.
+    bool serves_allocation(unsigned long long id, CUcontext context) noexcept {
+        std::atomic<unsigned long long> &place = seen_[id % seen_.size()];
+        if (CUDA_NC_LIKELY(id != 0 && place.load(std::memory_order_relaxed) == id)) {
+            return true;
+        }
+        CUcontext own = context_.get();
+        if (context != nullptr && own != nullptr && context != own) {
+            context_.lose();  // another one is the primary context now
+        }
+        if (!context_.alive()) {
+            return false;
+        }
+        place.store(id, std::memory_order_relaxed);
+        return true;
+    }
+    bool lost_context() const noexcept { return context_.gone(); }
+
   private:
     primary_context context_;
     device_properties properties_;
     exec::kernel_limits limits_;
+    std::array<std::atomic<unsigned long long>, 64> seen_{};  // ids of allocations
 };
 
 }  // namespace cuda_nc::gpu::cuda

@@ -16,8 +16,9 @@ bool find(void *library, const char *symbol, F *function_p, std::string *why_p) 
 
 bool fill(void *library, driver *all, std::string *why_p) {
     // an older driver still tells whose memory an address is
-    std::string without_launch;
-    find(library, CUDA_NC_SYMBOL_OF(cuLaunchKernelEx), &all->launch, &without_launch);
+    std::string without;
+    find(library, CUDA_NC_SYMBOL_OF(cuLaunchKernelEx), &all->launch, &without);
+    find(library, "cuCtxGetId", &all->context_id, &without);
 #define FIND(member, name) find(library, CUDA_NC_SYMBOL_OF(name), &all->member, why_p)
     return FIND(init, cuInit) && FIND(get_version, cuDriverGetVersion) &&
            FIND(get_error_string, cuGetErrorString) && FIND(device_count, cuDeviceGetCount) &&

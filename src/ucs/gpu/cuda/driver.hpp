@@ -33,7 +33,8 @@ struct driver {
     decltype(&::cuPointerGetAttributes) pointer_attributes;
     decltype(&::cuMemGetAddressRange) address_range;
     decltype(&::cuIpcOpenMemHandle) ipc_open;
-    decltype(&::cuLaunchKernelEx) launch;  // null before CUDA 11.8
+    decltype(&::cuLaunchKernelEx) launch;                            // null before CUDA 11.8
+    CUresult(CUDAAPI *context_id)(CUcontext, unsigned long long *);  // null before CUDA 12.0
 
     // Loads libcuda.so.1, once per process; calls nothing in it but cuDriverGetVersion. Null, with
     // a sentence in *why_p, where there is no driver.

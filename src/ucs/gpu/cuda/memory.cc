@@ -18,7 +18,7 @@ class owned_memory final : public memory {
         : owner_(owner), release_(release), release_name_(name) {}
 
     ~owned_memory() override {
-        if (address_ == nullptr || forked()) {
+        if (address_ == nullptr || forked() || !owner_.alive()) {
             return;
         }
         current_scope scope(owner_.calls(), owner_.get());

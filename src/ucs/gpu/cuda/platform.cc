@@ -179,18 +179,19 @@ memory_info cuda_platform::query(const void *address) noexcept {
     if (forked() || !initialised()) {
         return {};
     }
-    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                    CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_CONTEXT,
-                                    CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+    CUpointer_attribute wanted[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        CU_POINTER_ATTRIBUTE_IS_MANAGED,     CU_POINTER_ATTRIBUTE_CONTEXT,
+        CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_BUFFER_ID};
     unsigned type = 0, managed = 0;
     int ordinal = -1;
     CUcontext context = nullptr;
     CUdeviceptr on_device = 0;
-    void *answers[] = {&type, &ordinal, &managed, &context, &on_device};
+    unsigned long long id = 0;
+    void *answers[] = {&type, &ordinal, &managed, &context, &on_device, &id};
     auto pointer = reinterpret_cast<CUdeviceptr>(address);
     // Works in threads without a context, and answers with zeros what is not known.
-    CUresult result = calls_.pointer_attributes(5, wanted, answers, pointer);
+    CUresult result = calls_.pointer_attributes(6, wanted, answers, pointer);
     if (result != CUDA_SUCCESS || (type == 0 && managed == 0)) {
         return {};
     }
@@ -204,7 +205,14 @@ memory_info cuda_platform::query(const void *address) noexcept {
     cuda_device *where = find(ordinal < 0 && managed != 0 ? 0 : ordinal);
     if (where == nullptr || (managed == 0 && type != CU_MEMORYTYPE_DEVICE) || !where->serves() ||
         (context != nullptr && context != where->context() &&
-         !in_primary_context(context, ordinal))) {
+         !in_primary_context(context, ordinal)) ||
+        !where->serves_allocation(id, context)) {
+        if (where != nullptr && where->lost_context()) {
+            nc_warn_once(
+                "the application has reset GPU %d (cudaDeviceReset): messages of its memory are "
+                "left to UCX and MPI from now on",
+                ordinal);
+        }
         return {memory_kind::unknown, ordinal};
     }
     return {managed != 0 ? memory_kind::managed : memory_kind::device, where->properties().ordinal};

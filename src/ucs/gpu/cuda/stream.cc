@@ -13,7 +13,7 @@ namespace {
 // the runtime would make one, on the first GPU.
 template <typename F>
 ucs_status_t run(const primary_context &owner, const char *name, F &&call) noexcept {
-    if (forked()) {
+    if (forked() || owner.gone()) {
         return UCS_ERR_IO_ERROR;
     }
     current_scope scope(owner.calls(), owner.get());
@@ -22,8 +22,8 @@ ucs_status_t run(const primary_context &owner, const char *name, F &&call) noexc
 
 // For destructors: silent where CUDA is gone.
 template <typename F>
-void end(const primary_context &owner, const char *name, F &&call) noexcept {
-    if (forked()) {
+void end(primary_context &owner, const char *name, F &&call) noexcept {
+    if (forked() || !owner.alive()) {
         return;
     }
     current_scope scope(owner.calls(), owner.get());
@@ -39,7 +39,7 @@ void end(const primary_context &owner, const char *name, F &&call) noexcept {
 
 class cuda_event final : public event {
   public:
-    cuda_event(const primary_context &owner, cudaEvent_t handle) noexcept
+    cuda_event(primary_context &owner, cudaEvent_t handle) noexcept
         : owner_(owner), handle_(handle) {}
     ~cuda_event() override {
         end(owner_, "cudaEventDestroy", [this] { return cudaEventDestroy(handle_); });
@@ -55,7 +55,7 @@ class cuda_event final : public event {
     cudaEvent_t handle() const noexcept { return handle_; }
 
   private:
-    const primary_context &owner_;
+    primary_context &owner_;
     cudaEvent_t handle_;
 };
 

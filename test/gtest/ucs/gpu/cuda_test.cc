@@ -122,6 +122,45 @@ TEST_P(gpu_cuda, a_host_job_gets_no_context) {
     std::printf("query of host memory: %.1f ns, driver initialised %.1f ns\n", costs[0], costs[1]);
 }
 
+// In a child: the application resets a GPU that serves. What was made before goes without a crash.
+TEST(gpu_cuda_child, DISABLED_reset) {
+    std::string why;
+    const cuda::driver *calls = cuda::driver::load(&why);
+    platform &chosen = platform::instance();
+    device *first = chosen.get_device(0);
+    ASSERT_NE(first, nullptr);
+    void *before = nullptr, *after = nullptr;
+    ASSERT_EQ(cudaMalloc(&before, 4096), cudaSuccess);
+    EXPECT_EQ(chosen.query(before).kind, memory_kind::device);
+    EXPECT_EQ(chosen.query(before).kind, memory_kind::device);
+    std::unique_ptr<memory> pinned, own;
+    std::unique_ptr<stream> stream;
+    std::unique_ptr<event> event;
+    ASSERT_EQ(first->allocate_pinned(4096, &pinned), UCS_OK);
+    ASSERT_EQ(first->allocate(4096, &own), UCS_OK);
+    ASSERT_EQ(first->create_stream(&stream), UCS_OK);
+    ASSERT_EQ(first->create_event(&event), UCS_OK);
+    ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&after, 4096), cudaSuccess);
+    if (calls->context_id != nullptr) {
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(chosen.query(after).kind, memory_kind::unknown);
+        EXPECT_EQ(chosen.query(after).kind, memory_kind::unknown);
+        const std::string log = testing::internal::GetCapturedStderr();
+        const size_t at = log.find("cudaDeviceReset");
+        EXPECT_NE(at, std::string::npos) << log;
+        EXPECT_EQ(log.find("cudaDeviceReset", at + 1), std::string::npos) << log;
+        EXPECT_NE(stream->record(*event), UCS_OK);
+        std::unique_ptr<gpu::stream> next;
+        EXPECT_NE(first->create_stream(&next), UCS_OK);
+    }
+}
+
+TEST_P(gpu_cuda, a_reset_gpu_is_left_to_others) {
+    child_process child("gpu_cuda_child.DISABLED_reset", {"UCX_CUDA_NC_GPU=cuda"});
+    EXPECT_EQ(child.wait(), 0) << child.output();
+}
+
 TEST_P(gpu_cuda, cost_of_queries) {
     std::unique_ptr<memory> one = allocate(1000), pinned = allocate_pinned(1000);
     std::vector<char> heap(1000);
