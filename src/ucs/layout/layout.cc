@@ -255,8 +255,9 @@ std::string layout::describe() const {
                       d + 1 == view_.num_dims ? ", stride" : " x", view_.dims[d].stride);
         line += text;
     }
-    std::snprintf(text, sizeof(text), "%s, %" PRIu64 " B packed, span %" PRId64 " B",
-                  view_.num_dims != 0 ? " B" : "", packed_size(), upper_bound_ - lower_bound_);
+    std::snprintf(text, sizeof(text), "%s, %" PRIu64 " B packed, span %" PRIu64 " B",
+                  view_.num_dims != 0 ? " B" : "", packed_size(),
+                  static_cast<uint64_t>(upper_bound_) - static_cast<uint64_t>(lower_bound_));
     return line + text;
 }
 
@@ -292,7 +293,10 @@ block layout_cursor::next(uint64_t max_length) noexcept {
         in_block_ = 0;
         if (++block_ == view_->num_blocks) {
             block_ = 0;
-            pass_displacement_ = view_->pass_displacement(++pass_);
+            ++pass_;
+            if (offset_ < view_->packed_size) {  // behind the last pass it may not be a number
+                pass_displacement_ = view_->pass_displacement(pass_);
+            }
         }
     }
     return span;

@@ -27,6 +27,12 @@ struct block_place {
     uint32_t head;   // bytes before the first aligned word
     uint32_t words;  // whole ones
 };
+// As a number: the base may be null or lie outside of everything.
+CUDA_NC_KERNEL char *displaced(char *base, int64_t displacement) {
+    return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(base) +
+                                    static_cast<uint64_t>(displacement));
+}
+
 template <class Locator>
 CUDA_NC_KERNEL block_place locate_block(const part &a, uint32_t block) {
     block_place b;
@@ -37,8 +43,8 @@ CUDA_NC_KERNEL block_place locate_block(const part &a, uint32_t block) {
     cursor c;
     Locator::seek(a, b.begin, &c);
     const bool copy = a.dir == gpu::direction::copy;
-    b.source = copy ? a.base + c.displacement : a.packed + (b.begin - a.first);
-    b.target = (copy ? a.packed : a.base) + c.displacement;
+    b.source = copy ? displaced(a.base, c.displacement) : a.packed + (b.begin - a.first);
+    b.target = displaced(copy ? a.packed : a.base, c.displacement);
     b.head = min_u32((16 - low_bits(b.target, 15)) & 15, b.end - b.begin);
     b.words = (b.end - b.begin - b.head) / 16;
     return b;

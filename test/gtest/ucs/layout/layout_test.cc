@@ -295,6 +295,18 @@ TEST(layout, totals_that_overflow_are_refused) {
     EXPECT_EQ(builder.finish(), nullptr);
 }
 
+TEST(layout, spans_beyond_the_largest_displacement) {
+    constexpr int64_t first = -(int64_t(1) << 62);
+    layout_ref wide = build({{first, 8}})->repeat(2, INT64_MAX);
+    ASSERT_NE(wide, nullptr);
+    EXPECT_NE(wide->describe().find("span 9223372036854775815 B"), std::string::npos)
+        << wide->describe();
+    layout_cursor cursor(*wide, 0);
+    EXPECT_EQ(cursor.next(UINT64_MAX).displacement, first);
+    EXPECT_EQ(cursor.next(UINT64_MAX).displacement, first + INT64_MAX);
+    EXPECT_EQ(cursor.next(UINT64_MAX).length, 0u);
+}
+
 TEST(layout, more_dims_than_a_view_holds_are_listed) {
     layout_ref nested = build({{0, 1}});
     type_map map = {0};
