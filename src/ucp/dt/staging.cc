@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/model/choices.hpp"
@@ -15,15 +16,28 @@ namespace {
 
 constexpr int max_devices = 64;
 constexpr size_t max_bounce = size_t(256) << 10;
+constexpr size_t smallest_buffer = size_t(4) << 10;
 
 std::atomic<device_staging *> devices[max_devices];
 std::atomic<pid_t> owner{0};    // the process whose devices these are
 std::atomic<size_t> held{0};    // bytes of staging in this process
 std::atomic<size_t> in_use{0};  // of these, with requests
 
+// What the process may hold: one buffer at least, since without any a message would go by a copy
+// for each of its blocks.
+size_t staging_limit() noexcept {
+    const size_t set = config().staging_size;
+    if (CUDA_NC_UNLIKELY(set < smallest_buffer)) {
+        nc_warn_once(
+            "UCX_CUDA_NC_STAGING_SIZE=%zu is raised to %zu bytes, which one staging buffer needs",
+            set, smallest_buffer);
+    }
+    return std::max(set, smallest_buffer);
+}
+
 // Takes `bytes` from what the process may hold.
 bool reserve(size_t bytes) noexcept {
-    size_t limit = config().staging_size;
+    size_t limit = staging_limit();
     size_t now = held.load(std::memory_order_relaxed);
     while (bytes <= limit && now <= limit - bytes) {
         if (held.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed)) {
@@ -87,6 +101,7 @@ staging_buffer *device_staging::pop_idle(unsigned size_log2) noexcept {
 }
 
 staging_buffer *device_staging::make(unsigned size_log2) noexcept {
+    static_assert(smallest_buffer == size_t(1) << min_log2);
     size_t size = size_t(1) << size_log2;
     if (!reserve(size)) {
         return nullptr;
@@ -223,7 +238,7 @@ void device_staging::give_event(std::unique_ptr<gpu::event> mark) noexcept {
 
 bool device_staging::ready_bounce() noexcept {
     if (bounce_.buffer == nullptr) {
-        size_t wanted = std::min(max_bounce, config().staging_size / 8);
+        size_t wanted = std::min(max_bounce, staging_limit() / 8);
         bounce_.buffer = acquire(wanted, 0);
     }
     return bounce_.buffer != nullptr;

@@ -281,14 +281,35 @@ INSTANTIATE_TEST_SUITE_P(, request_state_test,
                                            setup{place::device0, "4K", "1M", "auto"}),
                          name_of_setup);
 
-// Without any staging, one copy a block: slow, so only little is sent.
-TEST(request_state_without_staging, goes_by_block_copies) {
+// No setting makes a copy for each block of them; that it is raised is said once.
+TEST(request_state_without_staging, a_buffer_is_there_all_the_same) {
     if (!is_there(place::device0)) {
         GTEST_SKIP() << "no GPU, simulated or real";
     }
-    settings_guard settings{{"STAGING_SIZE", "0"}};
     random_engine random(11);
-    run_interleaved(random, 6, 4000, place::device0);
+    datatype type;
+    type.blocks = {{0, 8}};
+    type.extent = 24;
+    type.count = 777;
+    std::string log;
+    for (const char *little : {"0", "1", "4095"}) {
+        settings_guard settings{{"STAGING_SIZE", little}, {"STATS", "y"}};
+        testing::internal::CaptureStderr();
+        message one(random, type, place::device0, place::device0, 500);
+        ASSERT_TRUE(one.start());
+        while (!one.done()) {
+            ASSERT_EQ(one.step(), UCS_OK);
+        }
+        one.end(true);
+        log += testing::internal::GetCapturedStderr();
+    }
+    const std::string name = "UCX_CUDA_NC_STAGING_SIZE=";
+    const size_t at = log.find(name);
+    EXPECT_NE(at, std::string::npos) << log;
+    EXPECT_EQ(log.find(name, at + 1), std::string::npos) << log;
+    const std::string text = format_statistics();
+    EXPECT_NE(text.find("staging short"), std::string::npos) << text;
+    EXPECT_EQ(text.find("block copies"), std::string::npos) << text;
 }
 
 TEST(request_state_kinds, refuses_what_it_cannot_serve) {
