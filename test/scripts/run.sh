@@ -28,6 +28,14 @@ test_env_twice_changes_nothing_more() {
     [ "$(sourced bash 'echo $PATH:$LD_LIBRARY_PATH')" = \
         "$(sourced bash ". '$ROOT/contrib/env.sh'; echo \$PATH:\$LD_LIBRARY_PATH")" ]
 }
+test_env_leads_to_its_own_mpi_and_ucx() {
+    sourced bash 'nc_info' | grep "^MPI .*Open MPI v5.* at $(realpath "$LOCAL/venv")/lib/libmpi" &&
+        [ "$(sourced bash 'which -a ucx_info' | tail -n 1)" = \
+            "$(echo "$LOCAL"/venv/lib/python3*/site-packages/libucx/bin/ucx_info)" ]
+}
+test_nc_info_names_the_mpi_of_the_path_or_says_that_none_is_there() {
+    PATH=$WORK "$HOME_DIR/bin/nc_info" | grep -E 'beside mpicxx or mpirun in PATH'
+}
 test_env_leaves_no_names_behind() {
     [ -z "$(sourced bash 'set | grep ^_nc_')" ]
 }
@@ -343,12 +351,9 @@ test_pkg_config_builds_a_c_program() {
 #include <cuda_nc/cuda_nc.h>
 int main(void) { return puts(cuda_nc_version()) < 0; }
 END
-    local ucx
-    ucx=$(echo "$LOCAL"/venv/lib/python3*/site-packages/libucx)
-    export PKG_CONFIG_PATH=$HOME_DIR/lib/pkgconfig
     # shellcheck disable=SC2046
-    cc "$WORK/v.c" -o "$WORK/v" -I"$ucx/include" $(pkg-config --cflags --libs cuda_nc) &&
-        [ "$(LD_LIBRARY_PATH=$HOME_DIR/lib "$WORK/v")" = "$(pkg-config --modversion cuda_nc)" ]
+    cc "$WORK/v.c" -o "$WORK/v" $(sourced sh 'pkg-config --cflags --libs cuda_nc') &&
+        [ "$(LD_LIBRARY_PATH=$HOME_DIR/lib "$WORK/v")" = "$(sourced sh 'pkg-config --modversion cuda_nc')" ]
 }
 test_setup_explains_wrong_options() {
     "$ROOT/contrib/setup.sh" --nonsense | grep usage >/dev/null
