@@ -88,13 +88,12 @@ int main(int argc, char **argv) {
     std::vector<std::string> explained;
     app.set_version_flag("--version", cuda_nc_version());
     app.add_flag("--settings", settings, "All settings: value in force, default, what it does");
-    app.add_option("--layout", layout,
-                   "Describe a layout, e.g. vector:1024,8,16 (count, block and stride in bytes), "
-                   "transpose:1024,8, blocks:FILE");
+    app.add_option("--layout", layout, "Describe a layout: a text as below, e.g. vector:1024,8,16");
     app.add_option("--explain", explained,
                    "LAYOUT [SIZE]: what would be chosen for a message of this layout and size, and "
                    "how long it should take, e.g. vector:*,8,16 1M (* makes it as large)")
         ->expected(1, 2);
+    app.footer(layout_forms());
     CLI11_PARSE(app, argc, argv);
     if (!explained.empty()) {
         try {

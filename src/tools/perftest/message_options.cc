@@ -5,6 +5,7 @@
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/sizes.hpp"
 #include "ucs/gpu/device.hpp"
+#include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::tools {
 
@@ -19,7 +20,7 @@ void add_message_options(CLI::App *mode, message_options *o,
     mode->add_flag("--bidir", o->bidir, "The test bidir as well: both directions at once");
     mode->add_option("-l,--layout", o->layouts,
                      "A layout by name (see --list) or text; * stands for a count that makes it as "
-                     "large as --sizes says: vector:*,8,16; repeatable");
+                     "large as --sizes says: vector:*,8,16 (forms: below); repeatable");
     mode->add_option("-s,--set", o->set, "A set of layouts, where no --layout is given")
         ->capture_default_str();
     mode->add_option("--sizes", o->sizes,
@@ -59,6 +60,7 @@ void add_message_options(CLI::App *mode, message_options *o,
     mode->add_option("--inject", plan.inject, "Spoil what was received: byte or gap")
         ->check(CLI::IsMember({"byte", "gap"}))
         ->group("");
+    mode->footer(layout_forms());
 }
 
 message_plan make_plan(const message_options &o) {

@@ -197,8 +197,9 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
     CLI::App *mode = app->add_subcommand("pack", "Pack, unpack, copy: one GPU or the host");
     auto o = std::make_shared<pack_options>();
     o->command = command;
-    mode->add_option("-l,--layout", o->layouts,
-                     "A layout by name (see --list) or text, e.g. vector:1024,8,16; repeatable");
+    mode->add_option(
+        "-l,--layout", o->layouts,
+        "A layout by name (see --list) or text, e.g. vector:1024,8,16 (forms: below); repeatable");
     mode->add_option("-s,--set", o->set, "A set of layouts: standard, applications, small");
     mode->add_option("-d,--direction", o->directions, "pack, unpack, copy; several with commas")
         ->delimiter(',')
@@ -227,6 +228,7 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
     mode->add_flag("--list", o->list, "Show the names of layouts");
     mode->add_option("--json", o->json, "Write the results to this file as JSON");
     mode->add_option("--csv", o->csv, "Write the results to this file as CSV");
+    mode->footer(layout_forms());
     mode->callback([o, run_p] { *run_p = [o] { return run_pack(*o); }; });
 }
 
