@@ -3,13 +3,13 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <exception>
 #include <string>
 #include <vector>
 
 #include "cuda_nc/cuda_nc.h"
 #include "tools/explain.hpp"
 #include "tools/found_libraries.hpp"
+#include "tools/perftest/program.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/gpu/device.hpp"
@@ -79,9 +79,7 @@ void print_overview() {
     fmt::print("{:<12}{}\n", "host engine", exec::host_simd_name());
 }
 
-}  // namespace
-
-int main(int argc, char **argv) {
+int run(int argc, char **argv) {
     CLI::App app("Shows what ucx-cuda-nc found on this machine, and what it chose.", "nc_info");
     bool settings = false;
     std::string layout;
@@ -96,13 +94,8 @@ int main(int argc, char **argv) {
     app.footer(layout_forms());
     CLI11_PARSE(app, argc, argv);
     if (!explained.empty()) {
-        try {
-            tools::explain(explained);
-            return 0;
-        } catch (const std::exception &wrong) {
-            fmt::print(stderr, "nc_info: {}\n", wrong.what());
-            return 1;
-        }
+        tools::explain(explained);
+        return 0;
     }
     if (!layout.empty()) {
         return print_layout(layout);
@@ -113,4 +106,10 @@ int main(int argc, char **argv) {
     }
     print_overview();
     return 0;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    return tools::run_program("nc_info", [&] { return run(argc, argv); });
 }

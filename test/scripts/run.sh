@@ -82,6 +82,25 @@ test_perftest_says_what_is_wrong_with_options() {
     return 0
 }
 
+# output_is_missed COMMAND...: one message and status 1 where its output goes nowhere.
+output_is_missed() {
+    local closed full
+    closed=$("$@" 2>&1 >&-)
+    [ $? = 1 ] || return 1
+    full=$("$@" 2>&1 >/dev/full)
+    [ $? = 1 ] && echo "$closed" && echo "$full" && [ "$(wc -l <<<"$closed")" = 1 ] &&
+        [ "$(wc -l <<<"$full")" = 1 ] && grep 'could not be written' <<<"$full"
+}
+test_output_that_nobody_gets_is_an_error() {
+    result one.json 10 && result two.json 10 &&
+        output_is_missed perftest pack -l vector:1K,8,16 -n 2 &&
+        output_is_missed perftest pack --list && output_is_missed perftest --help &&
+        output_is_missed perftest compare --all "$WORK/one.json" "$WORK/two.json" &&
+        output_is_missed perftest_p2p --fork -m host --sizes 8 -l vector-8 --seconds 0.01 &&
+        output_is_missed "$HOME_DIR/bin/nc_info" &&
+        output_is_missed "$HOME_DIR/bin/nc_info" --settings
+}
+
 # With the UCX of the job.
 perftest_p2p() {
     (
@@ -365,7 +384,7 @@ for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     log=$WORK/$name.log
     # shellcheck disable=SC2163
     export -f "$name" sourced needed env_works_in settings_are_known perftest \
-        perftest_fails_with perftest_p2p p2p_fails_with children_of result tuned
+        perftest_fails_with output_is_missed perftest_p2p p2p_fails_with children_of result tuned
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;

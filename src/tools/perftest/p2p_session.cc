@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 
 #include <fmt/core.h>
 
@@ -17,6 +18,7 @@
 #include "tools/perftest/message_report.hpp"
 #include "tools/perftest/message_test.hpp"
 #include "tools/perftest/product_library.hpp"
+#include "tools/perftest/program.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/ucp_messenger.hpp"
 #include "tools/perftest/watchdog.hpp"
@@ -102,6 +104,9 @@ int run_client_side(message_plan plan, const std::string &host, int port, int re
 template <class Work>
 pid_t start_child(Work &&work) {
     std::fflush(nullptr);
+    if (std::ferror(stdout) != 0) {
+        throw std::system_error(errno, std::generic_category(), "results cannot be printed");
+    }
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child < 0) {
@@ -115,11 +120,10 @@ pid_t start_child(Work &&work) {
         _exit(failed);
     }
     try {
-        std::exit(work());
+        std::exit(finish_output("nc_perftest", work()));
     } catch (const std::exception &failure) {
         std::fflush(stdout);
-        fmt::print(stderr, "nc_perftest: {}\n", failure.what());
-        std::fflush(stderr);
+        complain("nc_perftest", failure.what());
         _exit(failed);  // what UCX holds for a broken connection is not waited for
     }
 }

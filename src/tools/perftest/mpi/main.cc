@@ -16,6 +16,7 @@
 #include "tools/perftest/message_test.hpp"
 #include "tools/perftest/mpi/mpi_messenger.hpp"
 #include "tools/perftest/pairs_test.hpp"
+#include "tools/perftest/program.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/watchdog.hpp"
 
@@ -192,5 +193,5 @@ int main(int argc, char **argv) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     MPI_Finalize();
-    return status;
+    return finish_output("nc_perftest", status);
 }
