@@ -46,6 +46,7 @@ void print_gpus() {
 }
 
 void print_settings() {
+    config();  // says what cannot be read
     for (const setting_description &setting : describe_settings()) {
         fmt::print("UCX_CUDA_NC_{}={}{}\n    {}\n", setting.name, setting.value,
                    setting.value == setting.default_value

@@ -267,8 +267,11 @@ void reload_config_for_test() {
 
 std::vector<setting_description> describe_settings() {
     std::vector<setting_description> result;
+    settings ignored;
     for (const field &f : fields) {
-        result.push_back({f.name, f.default_value, f.help, value_of(f)});
+        const std::string text = value_of(f);
+        result.push_back(
+            {f.name, f.default_value, f.help, assign(f, text, ignored) ? text : f.default_value});
     }
     return result;
 }

@@ -32,6 +32,9 @@ TEST(nc_info, lists_every_setting_with_its_value_and_help) {
         EXPECT_TRUE(says(seen, one.help)) << one.name;
     }
     EXPECT_TRUE(says(seen, "UCX_CUDA_NC_STATS=y  (default n)")) << seen;
+    seen = nc_info("--settings", "UCX_CUDA_NC_PIPE=perhaps");
+    EXPECT_TRUE(says(seen, "UCX_CUDA_NC_PIPE=y\n")) << seen;
+    EXPECT_TRUE(says(seen, "UCX_CUDA_NC_PIPE=perhaps cannot be read")) << seen;
 }
 
 TEST(nc_info, describes_a_layout) {
