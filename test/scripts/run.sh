@@ -256,6 +256,27 @@ test_a_broken_machine_profile_is_ignored_with_one_warning() {
         --explain vector:1K,8,16 >"$WORK/said" 2>&1 || return 1
     [ "$(grep -c 'broken.json is ignored: it is no JSON' "$WORK/said")" = 2 ] # warning and figures
 }
+test_perftest_looks_for_trouble_before_it_measures() {
+    local mode
+    for mode in "pack -l vector:4M,8,16 -n 1000000" "tune --check" "tune --seconds 3000 --check"; do
+        timeout 20 "$HOME_DIR/bin/nc_perftest" $mode --json /no/such/place >"$WORK/said" 2>&1
+        [ $? = 1 ] && grep '/no/such/place cannot be written: No such file' "$WORK/said" || return 1
+    done
+    p2p_fails_with 'cannot be written: Is a directory' --fork -l vector-8 --csv "$WORK" &&
+        perftest_fails_with 'there is no set "bogus"' tune --check --set bogus --seconds 3000 &&
+        perftest_fails_with '/none/x.json cannot be written' tune -o "$WORK/none/x.json" \
+            --seconds 3000 && [ ! -e "$WORK/none" ] || return 1
+    perftest pack -l vector:4K,8,16 -l vector:1 >"$WORK/said" 2>&1 && return 1
+    ! grep vector:4K "$WORK/said" || return 1
+    p2p_fails_with 'nothing to measure' --fork --sizes 7 -l transpose
+}
+test_perftest_mpi_halos_take_no_layouts() {
+    (
+        cd / && . "$ROOT/contrib/env.sh" >/dev/null &&
+            mpirun -np 1 nc_perftest mpi -t halo6 --box 8 -m host --seconds 0.01 >"$WORK/halo" &&
+            [ "$(wc -l <"$WORK/halo")" = 3 ]
+    )
+}
 test_perftest_mpi_is_its_own_program() {
     needed "$HOME_DIR/bin/nc_perftest" | grep mpi && return 1
     needed "$HOME_DIR/bin/nc_perftest_mpi" | grep libmpi &&

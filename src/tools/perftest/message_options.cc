@@ -2,12 +2,45 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/sizes.hpp"
 #include "ucs/gpu/device.hpp"
 #include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::tools {
+namespace {
+
+// The others have layouts of their own.
+bool takes_layouts(const std::string &test) {
+    return test.rfind("halo", 0) != 0;
+}
+
+std::vector<message_case> chosen_cases(const message_options &o) {
+    std::vector<std::string> layouts = o.layouts;
+    if (layouts.empty()) {
+        const std::vector<named_layout> *set = find_set(o.set);
+        if (set == nullptr) {
+            throw run_error(fmt::format("there is no set \"{}\"; there are: {}", o.set,
+                                        CLI::detail::join(set_names(), ", ")));
+        }
+        for (const named_layout &one : *set) {
+            layouts.push_back(one.name);
+        }
+    }
+    std::vector<std::string> notes;
+    std::vector<message_case> cases = make_cases(layouts, parse_sizes(o.sizes), o.misalign, &notes);
+    for (const std::string &note : notes) {
+        fmt::print("# {}\n", note);
+    }
+    if (cases.empty()) {
+        throw run_error("nothing to measure: no layout has messages of these sizes");
+    }
+    return cases;
+}
+
+}  // namespace
 
 void add_message_options(CLI::App *mode, message_options *o,
                          const std::vector<std::string> &tests) {
@@ -64,26 +97,15 @@ void add_message_options(CLI::App *mode, message_options *o,
 }
 
 message_plan make_plan(const message_options &o) {
+    check_writable(o.json);
+    check_writable(o.csv);
     message_plan plan = o.plan;
     plan.tests = o.tests;
     if (o.bidir) {
         plan.tests.push_back("bidir");
     }
-    std::vector<std::string> layouts = o.layouts;
-    if (layouts.empty()) {
-        const std::vector<named_layout> *set = find_set(o.set);
-        if (set == nullptr) {
-            throw run_error(fmt::format("there is no set \"{}\"; there are: {}", o.set,
-                                        CLI::detail::join(set_names(), ", ")));
-        }
-        for (const named_layout &one : *set) {
-            layouts.push_back(one.name);
-        }
-    }
-    std::vector<std::string> notes;
-    plan.cases = make_cases(layouts, parse_sizes(o.sizes), o.misalign, &notes);
-    for (const std::string &note : notes) {
-        fmt::print("# {}\n", note);
+    if (std::any_of(plan.tests.begin(), plan.tests.end(), takes_layouts)) {
+        plan.cases = chosen_cases(o);
     }
     plan.verify = !o.no_verify;
     plan.memory = o.memory;

@@ -47,6 +47,7 @@ bool run_client(const p2p_options &o, const std::string &host, int port) {
             break;
         }
     }
+    results.good = results.good && !results.rows.empty();
     message_heading about;
     about.version = cuda_nc_version();
     about.mode = "p2p";

@@ -70,6 +70,10 @@ std::vector<named_layout> chosen_layouts(const pack_options &o) {
                 fmt::format("{} is a layout of any size: for packing put a number for * in {}",
                             text, one->text));
         }
+        std::string error;
+        if (parse_layout(one->text, &error) == nullptr) {
+            throw run_error(fmt::format("layout {}: {}", one->text, error));
+        }
         one->misalign += o.misalign;
         chosen.push_back(*one);
     }
@@ -149,6 +153,8 @@ int run_pack(pack_options o) {
     if (o.list) {
         return list_layouts();
     }
+    check_writable(o.json);
+    check_writable(o.csv);
     const std::vector<named_layout> layouts = chosen_layouts(o);
     if (o.memory == "auto") {
         o.memory = gpu::platform::instance().num_devices() != 0 ? "gpu" : "host";

@@ -124,6 +124,7 @@ int run(const mpi_options &o) {
             rows.back()["ranks"] = messages.size();
         }
     });
+    good = good && (messages.rank() != 0 || !rows.empty());
     watch_for(plan.timeout + 60, "the end of the job");
     if (messages.rank() == 0) {
         message_heading about;
