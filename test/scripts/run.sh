@@ -133,6 +133,15 @@ assert {r['transport'] for r in rows} == {'y', 'n'}
 assert {r['test'] for r in rows} == {'latency', 'bandwidth', 'bidir'}" || return 1
     done
 }
+test_perftest_p2p_names_a_gpu_that_is_not_there() {
+    p2p_fails_with 'there is no GPU 7: 2 simulated' --fork --gpus 0,7 -m gpu --sizes 8 -l vector-8
+}
+test_carriers_that_are_not_there_are_told_once() {
+    local said
+    said=$(UCX_CUDA_NC_CARRIERS=pigeon,owl perftest_p2p --fork --transport y -m host --sizes 8 \
+        -l vector-8 --seconds 0.01 2>&1)
+    [ "$(grep -c 'UCX_CUDA_NC_CARRIERS=pigeon,owl: .* there are: .*posix' <<<"$said")" = 2 ]
+}
 test_perftest_p2p_uses_the_transport_or_says_why_not() {
     perftest_p2p --fork --transport y -m host --sizes 8 -l vector-8 --seconds 0.01 |
         grep '^# with the transport cuda_nc: cuda_nc/' >/dev/null &&
