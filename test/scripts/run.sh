@@ -229,6 +229,34 @@ test_perftest_results_are_compared_and_drawn() {
         [ -s "$WORK/picture-latency.png" ] && [ -s "$WORK/picture-bandwidth.png" ] || return 1
     ! "$LOCAL/venv/bin/python3" "$ROOT/contrib/plot/perftest_plot.py" "$WORK/none" --output x
 }
+# script_fails_with TEXT SCRIPT ARGUMENT...: one line and status 1.
+script_fails_with() {
+    local text=$1 said
+    shift
+    said=$("$LOCAL/venv/bin/python3" "$ROOT/contrib/$@" 2>&1 >"${to:-/dev/null}")
+    [ $? = 1 ] && [ "$(wc -l <<<"$said")" = 1 ] && grep -F "$text" <<<"$said" ||
+        { echo "$said" && return 1; }
+}
+test_pictures_that_cannot_be_drawn_are_told_in_a_sentence() {
+    cat >"$WORK/trace.json" <<'END'
+{"traceEvents": [
+{"ph": "b", "name": "send", "id": "0x1", "pid": 1, "ts": 0, "args": {"bytes": 4096}},
+{"ph": "e", "name": "send", "id": "0x1", "pid": 1, "ts": 1},
+{"ph": "b", "name": "send", "id": "0x2", "pid": 1, "ts": 2, "args": {"bytes": 8192}},
+{"ph": "e", "name": "send", "id": "0x2", "pid": 1, "ts": 4}]}
+END
+    python3 "$ROOT/contrib/timeline.py" -b 4K "$WORK/trace.json" | grep '0.0 to *1.0  send' &&
+        python3 "$ROOT/contrib/timeline.py" "$WORK/trace.json" | grep '0.0 to *2.0  send' &&
+        script_fails_with 'there are: 4096, 8192' timeline.py -b 7 "$WORK/trace.json" &&
+        script_fails_with 'cannot be written' timeline.py -o /no/a.png "$WORK/trace.json" &&
+        script_fails_with 'cannot be drawn' timeline.py -o "$WORK/a.xyz" "$WORK/trace.json" &&
+        to=/dev/full script_fails_with 'No space left' timeline.py "$WORK/trace.json" || return 1
+    printf '{"rows": [{"layout": "v", "direction": "pack", "ratio": 1, "time": {"median_us": 1}}]}' \
+        >"$WORK/plot.json"
+    script_fails_with 'cannot be written' plot/perftest_plot.py "$WORK/plot.json" --output /no/a &&
+        to=/dev/full script_fails_with 'No space left' plot/perftest_plot.py "$WORK/plot.json" \
+            --output "$WORK/a"
+}
 # tuned ARGUMENT...: with a cache directory of the test's own.
 tuned() { XDG_CACHE_HOME=$WORK/none perftest tune "$@" 2>/dev/null; }
 test_perftest_tune_measures_host_and_simulated_gpus() {
@@ -414,7 +442,8 @@ for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     log=$WORK/$name.log
     # shellcheck disable=SC2163
     export -f "$name" sourced needed env_works_in settings_are_known perftest \
-        perftest_fails_with output_is_missed perftest_p2p p2p_fails_with children_of result tuned
+        perftest_fails_with output_is_missed script_fails_with perftest_p2p p2p_fails_with \
+        children_of result tuned
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;
