@@ -161,6 +161,23 @@ test_perftest_p2p_client_and_server() {
     perftest_p2p 127.0.0.1 -p $port -m host --sizes 8 -l vector-8 --seconds 0.01 || status=1
     wait $! && [ $status = 0 ]
 }
+test_perftest_p2p_server_outlives_strangers() {
+    local port=$((20000 + ($$ + 1) % 20000)) status=0
+    perftest_p2p -p $port -m host --timeout 20 >"$WORK/server.txt" 2>&1 &
+    for _ in $(seq 100); do
+        ! grep waiting "$WORK/server.txt" >/dev/null || break
+        sleep 0.1
+    done
+    python3 -c "
+import socket
+for text in b'GET / HTTP/1.0\r\n\r\n', b'':
+    with socket.create_connection(('127.0.0.1', $port)) as one:
+        one.sendall(text)"
+    perftest_p2p 127.0.0.1 -p $port -m host --sizes 8 -l vector-8 --seconds 0.01 || status=1
+    wait $! || status=1
+    cat "$WORK/server.txt"
+    [ $status = 0 ] && [ "$(grep -c 'waiting for the next client' "$WORK/server.txt")" = 2 ]
+}
 test_perftest_p2p_waits_for_nobody_without_end() {
     local port=$((40000 + $$ % 20000)) client
     p2p_fails_with 'no client has come' -p $port --timeout 0.2 &&
@@ -334,6 +351,8 @@ test_perftest_says_what_is_wrong_with_messages() {
         p2p_fails_with 'there is no set' --fork -s nonsense &&
         p2p_fails_with 'is not a range' --fork --sizes 64:8 &&
         p2p_fails_with 'takes no HOST' --fork localhost &&
+        p2p_fails_with 'at most two values' --fork -m host,host,gpu &&
+        p2p_fails_with 'at most two values' --fork --gpus 0,1,0 &&
         p2p_fails_with 'no managed memory' --fork -m managed -l vector-8 --sizes 8 || return 1
     [ ! -e /dev/nvidiactl ] || return 0
     gpu=cuda p2p_fails_with 'there is no GPU' --fork -m gpu -l vector-8 --sizes 8

@@ -26,7 +26,7 @@
 namespace cuda_nc::tools {
 namespace {
 
-enum exit_code { done = 0, failed = 1, more_follows = 3 };
+enum exit_code { done = 0, failed = 1, more_follows = 3, stranger = 4 };
 
 constexpr double start_limit = 60;  // seconds for UCX and a GPU to get ready
 
@@ -60,7 +60,13 @@ void run_side(int rank, connection peer, const message_plan &plan,
 
 // In a child: returns its exit code.
 int run_server_side(connection client, double limit_s) {
-    const message_plan plan = plan_from_json(client.receive(limit_s));
+    message_plan plan;
+    try {
+        plan = plan_from_json(client.receive(limit_s));
+    } catch (const run_error &failure) {
+        complain("nc_perftest", fmt::format("{}; waiting for the next client", failure.what()));
+        return stranger;
+    }
     set_environment(plan, 1);
     run_side(
         1, std::move(client), plan, [](const ucp_messenger &) {}, [](const message_row &) {});
@@ -159,7 +165,7 @@ int serve(const listener &at, double limit_s) {
             start_child([&] { return run_server_side(std::move(client), limit_s); });
         client = connection();  // the child's
         const int status = wait_for_child(child, "server");
-        if (status != more_follows) {
+        if (status != more_follows && status != stranger) {
             return status;
         }
     }
