@@ -99,6 +99,9 @@ int run_p2p(const p2p_options &o) {
     if (o.all.list) {
         return list_layouts();
     }
+    if (o.all.memory.size() > 2 || o.all.gpus.size() > 2) {
+        throw run_error("-m and --gpus take at most two values: the client's and the server's");
+    }
     if (o.fork && !o.host.empty()) {
         throw run_error("--fork runs both sides here: it takes no HOST");
     }

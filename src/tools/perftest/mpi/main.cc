@@ -52,6 +52,11 @@ message_plan share_plan(messenger &by, const mpi_options &o) {
     std::string text;
     if (by.rank() == 0) {
         try {
+            const auto ranks = static_cast<size_t>(by.size());
+            if (o.all.memory.size() > ranks || o.all.gpus.size() > ranks) {
+                throw run_error(
+                    fmt::format("-m and --gpus take at most one value a rank: {}", ranks));
+            }
             message_plan plan = make_plan(o.all);
             choose_memory(&plan);
             text = to_json(plan);
