@@ -182,6 +182,8 @@ test_perftest_p2p_waits_for_nobody_without_end() {
     local port=$((40000 + $$ % 20000)) client
     p2p_fails_with 'no client has come' -p $port --timeout 0.2 &&
         p2p_fails_with 'no server at' 127.0.0.1 -p $port --timeout 0.2 -l vector-8 || return 1
+    perftest_p2p --fork --timeout 0.1 -m gpu --sizes 256M -l vector-8 >"$WORK/said" 2>&1
+    grep -E 'illegal access|is gone' "$WORK/said" && return 1
     # A server that takes the connection and says nothing, then one that hangs up.
     python3 -c "
 import socket, sys, time

@@ -63,6 +63,7 @@ bool run_client(const p2p_options &o, const std::string &host, int port) {
 
 // The server as a child of this process.
 int run_both(const p2p_options &o) {
+    share_terminal();
     const listener at("127.0.0.1", 0);
     const pid_t parent = getpid();
     std::fflush(nullptr);

@@ -30,6 +30,17 @@ enum exit_code { done = 0, failed = 1, more_follows = 3, stranger = 4 };
 
 constexpr double start_limit = 60;  // seconds for UCX and a GPU to get ready
 
+bool shares_terminal = false;
+
+// What UCX and a GPU still hold is not waited for, nor is it freed under them.
+[[noreturn]] void leave(const std::exception &why) {
+    std::fflush(stdout);
+    if (!shares_terminal || dynamic_cast<const peer_gone *>(&why) == nullptr) {
+        complain("nc_perftest", why.what());
+    }
+    _exit(failed);
+}
+
 // Before anything of UCX or of this product is loaded.
 void set_environment(const message_plan &plan, int rank) {
     setenv("UCX_CUDA_NC_TRANSPORT", plan.transport.c_str(), 1);
@@ -47,7 +58,7 @@ void run_side(int rank, connection peer, const message_plan &plan,
                         ucp.ucp_get_version_string()));
     }
     load_plugin();  // also where its transport stays away: UCX then knows its settings
-    ucp_messenger messages(rank, std::move(peer), plan.timeout);
+    ucp_messenger messages(rank, std::move(peer), plan.timeout, leave);
     const std::string used = messages.transports();
     if (plan.transport == "y" && !used.empty() && used.find("cuda_nc") == std::string::npos) {
         throw run_error(fmt::format(
@@ -128,9 +139,7 @@ pid_t start_child(Work &&work) {
     try {
         std::exit(finish_output("nc_perftest", work()));
     } catch (const std::exception &failure) {
-        std::fflush(stdout);
-        complain("nc_perftest", failure.what());
-        _exit(failed);  // what UCX holds for a broken connection is not waited for
+        leave(failure);
     }
 }
 
@@ -157,6 +166,10 @@ void take_line(const std::string &line, p2p_results *results_p) {
 }
 
 }  // namespace
+
+void share_terminal() noexcept {
+    shares_terminal = true;
+}
 
 int serve(const listener &at, double limit_s) {
     for (;;) {
