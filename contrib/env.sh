@@ -37,14 +37,25 @@ _nc_prepend() {
     esac
 }
 
+# _nc_append VARIABLE DIRECTORY: puts it last, once.
+_nc_append() {
+    eval "_nc_old=\${$1:-}"
+    case ":$_nc_old:" in
+    *":$2:"*) ;;
+    *) eval "export $1=\"\${_nc_old:+\$_nc_old:}\$2\"" ;;
+    esac
+}
+
 if [ -z "$_nc_ucx" ] || [ ! -e "$_nc_local/install/lib/libcuda_nc.so" ]; then
     echo "env.sh: nothing is installed in $_nc_local yet; run $_nc_root/contrib/setup.sh" >&2
 else
     export CUDA_NC_HOME="$_nc_local/install"
     _nc_prepend PATH "$_nc_local/venv/bin"
     _nc_prepend PATH "$CUDA_NC_HOME/bin"
+    _nc_append PATH "$_nc_ucx/bin" # ucx_info
     _nc_prepend LD_LIBRARY_PATH "$CUDA_NC_HOME/lib"
     _nc_prepend LD_LIBRARY_PATH "$_nc_ucx/lib"
+    _nc_prepend PKG_CONFIG_PATH "$CUDA_NC_HOME/lib/pkgconfig"
 
     # UCX 1.22 loads the plugin by itself.
     export UCX_PLUGIN_PATH="$CUDA_NC_HOME/lib/ucx-cuda-nc"
@@ -71,4 +82,4 @@ END
     fi
 fi
 unset _nc_file _nc_fd _nc_link _nc_root _nc_local _nc_ucx _nc_site _nc_old
-unset -f _nc_prepend
+unset -f _nc_prepend _nc_append

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """For check.sh: GoogleTest programs in even parts, and their results as lines.
 
-gtest_lines.py split PROGRAM PARTS PREFIX   writes PREFIX-0, PREFIX-1, ...: a flag file for each part
-gtest_lines.py read JSON LOG STATUS         prints "PASS name", "FAIL name", "SKIP name: reason"
+usage: gtest_lines.py split PROGRAM PARTS PREFIX
+           writes PREFIX-0, PREFIX-1, ...: a flag file for each part
+       gtest_lines.py read JSON LOG STATUS
+           prints "PASS name", "FAIL name", "SKIP name: reason"
 """
 import json
 import os
@@ -67,6 +69,9 @@ def reason_in(log):
     return "no reason given"
 
 
+if len(sys.argv) != 5 or sys.argv[1] not in ("split", "read"):
+    print(__doc__)
+    sys.exit(0 if sys.argv[1:] in (["-h"], ["--help"]) else 2)
 if sys.argv[1] == "split":
     split(sys.argv[2], int(sys.argv[3]), sys.argv[4])
 else:

@@ -3,6 +3,10 @@
 #
 # usage: nvcc_libtool.sh OUTPUT.lo SOURCE.cu NVCC OPTION...
 set -e
+if [ $# -lt 3 ]; then
+    sed -n '2,4s/^# \{0,1\}//p' "$0"
+    [ "${1:-}" = --help ] && exit 0 || exit 2
+fi
 output=$1
 source=$2
 shift 2

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Draws one message's way through the processes, from files that UCX_CUDA_NC_TRACE wrote.
 
-usage: timeline.py [-o PICTURE] [-n N] TRACE...
+usage: timeline.py [-o PICTURE] [-b BYTES] [-n N] TRACE...
 
-A message's events have one id in all files. Without -n the last complete message of the largest
-size is drawn; -n counts from 0 among messages of that size. Prints its events, in microseconds
-since the first; with -o draws them too (needs matplotlib).
+A message's events have one id in all files. Without -b and -n the last complete message of the
+largest size is drawn; -n counts from 0 among messages of that size, -1 is the last. Prints its
+events, in microseconds since the first; with -o draws them too (needs matplotlib).
 """
 import argparse
 import json
+import os
 import sys
 
 
@@ -38,6 +39,12 @@ def messages(events):
 
 def size(events):
     return max((event.get("args", {}).get("bytes", 0) for event in events), default=0)
+
+
+def size_of(text):
+    """A number with K, M or G, for argparse."""
+    shift = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper(), 0)
+    return int(text[:-1] if shift else text) << shift
 
 
 def spans(events):
@@ -76,24 +83,35 @@ def draw(picture, title, rows, names):
     axes.set_title(title)
     axes.grid(axis="x", alpha=0.3)
     figure.tight_layout()
-    figure.savefig(picture, dpi=120)
+    try:
+        figure.savefig(picture, dpi=120)
+    except OSError as failure:
+        sys.exit(f"{picture} cannot be written: {failure.strerror or failure}")
+    except ValueError as failure:  # a suffix that matplotlib does not know
+        sys.exit(f"{picture} cannot be drawn: {failure}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", help="picture to draw (PNG, SVG, PDF)")
-    parser.add_argument("-n", "--number", type=int, default=-1, help="which message of that size")
+    parser.add_argument("-b", "--bytes", type=size_of, help="a message of this size, such as 4096 or "
+                        "64K (default: of the largest)")
+    parser.add_argument("-n", "--number", type=int, default=-1,
+                        help="which message of that size, from 0 (default: -1, the last)")
     parser.add_argument("traces", nargs="+")
     chosen = parser.parse_args()
     all_messages = messages(read(chosen.traces))
     if not all_messages:
         sys.exit("no complete message in these files")
-    largest = max(map(size, all_messages.values()))
-    candidates = [own for own in all_messages.values() if size(own) == largest]
+    sizes = sorted(set(map(size, all_messages.values())))
+    wanted = sizes[-1] if chosen.bytes is None else chosen.bytes
+    candidates = [own for own in all_messages.values() if size(own) == wanted]
+    if not candidates:
+        sys.exit(f"no message has {wanted} bytes; there are: {', '.join(map(str, sizes))}")
     try:
         events = candidates[chosen.number]
     except IndexError:
-        sys.exit(f"there are {len(candidates)} messages of {largest} bytes")
+        sys.exit(f"there are {len(candidates)} messages of {wanted} bytes")
     start = events[0]["ts"]
     rows = [
         (process, name, begin - start, None if end is None else end - start)
@@ -101,13 +119,18 @@ def main():
     ]
     processes = list(dict.fromkeys(event["pid"] for event in events))
     names = {process: f"process {i}" for i, process in enumerate(processes)}
-    print(f"{largest} bytes")
+    print(f"{wanted} bytes")
     for process, name, begin, end in rows:
         until = "" if end is None else f" to {end:8.1f}"
         print(f"{names[process]:10} {begin:8.1f}{until:12}  {name}")
     if chosen.output:
-        draw(chosen.output, f"{largest:,} bytes", rows, names)
+        draw(chosen.output, f"{wanted:,} bytes", rows, names)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+        print(end="", flush=True)
+    except OSError as failure:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more
+        sys.exit(f"what was printed could not be written: {failure.strerror or failure}")

@@ -44,6 +44,15 @@ def size_text(value, _=None):
     return f"{value:g}{unit}"
 
 
+def finish(plt, figure, path):
+    figure.tight_layout()
+    try:
+        figure.savefig(path, dpi=130)
+    except OSError as failure:
+        sys.exit(f"{path} cannot be written: {failure.strerror or failure}")
+    plt.close(figure)
+
+
 def draw_messages(plt, test, files, path):
     is_time = test == "latency" or test.startswith("halo")
     figure, (upper, lower) = plt.subplots(2, 1, figsize=(9, 9), sharex=True)
@@ -78,9 +87,7 @@ def draw_messages(plt, test, files, path):
     lower.xaxis.set_major_formatter(size_text)
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    finish(plt, figure, path)
 
 
 def draw_packing(plt, files, path):
@@ -98,9 +105,7 @@ def draw_packing(plt, files, path):
     axes.set_xlabel("time, over that of a plain copy of the same bytes")
     if any(label for label, _ in files):
         axes.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+    finish(plt, figure, path)
 
 
 def main():
@@ -135,4 +140,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+        print(end="", flush=True)
+    except OSError as failure:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more
+        sys.exit(f"what was printed could not be written: {failure.strerror or failure}")

@@ -57,6 +57,11 @@ subject find(const std::string &name, uint64_t bytes) {
     if (what == nullptr) {
         throw run_error("the layout exceeds 2^63 - 1 bytes");
     }
+    if (bytes != 0 && bytes != what->packed_size()) {
+        fmt::print("{:<12} {} B, not {}: {}\n", "size", what->packed_size(), bytes,
+                   count > 1 ? fmt::format("{} of these layouts", count)
+                             : "the layout has a size of its own");
+    }
     return {what, named->misalign};
 }
 

@@ -3,8 +3,12 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+
+#include "ucs/base/text.hpp"
 
 namespace cuda_nc::tools {
 namespace {
@@ -23,6 +27,38 @@ std::string error_text() {
 bool has_module(const std::string &library, const char *module) {
     std::string directory = library.substr(0, library.rfind('/') + 1);
     return access((directory + "ucx/" + module).c_str(), R_OK) == 0;
+}
+
+// The file behind the first program of that name in PATH; empty: none.
+std::string find_program(const char *name) {
+    const char *path = std::getenv("PATH");
+    for (const std::string &directory : split(path != nullptr ? path : "", ':')) {
+        char file[PATH_MAX];
+        if (!directory.empty() && access((directory + "/" + name).c_str(), X_OK) == 0 &&
+            realpath((directory + "/" + name).c_str(), file) != nullptr) {
+            return file;
+        }
+    }
+    return "";
+}
+
+// An MPI's compiler knows where its libraries are; the loader may know of another MPI's only.
+void *open_mpi_of_path(std::string *of_p) {
+    for (const char *name : {"mpicxx", "mpirun"}) {
+        const std::string program = find_program(name);
+        const std::string prefix = program.substr(0, program.rfind("/bin/") + 1);
+        for (const char *library : {"lib/libmpi.so.40", "lib64/libmpi.so.40", "lib/libmpi.so",
+                                    "lib64/libmpi.so", "lib/libmpi.so.12"}) {
+            void *handle = prefix.empty()
+                               ? nullptr
+                               : dlopen((prefix + library).c_str(), RTLD_LAZY | RTLD_LOCAL);
+            if (handle != nullptr) {
+                *of_p = std::string("that of ") + name + " in PATH; ";
+                return handle;
+            }
+        }
+    }
+    return nullptr;
 }
 
 }  // namespace
@@ -62,14 +98,19 @@ found_library find_ucx() {
 
 found_library find_mpi() {
     found_library mpi;
-    void *handle = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_LOCAL);
+    std::string which;
+    void *handle = open_mpi_of_path(&which);
     if (handle == nullptr) {
-        mpi.remark = error_text();
+        handle = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_LOCAL);
+        which = "the loader's (no libmpi.so lies beside mpicxx or mpirun in PATH); ";
+    }
+    if (handle == nullptr) {
+        mpi.remark = "no libmpi.so lies beside mpicxx or mpirun in PATH, and " + error_text();
         return mpi;
     }
     void *version = dlsym(handle, "PMPI_Get_library_version");
     if (version == nullptr) {
-        mpi.remark = "libmpi.so.40 does not tell its version";
+        mpi.remark = "the libmpi.so does not tell its version";
         return mpi;
     }
     char text[8192] = "";  // MPI_MAX_LIBRARY_VERSION_STRING of any MPI
@@ -80,11 +121,11 @@ found_library find_mpi() {
     mpi.path = path_of(version);
     mpi.version = std::string(text, std::strcspn(text, ",\n"));
     if (std::sscanf(text, "Open MPI v%u", &major) != 1) {
-        mpi.remark = "not an Open MPI: not served";
+        mpi.remark = which + "not an Open MPI: not served";
     } else if (major >= 5) {
-        mpi.remark = "served; its own packing delivers wrong bytes for some derived types";
+        mpi.remark = which + "served; its own packing delivers wrong bytes for some derived types";
     } else {
-        mpi.remark = "served";
+        mpi.remark = which + "served";
     }
     return mpi;
 }

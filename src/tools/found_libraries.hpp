@@ -12,8 +12,9 @@ struct found_library {
     std::string remark;  // what it means for us, one sentence
 };
 
-// Loads libucp.so.0 (libmpi.so.40) of the loader's search path.
+// Loads libucp.so.0 of the loader's search path.
 found_library find_ucx();
+// Loads the libmpi.so that belongs to mpicxx or mpirun in PATH, else that of the loader's path.
 found_library find_mpi();
 
 }  // namespace cuda_nc::tools

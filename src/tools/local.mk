@@ -43,6 +43,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/pairs_test.hpp \
 	src/tools/perftest/product_library.cc \
 	src/tools/perftest/product_library.hpp \
+	src/tools/perftest/program.cc \
+	src/tools/perftest/program.hpp \
 	src/tools/perftest/report.cc \
 	src/tools/perftest/report.hpp \
 	src/tools/perftest/rule_trials.cc \

@@ -3,13 +3,17 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cuda_nc/cuda_nc.h"
 #include "tools/explain.hpp"
 #include "tools/found_libraries.hpp"
+#include "tools/perftest/catalogue.hpp"
+#include "tools/perftest/program.hpp"
+#include "tools/perftest/run_error.hpp"
+#include "tools/perftest/sizes.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/gpu/device.hpp"
@@ -46,6 +50,7 @@ void print_gpus() {
 }
 
 void print_settings() {
+    config();  // says what cannot be read
     for (const setting_description &setting : describe_settings()) {
         fmt::print("UCX_CUDA_NC_{}={}{}\n    {}\n", setting.name, setting.value,
                    setting.value == setting.default_value
@@ -55,20 +60,19 @@ void print_settings() {
     }
 }
 
-int print_layout(const std::string &text) {
-    std::string error;
-    layout_ref what = parse_layout(text, &error);
-    if (what == nullptr) {
-        fmt::print(stderr, "nc_info: {}\n", error);
-        return 1;
+void print_layout(const std::string &name_or_text) {
+    const std::optional<tools::named_layout> named = tools::find_layout(name_or_text);
+    if (named && tools::is_family(named->text)) {
+        throw tools::run_error(
+            fmt::format("{} is a layout of any size: put a number for *", named->text));
     }
+    const layout_ref what = tools::layout_of(named ? named->text : name_or_text);
     fmt::print("{}\n", what->describe());
     fmt::print("blocks       {}\n", what->total_blocks());
     fmt::print("packed size  {} B\n", what->packed_size());
     fmt::print("bounds       [{}, {}) B\n", what->lower_bound(), what->upper_bound());
     fmt::print("tables       {} B\n", what->table_bytes());
     fmt::print("hash         {:016x}{:016x}\n", what->hash().high, what->hash().low);
-    return 0;
 }
 
 void print_overview() {
@@ -79,34 +83,35 @@ void print_overview() {
     fmt::print("{:<12}{}\n", "host engine", exec::host_simd_name());
 }
 
-}  // namespace
-
-int main(int argc, char **argv) {
+int run(int argc, char **argv) {
     CLI::App app("Shows what ucx-cuda-nc found on this machine, and what it chose.", "nc_info");
     bool settings = false;
     std::string layout;
     std::vector<std::string> explained;
     app.set_version_flag("--version", cuda_nc_version());
-    app.add_flag("--settings", settings, "All settings: value in force, default, what it does");
-    app.add_option("--layout", layout,
-                   "Describe a layout, e.g. vector:1024,8,16 (count, block and stride in bytes), "
-                   "transpose:1024,8, blocks:FILE");
-    app.add_option("--explain", explained,
-                   "LAYOUT [SIZE]: what would be chosen for a message of this layout and size, and "
-                   "how long it should take, e.g. vector:*,8,16 1M (* makes it as large)")
-        ->expected(1, 2);
+    CLI::Option *for_settings =
+        app.add_flag("--settings", settings, "All settings: value in force, default, what it does");
+    CLI::Option *for_layout = app.add_option(
+        "--layout", layout,
+        "Describe a layout: a name (nc_perftest pack --list) or a text as below, e.g. "
+        "vector:1024,8,16");
+    CLI::Option *for_explain =
+        app.add_option(
+               "--explain", explained,
+               "LAYOUT [SIZE]: what would be chosen for a message of this layout and size, and "
+               "how long it should take, e.g. vector:*,8,16 1M (* makes it as large)")
+            ->expected(1, 2);
+    for_layout->excludes(for_explain)->excludes(for_settings);
+    for_explain->excludes(for_settings);
+    app.footer(layout_forms());
     CLI11_PARSE(app, argc, argv);
     if (!explained.empty()) {
-        try {
-            tools::explain(explained);
-            return 0;
-        } catch (const std::exception &wrong) {
-            fmt::print(stderr, "nc_info: {}\n", wrong.what());
-            return 1;
-        }
+        tools::explain(explained);
+        return 0;
     }
-    if (!layout.empty()) {
-        return print_layout(layout);
+    if (for_layout->count() != 0) {
+        print_layout(layout);
+        return 0;
     }
     if (settings) {
         print_settings();
@@ -114,4 +119,10 @@ int main(int argc, char **argv) {
     }
     print_overview();
     return 0;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    return tools::run_program("nc_info", [&] { return run(argc, argv); });
 }

@@ -28,6 +28,14 @@ test_env_twice_changes_nothing_more() {
     [ "$(sourced bash 'echo $PATH:$LD_LIBRARY_PATH')" = \
         "$(sourced bash ". '$ROOT/contrib/env.sh'; echo \$PATH:\$LD_LIBRARY_PATH")" ]
 }
+test_env_leads_to_its_own_mpi_and_ucx() {
+    sourced bash 'nc_info' | grep "^MPI .*Open MPI v5.* at $(realpath "$LOCAL/venv")/lib/libmpi" &&
+        [ "$(sourced bash 'which -a ucx_info' | tail -n 1)" = \
+            "$(echo "$LOCAL"/venv/lib/python3*/site-packages/libucx/bin/ucx_info)" ]
+}
+test_nc_info_names_the_mpi_of_the_path_or_says_that_none_is_there() {
+    PATH=$WORK "$HOME_DIR/bin/nc_info" | grep -E 'beside mpicxx or mpirun in PATH'
+}
 test_env_leaves_no_names_behind() {
     [ -z "$(sourced bash 'set | grep ^_nc_')" ]
 }
@@ -74,6 +82,25 @@ test_perftest_says_what_is_wrong_with_options() {
     return 0
 }
 
+# output_is_missed COMMAND...: one message and status 1 where its output goes nowhere.
+output_is_missed() {
+    local closed full
+    closed=$("$@" 2>&1 >&-)
+    [ $? = 1 ] || return 1
+    full=$("$@" 2>&1 >/dev/full)
+    [ $? = 1 ] && echo "$closed" && echo "$full" && [ "$(wc -l <<<"$closed")" = 1 ] &&
+        [ "$(wc -l <<<"$full")" = 1 ] && grep 'could not be written' <<<"$full"
+}
+test_output_that_nobody_gets_is_an_error() {
+    result one.json 10 && result two.json 10 &&
+        output_is_missed perftest pack -l vector:1K,8,16 -n 2 &&
+        output_is_missed perftest pack --list && output_is_missed perftest --help &&
+        output_is_missed perftest compare --all "$WORK/one.json" "$WORK/two.json" &&
+        output_is_missed perftest_p2p --fork -m host --sizes 8 -l vector-8 --seconds 0.01 &&
+        output_is_missed "$HOME_DIR/bin/nc_info" &&
+        output_is_missed "$HOME_DIR/bin/nc_info" --settings
+}
+
 # With the UCX of the job.
 perftest_p2p() {
     (
@@ -106,6 +133,15 @@ assert {r['transport'] for r in rows} == {'y', 'n'}
 assert {r['test'] for r in rows} == {'latency', 'bandwidth', 'bidir'}" || return 1
     done
 }
+test_perftest_p2p_names_a_gpu_that_is_not_there() {
+    p2p_fails_with 'there is no GPU 7: 2 simulated' --fork --gpus 0,7 -m gpu --sizes 8 -l vector-8
+}
+test_carriers_that_are_not_there_are_told_once() {
+    local said
+    said=$(UCX_CUDA_NC_CARRIERS=pigeon,owl perftest_p2p --fork --transport y -m host --sizes 8 \
+        -l vector-8 --seconds 0.01 2>&1)
+    [ "$(grep -c 'UCX_CUDA_NC_CARRIERS=pigeon,owl: .* there are: .*posix' <<<"$said")" = 2 ]
+}
 test_perftest_p2p_uses_the_transport_or_says_why_not() {
     perftest_p2p --fork --transport y -m host --sizes 8 -l vector-8 --seconds 0.01 |
         grep '^# with the transport cuda_nc: cuda_nc/' >/dev/null &&
@@ -125,10 +161,29 @@ test_perftest_p2p_client_and_server() {
     perftest_p2p 127.0.0.1 -p $port -m host --sizes 8 -l vector-8 --seconds 0.01 || status=1
     wait $! && [ $status = 0 ]
 }
+test_perftest_p2p_server_outlives_strangers() {
+    local port=$((20000 + ($$ + 1) % 20000)) status=0
+    perftest_p2p -p $port -m host --timeout 20 >"$WORK/server.txt" 2>&1 &
+    for _ in $(seq 100); do
+        ! grep waiting "$WORK/server.txt" >/dev/null || break
+        sleep 0.1
+    done
+    python3 -c "
+import socket
+for text in b'GET / HTTP/1.0\r\n\r\n', b'':
+    with socket.create_connection(('127.0.0.1', $port)) as one:
+        one.sendall(text)"
+    perftest_p2p 127.0.0.1 -p $port -m host --sizes 8 -l vector-8 --seconds 0.01 || status=1
+    wait $! || status=1
+    cat "$WORK/server.txt"
+    [ $status = 0 ] && [ "$(grep -c 'waiting for the next client' "$WORK/server.txt")" = 2 ]
+}
 test_perftest_p2p_waits_for_nobody_without_end() {
     local port=$((40000 + $$ % 20000)) client
     p2p_fails_with 'no client has come' -p $port --timeout 0.2 &&
         p2p_fails_with 'no server at' 127.0.0.1 -p $port --timeout 0.2 -l vector-8 || return 1
+    perftest_p2p --fork --timeout 0.1 -m gpu --sizes 256M -l vector-8 >"$WORK/said" 2>&1
+    grep -E 'illegal access|is gone' "$WORK/said" && return 1
     # A server that takes the connection and says nothing, then one that hangs up.
     python3 -c "
 import socket, sys, time
@@ -193,6 +248,34 @@ test_perftest_results_are_compared_and_drawn() {
         [ -s "$WORK/picture-latency.png" ] && [ -s "$WORK/picture-bandwidth.png" ] || return 1
     ! "$LOCAL/venv/bin/python3" "$ROOT/contrib/plot/perftest_plot.py" "$WORK/none" --output x
 }
+# script_fails_with TEXT SCRIPT ARGUMENT...: one line and status 1.
+script_fails_with() {
+    local text=$1 said
+    shift
+    said=$("$LOCAL/venv/bin/python3" "$ROOT/contrib/$@" 2>&1 >"${to:-/dev/null}")
+    [ $? = 1 ] && [ "$(wc -l <<<"$said")" = 1 ] && grep -F "$text" <<<"$said" ||
+        { echo "$said" && return 1; }
+}
+test_pictures_that_cannot_be_drawn_are_told_in_a_sentence() {
+    cat >"$WORK/trace.json" <<'END'
+{"traceEvents": [
+{"ph": "b", "name": "send", "id": "0x1", "pid": 1, "ts": 0, "args": {"bytes": 4096}},
+{"ph": "e", "name": "send", "id": "0x1", "pid": 1, "ts": 1},
+{"ph": "b", "name": "send", "id": "0x2", "pid": 1, "ts": 2, "args": {"bytes": 8192}},
+{"ph": "e", "name": "send", "id": "0x2", "pid": 1, "ts": 4}]}
+END
+    python3 "$ROOT/contrib/timeline.py" -b 4K "$WORK/trace.json" | grep '0.0 to *1.0  send' &&
+        python3 "$ROOT/contrib/timeline.py" "$WORK/trace.json" | grep '0.0 to *2.0  send' &&
+        script_fails_with 'there are: 4096, 8192' timeline.py -b 7 "$WORK/trace.json" &&
+        script_fails_with 'cannot be written' timeline.py -o /no/a.png "$WORK/trace.json" &&
+        script_fails_with 'cannot be drawn' timeline.py -o "$WORK/a.xyz" "$WORK/trace.json" &&
+        to=/dev/full script_fails_with 'No space left' timeline.py "$WORK/trace.json" || return 1
+    printf '{"rows": [{"layout": "v", "direction": "pack", "ratio": 1, "time": {"median_us": 1}}]}' \
+        >"$WORK/plot.json"
+    script_fails_with 'cannot be written' plot/perftest_plot.py "$WORK/plot.json" --output /no/a &&
+        to=/dev/full script_fails_with 'No space left' plot/perftest_plot.py "$WORK/plot.json" \
+            --output "$WORK/a"
+}
 # tuned ARGUMENT...: with a cache directory of the test's own.
 tuned() { XDG_CACHE_HOME=$WORK/none perftest tune "$@" 2>/dev/null; }
 test_perftest_tune_measures_host_and_simulated_gpus() {
@@ -231,6 +314,27 @@ test_a_broken_machine_profile_is_ignored_with_one_warning() {
         --explain vector:1K,8,16 >"$WORK/said" 2>&1 || return 1
     [ "$(grep -c 'broken.json is ignored: it is no JSON' "$WORK/said")" = 2 ] # warning and figures
 }
+test_perftest_looks_for_trouble_before_it_measures() {
+    local mode
+    for mode in "pack -l vector:4M,8,16 -n 1000000" "tune --check" "tune --seconds 3000 --check"; do
+        timeout 20 "$HOME_DIR/bin/nc_perftest" $mode --json /no/such/place >"$WORK/said" 2>&1
+        [ $? = 1 ] && grep '/no/such/place cannot be written: No such file' "$WORK/said" || return 1
+    done
+    p2p_fails_with 'cannot be written: Is a directory' --fork -l vector-8 --csv "$WORK" &&
+        perftest_fails_with 'there is no set "bogus"' tune --check --set bogus --seconds 3000 &&
+        perftest_fails_with '/none/x.json cannot be written' tune -o "$WORK/none/x.json" \
+            --seconds 3000 && [ ! -e "$WORK/none" ] || return 1
+    perftest pack -l vector:4K,8,16 -l vector:1 >"$WORK/said" 2>&1 && return 1
+    ! grep vector:4K "$WORK/said" || return 1
+    p2p_fails_with 'nothing to measure' --fork --sizes 7 -l transpose
+}
+test_perftest_mpi_halos_take_no_layouts() {
+    (
+        cd / && . "$ROOT/contrib/env.sh" >/dev/null &&
+            mpirun -np 1 nc_perftest mpi -t halo6 --box 8 -m host --seconds 0.01 >"$WORK/halo" &&
+            [ "$(wc -l <"$WORK/halo")" = 3 ]
+    )
+}
 test_perftest_mpi_is_its_own_program() {
     needed "$HOME_DIR/bin/nc_perftest" | grep mpi && return 1
     needed "$HOME_DIR/bin/nc_perftest_mpi" | grep libmpi &&
@@ -251,6 +355,8 @@ test_perftest_says_what_is_wrong_with_messages() {
         p2p_fails_with 'there is no set' --fork -s nonsense &&
         p2p_fails_with 'is not a range' --fork --sizes 64:8 &&
         p2p_fails_with 'takes no HOST' --fork localhost &&
+        p2p_fails_with 'at most two values' --fork -m host,host,gpu &&
+        p2p_fails_with 'at most two values' --fork --gpus 0,1,0 &&
         p2p_fails_with 'no managed memory' --fork -m managed -l vector-8 --sizes 8 || return 1
     [ ! -e /dev/nvidiactl ] || return 0
     gpu=cuda p2p_fails_with 'there is no GPU' --fork -m gpu -l vector-8 --sizes 8
@@ -345,12 +451,9 @@ test_pkg_config_builds_a_c_program() {
 #include <cuda_nc/cuda_nc.h>
 int main(void) { return puts(cuda_nc_version()) < 0; }
 END
-    local ucx
-    ucx=$(echo "$LOCAL"/venv/lib/python3*/site-packages/libucx)
-    export PKG_CONFIG_PATH=$HOME_DIR/lib/pkgconfig
     # shellcheck disable=SC2046
-    cc "$WORK/v.c" -o "$WORK/v" -I"$ucx/include" $(pkg-config --cflags --libs cuda_nc) &&
-        [ "$(LD_LIBRARY_PATH=$HOME_DIR/lib "$WORK/v")" = "$(pkg-config --modversion cuda_nc)" ]
+    cc "$WORK/v.c" -o "$WORK/v" $(sourced sh 'pkg-config --cflags --libs cuda_nc') &&
+        [ "$(LD_LIBRARY_PATH=$HOME_DIR/lib "$WORK/v")" = "$(sourced sh 'pkg-config --modversion cuda_nc')" ]
 }
 test_setup_explains_wrong_options() {
     "$ROOT/contrib/setup.sh" --nonsense | grep usage >/dev/null
@@ -362,7 +465,8 @@ for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     log=$WORK/$name.log
     # shellcheck disable=SC2163
     export -f "$name" sourced needed env_works_in settings_are_known perftest \
-        perftest_fails_with perftest_p2p p2p_fails_with children_of result tuned
+        perftest_fails_with output_is_missed script_fails_with perftest_p2p p2p_fails_with \
+        children_of result tuned
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;

@@ -96,6 +96,10 @@ std::map<std::string, const json *> index(const json &file, const char *which,
     }
     std::map<std::string, const json *> rows;
     for (const json &row : file["rows"]) {
+        if (!row.is_object() || !row.contains("layout") || !row["layout"].is_string()) {
+            throw run_error(
+                fmt::format("{} is no result file of nc_perftest: a row names no layout", which));
+        }
         const std::string key = key_of(row, options);
         if (!rows.emplace(key, &row).second) {
             throw run_error(
@@ -111,31 +115,28 @@ std::string error_of(const json &row) {
     return row.value("error", std::string());
 }
 
-}  // namespace
-
-const char *name_of(verdict what) noexcept {
-    switch (what) {
-        case verdict::same:
-            return "same";
-        case verdict::faster:
-            return "faster";
-        case verdict::slower:
-            return "SLOWER";
-        case verdict::unclear:
-            return "unclear";
-        case verdict::missing:
-            return "MISSING";
-        case verdict::added:
-            return "added";
-    }
-    return "";
+bool has_field(const json &file, const compare_options &options) {
+    const json &rows = file["rows"];
+    return std::any_of(rows.begin(), rows.end(), [&](const json &row) {
+        measurement ignored;
+        return read_row(row, options, &ignored);
+    });
 }
 
-std::vector<compared_row> compare_results(const json &a, const json &b,
-                                          const compare_options &options) {
+// Throws json::exception where a value is of another kind than nc_perftest writes.
+std::vector<compared_row> compare_files(const json &a, const json &b,
+                                        const compare_options &options) {
     std::vector<std::string> order, of_b;
     const auto in_a = index(a, "the first file", options, &order);
     const auto in_b = index(b, "the second file", options, &of_b);
+    if (a.value("mode", "") != b.value("mode", "")) {
+        throw run_error(fmt::format("the files are of different modes: {} and {}",
+                                    a.value("mode", "unknown"), b.value("mode", "unknown")));
+    }
+    // (Files without any result have no time either: that is no fault of the field's.)
+    if (options.field != "time" && !has_field(a, options) && !has_field(b, options)) {
+        throw run_error(fmt::format("there is no field \"{}\" in these files", options.field));
+    }
     std::vector<compared_row> rows;
     for (const std::string &key : order) {
         compared_row row;
@@ -166,6 +167,33 @@ std::vector<compared_row> compare_results(const json &a, const json &b,
         }
     }
     return rows;
+}
+
+}  // namespace
+
+const char *name_of(verdict what) noexcept {
+    switch (what) {
+        case verdict::same:
+            return "same";
+        case verdict::faster:
+            return "faster";
+        case verdict::slower:
+            return "SLOWER";
+        case verdict::unclear:
+            return "unclear";
+        case verdict::missing:
+            return "MISSING";
+        case verdict::added:
+            return "added";
+    }
+    return "";
+}
+
+std::vector<compared_row> compare_results(const json &a, const json &b,
+                                          const compare_options &options) try {
+    return compare_files(a, b, options);
+} catch (const json::exception &) {
+    throw run_error("a value in these files is of another kind than nc_perftest writes");
 }
 
 }  // namespace cuda_nc::tools

@@ -33,7 +33,8 @@ struct compare_options {
     bool any_transport = false;  // rows with and without the transport are the same
 };
 
-// Rows in A's order, then B's own. Throws run_error where a file has no rows, or a key twice.
+// Rows in A's order, then B's own. Throws run_error where the files cannot be compared: no
+// rows, or rows without names, a key twice, different modes, no such field.
 std::vector<compared_row> compare_results(const nlohmann::json &a, const nlohmann::json &b,
                                           const compare_options &options);
 

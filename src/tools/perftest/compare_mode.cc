@@ -2,10 +2,15 @@
 
 #include <fmt/core.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <system_error>
 
 #include "tools/perftest/compare.hpp"
 #include "tools/perftest/run_error.hpp"
@@ -26,9 +31,16 @@ enum exit_status { nothing_slower = 0, something_slower = 1, no_comparison = 2 }
 nlohmann::json read(const std::string &path) {
     std::ifstream file(path);
     if (!file) {
-        throw run_error(fmt::format("{} cannot be read", path));
+        throw run_error(fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
     }
-    nlohmann::json all = nlohmann::json::parse(file, nullptr, false);
+    std::ostringstream text;
+    if (file.peek() != EOF) {
+        text << file.rdbuf();
+    }
+    if (file.bad() || text.bad()) {
+        throw run_error(fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+    }
+    nlohmann::json all = nlohmann::json::parse(text.str(), nullptr, false);
     if (all.is_discarded()) {
         throw run_error(fmt::format("{} is not JSON", path));
     }
@@ -47,8 +59,11 @@ void print(const compared_row &row) {
 }
 
 void print_origin(const char *name, const nlohmann::json &file) {
-    fmt::print("# {}: {} {}, {}, {}\n", name, file.value("mode", "?"), file.value("version", "?"),
-               file.value("device", "?"), file.value("date", "?"));
+    auto text = [&](const char *of) {
+        return file.contains(of) && file[of].is_string() ? file[of].get<std::string>() : "?";
+    };
+    fmt::print("# {}: {} {}, {}, {}\n", name, text("mode"), text("version"), text("device"),
+               text("date"));
 }
 
 int run_compare(compare_choice c) {
@@ -58,7 +73,7 @@ int run_compare(compare_choice c) {
         const std::vector<compared_row> rows = compare_results(a, b, c.options);
         print_origin("A", a);
         print_origin("B", b);
-        if (a.value("device", "") != b.value("device", "")) {
+        if (a.value("device", nlohmann::json()) != b.value("device", nlohmann::json())) {
             fmt::print("# the files are of different devices\n");
         }
         fmt::print("{:<52} {:>10} {:>10} {:>7} {:>13} B is\n", "", "A us", "B us", "B / A",
@@ -75,6 +90,8 @@ int run_compare(compare_choice c) {
                    counts[verdict::unclear], counts[verdict::missing], counts[verdict::added]);
         return counts[verdict::slower] + counts[verdict::missing] == 0 ? nothing_slower
                                                                        : something_slower;
+    } catch (const std::system_error &) {
+        throw;  // the output: the program's matter
     } catch (const std::exception &failure) {
         fmt::print(stderr, "nc_perftest: {}\n", failure.what());
         return no_comparison;

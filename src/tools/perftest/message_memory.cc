@@ -39,7 +39,10 @@ class host_memory final : public message_memory {
 
 class simulated_memory final : public message_memory {
   public:
-    explicit simulated_memory(size_t size) : product_(load_product()) {
+    simulated_memory(int ordinal, size_t size) : product_(load_product()) {
+        if (ordinal < 0 || ordinal >= gpu_count()) {
+            throw run_error(fmt::format("there is no GPU {}: {} simulated", ordinal, gpu_count()));
+        }
         address_ = static_cast<char *>(product_.sim_malloc(size));
         if (address_ == nullptr) {
             no_memory("simulated GPU", size);
@@ -180,7 +183,7 @@ std::unique_ptr<message_memory> allocate_memory(const std::string &kind, int gpu
     if (kind == "managed") {
         throw run_error("the simulated GPU has no managed memory");
     }
-    return std::make_unique<simulated_memory>(size);
+    return std::make_unique<simulated_memory>(gpu, size);
 }
 
 std::string describe_memory(const std::string &kind, int gpu) {

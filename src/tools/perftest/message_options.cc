@@ -2,11 +2,45 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/sizes.hpp"
 #include "ucs/gpu/device.hpp"
+#include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::tools {
+namespace {
+
+// The others have layouts of their own.
+bool takes_layouts(const std::string &test) {
+    return test.rfind("halo", 0) != 0;
+}
+
+std::vector<message_case> chosen_cases(const message_options &o) {
+    std::vector<std::string> layouts = o.layouts;
+    if (layouts.empty()) {
+        const std::vector<named_layout> *set = find_set(o.set);
+        if (set == nullptr) {
+            throw run_error(fmt::format("there is no set \"{}\"; there are: {}", o.set,
+                                        CLI::detail::join(set_names(), ", ")));
+        }
+        for (const named_layout &one : *set) {
+            layouts.push_back(one.name);
+        }
+    }
+    std::vector<std::string> notes;
+    std::vector<message_case> cases = make_cases(layouts, parse_sizes(o.sizes), o.misalign, &notes);
+    for (const std::string &note : notes) {
+        fmt::print("# {}\n", note);
+    }
+    if (cases.empty()) {
+        throw run_error("nothing to measure: no layout has messages of these sizes");
+    }
+    return cases;
+}
+
+}  // namespace
 
 void add_message_options(CLI::App *mode, message_options *o,
                          const std::vector<std::string> &tests) {
@@ -19,7 +53,7 @@ void add_message_options(CLI::App *mode, message_options *o,
     mode->add_flag("--bidir", o->bidir, "The test bidir as well: both directions at once");
     mode->add_option("-l,--layout", o->layouts,
                      "A layout by name (see --list) or text; * stands for a count that makes it as "
-                     "large as --sizes says: vector:*,8,16; repeatable");
+                     "large as --sizes says: vector:*,8,16 (forms: below); repeatable");
     mode->add_option("-s,--set", o->set, "A set of layouts, where no --layout is given")
         ->capture_default_str();
     mode->add_option("--sizes", o->sizes,
@@ -59,29 +93,19 @@ void add_message_options(CLI::App *mode, message_options *o,
     mode->add_option("--inject", plan.inject, "Spoil what was received: byte or gap")
         ->check(CLI::IsMember({"byte", "gap"}))
         ->group("");
+    mode->footer(layout_forms());
 }
 
 message_plan make_plan(const message_options &o) {
+    check_writable(o.json);
+    check_writable(o.csv);
     message_plan plan = o.plan;
     plan.tests = o.tests;
     if (o.bidir) {
         plan.tests.push_back("bidir");
     }
-    std::vector<std::string> layouts = o.layouts;
-    if (layouts.empty()) {
-        const std::vector<named_layout> *set = find_set(o.set);
-        if (set == nullptr) {
-            throw run_error(fmt::format("there is no set \"{}\"; there are: {}", o.set,
-                                        CLI::detail::join(set_names(), ", ")));
-        }
-        for (const named_layout &one : *set) {
-            layouts.push_back(one.name);
-        }
-    }
-    std::vector<std::string> notes;
-    plan.cases = make_cases(layouts, parse_sizes(o.sizes), o.misalign, &notes);
-    for (const std::string &note : notes) {
-        fmt::print("# {}\n", note);
+    if (std::any_of(plan.tests.begin(), plan.tests.end(), takes_layouts)) {
+        plan.cases = chosen_cases(o);
     }
     plan.verify = !o.no_verify;
     plan.memory = o.memory;

@@ -16,6 +16,7 @@
 #include "tools/perftest/compare_mode.hpp"
 #include "tools/perftest/p2p_mode.hpp"
 #include "tools/perftest/pack_mode.hpp"
+#include "tools/perftest/program.hpp"
 #include "tools/perftest/tune_mode.hpp"
 
 namespace {
@@ -34,12 +35,7 @@ namespace {
     std::exit(1);
 }
 
-}  // namespace
-
-int main(int argc, char **argv) {
-    if (argc > 1 && std::strcmp(argv[1], "mpi") == 0) {
-        become_mpi_program(argv);
-    }
+int run(int argc, char **argv) {
     std::string command;
     for (int i = 0; i < argc; ++i) {
         command += (i == 0 ? "" : " ") + std::string(i == 0 ? "nc_perftest" : argv[i]);
@@ -56,10 +52,14 @@ int main(int argc, char **argv) {
     app.add_subcommand("mpi",
                        "Messages between the ranks of an MPI job: mpirun ... nc_perftest mpi");
     CLI11_PARSE(app, argc, argv);
-    try {
-        return run();
-    } catch (const std::exception &failure) {
-        fmt::print(stderr, "nc_perftest: {}\n", failure.what());
-        return 1;
+    return run();
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    if (argc > 1 && std::strcmp(argv[1], "mpi") == 0) {
+        become_mpi_program(argv);
     }
+    return cuda_nc::tools::run_program("nc_perftest", [&] { return run(argc, argv); });
 }

@@ -47,6 +47,7 @@ bool run_client(const p2p_options &o, const std::string &host, int port) {
             break;
         }
     }
+    results.good = results.good && !results.rows.empty();
     message_heading about;
     about.version = cuda_nc_version();
     about.mode = "p2p";
@@ -62,6 +63,7 @@ bool run_client(const p2p_options &o, const std::string &host, int port) {
 
 // The server as a child of this process.
 int run_both(const p2p_options &o) {
+    share_terminal();
     const listener at("127.0.0.1", 0);
     const pid_t parent = getpid();
     std::fflush(nullptr);
@@ -97,6 +99,9 @@ int run_both(const p2p_options &o) {
 int run_p2p(const p2p_options &o) {
     if (o.all.list) {
         return list_layouts();
+    }
+    if (o.all.memory.size() > 2 || o.all.gpus.size() > 2) {
+        throw run_error("-m and --gpus take at most two values: the client's and the server's");
     }
     if (o.fork && !o.host.empty()) {
         throw run_error("--fork runs both sides here: it takes no HOST");

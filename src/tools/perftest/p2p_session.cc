@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 
 #include <fmt/core.h>
 
@@ -17,6 +18,7 @@
 #include "tools/perftest/message_report.hpp"
 #include "tools/perftest/message_test.hpp"
 #include "tools/perftest/product_library.hpp"
+#include "tools/perftest/program.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/ucp_messenger.hpp"
 #include "tools/perftest/watchdog.hpp"
@@ -24,9 +26,20 @@
 namespace cuda_nc::tools {
 namespace {
 
-enum exit_code { done = 0, failed = 1, more_follows = 3 };
+enum exit_code { done = 0, failed = 1, more_follows = 3, stranger = 4 };
 
 constexpr double start_limit = 60;  // seconds for UCX and a GPU to get ready
+
+bool shares_terminal = false;
+
+// What UCX and a GPU still hold is not waited for, nor is it freed under them.
+[[noreturn]] void leave(const std::exception &why) {
+    std::fflush(stdout);
+    if (!shares_terminal || dynamic_cast<const peer_gone *>(&why) == nullptr) {
+        complain("nc_perftest", why.what());
+    }
+    _exit(failed);
+}
 
 // Before anything of UCX or of this product is loaded.
 void set_environment(const message_plan &plan, int rank) {
@@ -45,7 +58,7 @@ void run_side(int rank, connection peer, const message_plan &plan,
                         ucp.ucp_get_version_string()));
     }
     load_plugin();  // also where its transport stays away: UCX then knows its settings
-    ucp_messenger messages(rank, std::move(peer), plan.timeout);
+    ucp_messenger messages(rank, std::move(peer), plan.timeout, leave);
     const std::string used = messages.transports();
     if (plan.transport == "y" && !used.empty() && used.find("cuda_nc") == std::string::npos) {
         throw run_error(fmt::format(
@@ -58,7 +71,13 @@ void run_side(int rank, connection peer, const message_plan &plan,
 
 // In a child: returns its exit code.
 int run_server_side(connection client, double limit_s) {
-    const message_plan plan = plan_from_json(client.receive(limit_s));
+    message_plan plan;
+    try {
+        plan = plan_from_json(client.receive(limit_s));
+    } catch (const run_error &failure) {
+        complain("nc_perftest", fmt::format("{}; waiting for the next client", failure.what()));
+        return stranger;
+    }
     set_environment(plan, 1);
     run_side(
         1, std::move(client), plan, [](const ucp_messenger &) {}, [](const message_row &) {});
@@ -102,6 +121,9 @@ int run_client_side(message_plan plan, const std::string &host, int port, int re
 template <class Work>
 pid_t start_child(Work &&work) {
     std::fflush(nullptr);
+    if (std::ferror(stdout) != 0) {
+        throw std::system_error(errno, std::generic_category(), "results cannot be printed");
+    }
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child < 0) {
@@ -115,12 +137,9 @@ pid_t start_child(Work &&work) {
         _exit(failed);
     }
     try {
-        std::exit(work());
+        std::exit(finish_output("nc_perftest", work()));
     } catch (const std::exception &failure) {
-        std::fflush(stdout);
-        fmt::print(stderr, "nc_perftest: {}\n", failure.what());
-        std::fflush(stderr);
-        _exit(failed);  // what UCX holds for a broken connection is not waited for
+        leave(failure);
     }
 }
 
@@ -148,6 +167,10 @@ void take_line(const std::string &line, p2p_results *results_p) {
 
 }  // namespace
 
+void share_terminal() noexcept {
+    shares_terminal = true;
+}
+
 int serve(const listener &at, double limit_s) {
     for (;;) {
         connection client = at.accept(limit_s);
@@ -155,7 +178,7 @@ int serve(const listener &at, double limit_s) {
             start_child([&] { return run_server_side(std::move(client), limit_s); });
         client = connection();  // the child's
         const int status = wait_for_child(child, "server");
-        if (status != more_follows) {
+        if (status != more_follows && status != stranger) {
             return status;
         }
     }

@@ -17,6 +17,10 @@ struct p2p_results {
     bool good = true;  // every row, and the way there
 };
 
+// Both sides are children of this process, with one standard error: the side that finds the other
+// gone does not say so, for the other has said why.
+void share_terminal() noexcept;
+
 // Waits for one client after the other as long as plans follow; the process's exit status.
 int serve(const listener &at, double limit_s);
 

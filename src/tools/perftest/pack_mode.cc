@@ -71,6 +71,10 @@ std::vector<named_layout> chosen_layouts(const pack_options &o) {
                 fmt::format("{} is a layout of any size: for packing put a number for * in {}",
                             text, one->text));
         }
+        std::string error;
+        if (parse_layout(one->text, &error) == nullptr) {
+            throw run_error(fmt::format("layout {}: {}", one->text, error));
+        }
         one->misalign += o.misalign;
         chosen.push_back(*one);
     }
@@ -150,6 +154,8 @@ int run_pack(pack_options o) {
     if (o.list) {
         return list_layouts();
     }
+    check_writable(o.json);
+    check_writable(o.csv);
     const std::vector<named_layout> layouts = chosen_layouts(o);
     if (o.memory == "auto") {
         o.memory = gpu::platform::instance().num_devices() != 0 ? "gpu" : "host";
@@ -199,8 +205,9 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
     CLI::App *mode = app->add_subcommand("pack", "Pack, unpack, copy: one GPU or the host");
     auto o = std::make_shared<pack_options>();
     o->command = command;
-    mode->add_option("-l,--layout", o->layouts,
-                     "A layout by name (see --list) or text, e.g. vector:1024,8,16; repeatable");
+    mode->add_option(
+        "-l,--layout", o->layouts,
+        "A layout by name (see --list) or text, e.g. vector:1024,8,16 (forms: below); repeatable");
     mode->add_option("-s,--set", o->set, "A set of layouts: standard, applications, small");
     mode->add_option("-d,--direction", o->directions, "pack, unpack, copy; several with commas")
         ->delimiter(',')
@@ -229,6 +236,7 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
     mode->add_flag("--list", o->list, "Show the names of layouts");
     mode->add_option("--json", o->json, "Write the results to this file as JSON");
     mode->add_option("--csv", o->csv, "Write the results to this file as CSV");
+    mode->footer(layout_forms());
     mode->callback([o, run_p] { *run_p = [o] { return run_pack(*o); }; });
 }
 

@@ -1,8 +1,14 @@
 #include "tools/perftest/report.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 
@@ -37,12 +43,37 @@ std::string now() {
     return text;
 }
 
+void check_writable(const std::string &path) {
+    if (path.empty()) {
+        return;
+    }
+    const int made = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    struct stat there;
+    int why = errno;
+    if (made >= 0) {
+        close(made);
+        unlink(path.c_str());
+        return;
+    }
+    if (why == EEXIST) {  // not opened: a pipe's reader would take its closing for the end
+        const bool is_known = stat(path.c_str(), &there) == 0;
+        why = is_known && S_ISDIR(there.st_mode)            ? EISDIR
+              : is_known && access(path.c_str(), W_OK) != 0 ? errno
+                                                            : 0;
+    }
+    if (why != 0) {
+        throw run_error(fmt::format("{} cannot be written: {}", path, std::strerror(why)));
+    }
+}
+
 void save(const std::string &path, const std::string &text) {
+    errno = 0;
     std::ofstream file(path);
     file << text;
     file.close();
     if (!file) {
-        throw run_error(fmt::format("{} could not be written", path));
+        throw run_error(fmt::format("{} could not be written{}{}", path, errno != 0 ? ": " : "",
+                                    errno != 0 ? std::strerror(errno) : ""));
     }
 }
 

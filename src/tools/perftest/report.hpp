@@ -46,6 +46,8 @@ nlohmann::json times_of(const summary &s);
 std::string quoted(const std::string &text);                  // for CSV
 std::string now();                                            // "2026-11-21T08:00:00Z"
 void save(const std::string &path, const std::string &text);  // throws run_error
+// Before a long measurement: throws run_error where save() would. Leaves nothing behind.
+void check_writable(const std::string &path);  // empty: nothing to write
 
 void print_heading(const result_file &about);
 void print_row(const result_row &row);

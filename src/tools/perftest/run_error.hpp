@@ -12,6 +12,12 @@ class run_error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// The other process has ended: why, only that one can say.
+class peer_gone : public run_error {
+  public:
+    peer_gone() : run_error("the other process is gone") {}
+};
+
 // What kept `prepare` from its end; empty: nothing.
 template <typename function>
 std::string trouble_of(function &&prepare) {

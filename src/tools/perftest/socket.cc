@@ -118,7 +118,7 @@ void connection::send_bytes(const char *bytes, size_t size, double limit_s) {
         } else if (errno == EAGAIN || errno == EINTR) {
             wait_for(POLLOUT, until, limit_s);
         } else {
-            throw run_error("the other process is gone");
+            throw peer_gone();
         }
     }
 }
@@ -133,7 +133,7 @@ void connection::receive_bytes(char *bytes, size_t size, double limit_s) {
         } else if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
             wait_for(POLLIN, until, limit_s);
         } else {
-            throw run_error("the other process is gone");
+            throw peer_gone();
         }
     }
 }

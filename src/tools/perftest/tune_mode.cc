@@ -13,6 +13,7 @@
 #include "tools/perftest/tune.hpp"
 #include "tools/perftest/tune_check.hpp"
 #include "tools/perftest/tune_rules.hpp"
+#include "ucs/base/settings.hpp"
 #include "ucs/model/choices.hpp"
 #include "ucs/model/profile_file.hpp"
 
@@ -123,18 +124,24 @@ model::machine_profile measure(const tune_mode_options &o) {
     return made;
 }
 
+// The layouts of --check; throws run_error.
+const std::vector<named_layout> &checked_set(const std::string &name) {
+    const std::vector<named_layout> *layouts = find_set(name);
+    if (layouts == nullptr || name == "messages") {
+        throw run_error(fmt::format("there is no set \"{}\" of layouts with sizes", name));
+    }
+    return *layouts;
+}
+
 int run_check(const tune_mode_options &o, const model::machine_profile &profile) {
     const bool on_gpu = !profile.gpus.empty();
     // A real GPU's bars are those of the standard set; others take minutes for it.
     const std::string name = !o.set.empty()                        ? o.set
                              : on_gpu && profile.backend == "cuda" ? "standard"
                                                                    : "small";
-    const std::vector<named_layout> *layouts = find_set(name);
-    if (layouts == nullptr || name == "messages") {
-        throw run_error(fmt::format("there is no set \"{}\" of layouts with sizes", name));
-    }
+    const std::vector<named_layout> &layouts = checked_set(name);
     fmt::print("# {} set, {}\n", name, on_gpu ? profile.gpus[0].name : "host");
-    const std::vector<checked_row> rows = check_predictions(profile, on_gpu, *layouts);
+    const std::vector<checked_row> rows = check_predictions(profile, on_gpu, layouts);
     fmt::print("# predictions: {}\n", share_of(rows));
     if (!o.json.empty()) {
         save(o.json, to_json(rows).dump(1) + "\n");
@@ -147,6 +154,16 @@ int run_tune(const tune_mode_options &o) {
     const std::string path = !o.output.empty() ? o.output : model::profile_path(platform.name());
     if (path.empty() && !o.dry_run) {
         throw run_error("there is no place for the profile: give --output FILE, or --dry-run");
+    }
+    if (o.check && !o.set.empty()) {
+        checked_set(o.set);
+    }
+    if (o.check) {
+        check_writable(o.json);
+    }
+    // The user's cache directory is made where it is not there; others are the user's to make.
+    if (!o.dry_run && (!o.output.empty() || config().profile != "auto")) {
+        check_writable(path);
     }
     const model::machine_profile made = measure(o);
     print_profile(made);

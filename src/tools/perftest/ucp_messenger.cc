@@ -59,10 +59,11 @@ constexpr unsigned polls_between_looks = 4096;  // at the clock and at the other
 
 }  // namespace
 
-ucp_messenger::ucp_messenger(int rank, connection peer, double limit_s)
+ucp_messenger::ucp_messenger(int rank, connection peer, double limit_s, failure_handler on_failure)
     : rank_(rank),
       peer_(std::move(peer)),
       limit_s_(limit_s),
+      on_failure_(std::move(on_failure)),
       ucp_(load_ucp()),
       exceptions_(std::uncaught_exceptions()) {
     ucp_params_t params = {};
@@ -74,6 +75,14 @@ ucp_messenger::ucp_messenger(int rank, connection peer, double limit_s)
     single.thread_mode = UCS_THREAD_MODE_SINGLE;
     check(ucp_.ucp_worker_create(context_, &single, &worker_), "ucp_worker_create");
     connect();
+}
+
+template <class Error>
+void ucp_messenger::fail(const Error &why) {
+    if (on_failure_) {
+        on_failure_(why);
+    }
+    throw Error(why);
 }
 
 void ucp_messenger::connect() {
@@ -106,6 +115,7 @@ void ucp_messenger::close_endpoint() {
     if (endpoint_ == nullptr) {
         return;
     }
+    on_failure_ = nullptr;
     ucp_request_param_t gracefully = {};
     wait(ucp_.ucp_ep_close_nbx(endpoint_, &gracefully));
     barrier();  // the other side flushes to us as long as it has not come here
@@ -171,10 +181,10 @@ void ucp_messenger::wait(void *request) {
         if (polls == polls_between_looks) {
             until = now + limit();
         } else if (now > until) {
-            throw run_error(fmt::format("a message does not end within {:g} s", limit_s_));
+            fail(run_error(fmt::format("a message does not end within {:g} s", limit_s_)));
         }
         if (peer_.is_peer_gone()) {
-            throw run_error("the other process is gone");
+            fail(peer_gone());
         }
         sched_yield();  // more processes than cores
     }
@@ -208,7 +218,11 @@ void ucp_messenger::finish() {
 std::vector<std::string> ucp_messenger::gather(const std::string &mine) {
     std::vector<std::string> all(2);
     all[static_cast<size_t>(rank_)] = mine;
-    peer_.send(mine, limit_s_);
+    try {
+        peer_.send(mine, limit_s_);
+    } catch (const peer_gone &why) {
+        fail(why);
+    }
     // What this side has sent may need it to leave.
     const auto until = std::chrono::steady_clock::now() + limit();
     while (worker_ != nullptr && !peer_.has_input() && std::chrono::steady_clock::now() < until) {
@@ -216,7 +230,13 @@ std::vector<std::string> ucp_messenger::gather(const std::string &mine) {
             sched_yield();
         }
     }
-    all[static_cast<size_t>(1 - rank_)] = peer_.receive(limit_s_);
+    try {
+        all[static_cast<size_t>(1 - rank_)] = peer_.receive(limit_s_);
+    } catch (const peer_gone &why) {
+        fail(why);
+    } catch (const run_error &why) {
+        fail(why);
+    }
     return all;
 }
 

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 #include "tools/perftest/messenger.hpp"
+#include "tools/perftest/run_error.hpp"
 #include "tools/perftest/socket.hpp"
 #include "tools/perftest/ucp_library.hpp"
 
@@ -13,9 +15,13 @@ namespace cuda_nc::tools {
 
 class ucp_messenger final : public messenger {
   public:
+    // Called where a wait for the other process fails, with the buffers of what is in flight still
+    // there; may end the process.
+    using failure_handler = std::function<void(const run_error &)>;
+
     // Initialises UCP with the environment as it is. `peer` must be in its ucp_messenger too; no
     // wait for it is longer than `limit_s`.
-    ucp_messenger(int rank, connection peer, double limit_s);
+    ucp_messenger(int rank, connection peer, double limit_s, failure_handler on_failure);
     ~ucp_messenger() override;
 
     int rank() const noexcept override { return rank_; }
@@ -40,10 +46,13 @@ class ucp_messenger final : public messenger {
     void connect();
     std::chrono::nanoseconds limit() const;
     void close_endpoint();
+    template <class Error>
+    [[noreturn]] void fail(const Error &why);
 
     const int rank_;
     connection peer_;
     const double limit_s_;
+    failure_handler on_failure_;
     const ucp_library &ucp_;
     const int exceptions_;  // in flight when this was made
     ucp_context_h context_ = nullptr;

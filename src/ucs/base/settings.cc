@@ -32,7 +32,8 @@ const field fields[] = {
     FIELD(stats, "STATS", "n", nullptr, kind::boolean,
           "Print at exit, for each layout shape, messages, bytes, the path taken, and why."),
     FIELD(trace, "TRACE", "", nullptr, kind::text,
-          "File for a timeline of messages, for chrome://tracing; %p stands for the process."),
+          "File for a timeline of messages, for chrome://tracing; %p stands for the process, whose "
+          "number comes before the suffix where there is no %p."),
     FIELD(gpu, "GPU", "auto", "auto|cuda|sim|none", kind::text,
           "GPU backend: auto uses CUDA where there is a GPU; sim is a simulated GPU for tests."),
     FIELD(host_engine, "HOST_ENGINE", "auto", "auto|always|never", kind::text,
@@ -267,8 +268,11 @@ void reload_config_for_test() {
 
 std::vector<setting_description> describe_settings() {
     std::vector<setting_description> result;
+    settings ignored;
     for (const field &f : fields) {
-        result.push_back({f.name, f.default_value, f.help, value_of(f)});
+        const std::string text = value_of(f);
+        result.push_back(
+            {f.name, f.default_value, f.help, assign(f, text, ignored) ? text : f.default_value});
     }
     return result;
 }

@@ -110,6 +110,12 @@ std::string format_trace() {
 
 std::string trace_file(const std::string &pattern) {
     std::string name = pattern;
+    if (name.find("%p") == std::string::npos) {  // else ranks of a job write over each other's
+        const size_t dot = name.rfind('.');
+        const bool has_suffix =
+            dot != std::string::npos && name.find('/', dot) == std::string::npos;
+        name.insert(has_suffix ? dot : name.size(), ".%p");
+    }
     for (size_t at = 0; (at = name.find("%p", at)) != std::string::npos;) {
         std::string number = std::to_string(getpid());
         name.replace(at, 2, number);

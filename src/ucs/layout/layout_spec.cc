@@ -197,22 +197,45 @@ layout_ref make_blocks(const arguments &given) {
         }
         builder.append(to_offset(displacement), to_size(length));
     }
+    if (file.bad()) {
+        throw bad_text("the file " + given[0] + " cannot be read");
+    }
     return builder.finish();
 }
 
 struct form {
-    const char *name;
+    const char *name, *wanted;
     size_t min_arguments, max_arguments;
     layout_ref (*make)(const arguments &);
+    const char *help;
 };
 
+// clang-format off
 const form forms[] = {
-    {"vector", 3, 3, make_vector},       {"subarray", 4, 4, make_subarray},
-    {"indexed", 5, 5, make_indexed},     {"triangle", 2, 2, make_triangle},
-    {"transpose", 2, 2, make_transpose}, {"struct", 3, SIZE_MAX, make_struct},
-    {"nest", 3, SIZE_MAX, make_nest},    {"parts", 1, 1, make_parts},
-    {"blocks", 1, 1, make_blocks},
+    {"vector", "COUNT,BLOCK,STRIDE", 3, 3, make_vector,
+     "COUNT blocks of BLOCK bytes, STRIDE bytes from one's start to the next's"},
+    {"subarray", "ELEM,SIZES,SUBSIZES,STARTS", 4, 4, make_subarray,
+     "part of an array of ELEM bytes an element, in C order; the three in elements, joined by x: "
+     "subarray:8,100x200,10x20,0x5"},
+    {"indexed", "COUNT,MIN,MAX,ALIGN,SEED", 5, 5, make_indexed,
+     "COUNT blocks of MIN to MAX bytes, in steps of ALIGN bytes, in random order at multiples of "
+     "ALIGN; equal seeds, equal layouts"},
+    {"triangle", "N,ELEM", 2, 2, make_triangle,
+     "lower triangle of an N x N matrix of ELEM bytes an element, row by row"},
+    {"transpose", "N,ELEM", 2, 2, make_transpose,
+     "an N x N matrix of ELEM bytes an element, read by columns"},
+    {"struct", "EXTENT,COUNT,D:L,...", 3, SIZE_MAX, make_struct,
+     "blocks of L bytes at D bytes, and that COUNT times, EXTENT bytes apart"},
+    {"nest", "BLOCK,COUNT,STRIDE,...", 3, SIZE_MAX, make_nest,
+     "BLOCK bytes COUNT times, STRIDE bytes apart, that again by the next pair, and so on: the "
+     "first pair varies fastest"},
+    {"parts", "D=LAYOUT;...", 1, 1, make_parts,
+     "layouts one after the other, each moved by D bytes"},
+    {"blocks", "FILE", 1, 1, make_blocks,
+     "a file with a displacement and a length in bytes for each block, separated by blanks or "
+     "lines"},
 };
+// clang-format on
 
 layout_ref parse(const std::string &text) {
     size_t colon = std::min(text.find(':'), text.size());
@@ -226,7 +249,8 @@ layout_ref parse(const std::string &text) {
         }
         arguments given = name == "blocks" || name == "parts" ? arguments{rest} : split(rest, ',');
         if (given.size() < one.min_arguments || given.size() > one.max_arguments) {
-            throw bad_text("'" + text + "' has the wrong number of arguments");
+            throw bad_text("'" + text + "' has the wrong number of arguments: it is " + one.name +
+                           ":" + one.wanted);
         }
         layout_ref what = one.make(given);
         if (what == nullptr) {
@@ -247,6 +271,16 @@ layout_ref parse_layout(const std::string &text, std::string *error_p) try {
 } catch (const std::bad_alloc &) {
     *error_p = "no memory for the layout";
     return nullptr;
+}
+
+std::string layout_forms() {
+    std::string text =
+        "Layouts as text; their bytes are packed in the order of the blocks. Numbers take K, M and "
+        "G (powers of 1024), displacements and strides may be negative:\n";
+    for (const form &one : forms) {
+        text += std::string("  ") + one.name + ":" + one.wanted + "\n      " + one.help + "\n";
+    }
+    return text;
 }
 
 }  // namespace cuda_nc

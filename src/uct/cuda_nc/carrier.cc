@@ -3,23 +3,60 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+
 namespace cuda_nc::uct {
 
 using namespace abi;
 
+namespace {
+
+template <typename visitor>
+void for_each_transport(const ucx_api &ucx, visitor visit) {
+    for_each_component(ucx, [&](uct_component *component) {
+        const ucs_list_link &head = component->tl_list;
+        for (ucs_list_link *link = head.next; link != &head; link = link->next) {
+            visit(component, *reinterpret_cast<uct_tl *>(reinterpret_cast<char *>(link) -
+                                                         offsetof(uct_tl, list)));
+        }
+    });
+}
+
+bool is_named(const uct_tl &transport, const std::string &name) noexcept {
+    return std::strncmp(transport.name, name.c_str(), sizeof(transport.name)) == 0;
+}
+
+}  // namespace
+
 uct_component *carrier::find_component(const ucx_api &ucx) const noexcept {
     uct_component *found = nullptr;
-    for_each_component(ucx, [&](uct_component *candidate) {
-        const ucs_list_link &head = candidate->tl_list;
-        for (ucs_list_link *link = head.next; link != &head; link = link->next) {
-            auto *tl =
-                reinterpret_cast<uct_tl *>(reinterpret_cast<char *>(link) - offsetof(uct_tl, list));
-            if (found == nullptr && std::strncmp(tl->name, name.c_str(), sizeof(tl->name)) == 0) {
-                found = candidate;
-            }
+    for_each_transport(ucx, [&](uct_component *candidate, const uct_tl &tl) {
+        if (found == nullptr && is_named(tl, name)) {
+            found = candidate;
         }
     });
     return found;
+}
+
+void warn_without_carriers(const ucx_api &ucx) {
+    const std::string &setting = config().carriers;
+    const std::vector<std::string> wanted = split_names(setting);
+    std::string all;
+    bool found = false;
+    for_each_transport(ucx, [&](uct_component *, const uct_tl &tl) {
+        const std::string other(tl.name, strnlen(tl.name, sizeof(tl.name)));
+        found = found || std::find(wanted.begin(), wanted.end(), other) != wanted.end();
+        if (other != "cuda_nc") {
+            all += (all.empty() ? "" : ", ") + other;
+        }
+    });
+    if (!found) {
+        nc_warn_once(
+            "UCX_CUDA_NC_CARRIERS=%s: this UCX has no such transport, the transport cuda_nc has "
+            "nothing to stand on; there are: %s",
+            setting.c_str(), all.c_str());
+    }
 }
 
 uint16_t carrier::kind() const noexcept {

@@ -27,6 +27,10 @@ struct carrier {
     uint16_t kind() const noexcept;
 };
 
+// Once in a process, where no item of UCX_CUDA_NC_CARRIERS is a transport of this UCX. To be called
+// once UCX has loaded its modules.
+void warn_without_carriers(const ucx_api &ucx);
+
 // "posix,tcp" -> {"posix", "tcp"}: no empty names, none twice.
 std::vector<std::string> split_names(const std::string &list);
 

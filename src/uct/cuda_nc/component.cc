@@ -110,7 +110,13 @@ void register_transport() noexcept try {
     if (ucx == nullptr || is_registered(*ucx)) {
         return;
     }
-    for (const std::string &name : split_names(config().carriers)) {
+    const std::vector<std::string> carriers = split_names(config().carriers);
+    if (carriers.empty()) {
+        nc_warn(
+            "UCX_CUDA_NC_CARRIERS names no transport of UCX, the transport cuda_nc has nothing to "
+            "stand on");
+    }
+    for (const std::string &name : carriers) {
         auto *on = new carrier();  // UCX's for ever
         on->name = name;
         fill(*on, *ucx);

@@ -41,6 +41,11 @@ ucs_status_t carrier_resources(const ucx_api &ucx, const carrier &on, uct_compon
     *component_p = on.find_component(ucx);
     if (*component_p == nullptr) {
         nc_debug("no transport is named %s", on.name.c_str());
+        try {
+            warn_without_carriers(ucx);
+        } catch (...) {
+            // no memory for a warning
+        }
         *num_p = 0;
         return UCS_ERR_NO_DEVICE;
     }

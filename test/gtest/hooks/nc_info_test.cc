@@ -32,6 +32,9 @@ TEST(nc_info, lists_every_setting_with_its_value_and_help) {
         EXPECT_TRUE(says(seen, one.help)) << one.name;
     }
     EXPECT_TRUE(says(seen, "UCX_CUDA_NC_STATS=y  (default n)")) << seen;
+    seen = nc_info("--settings", "UCX_CUDA_NC_PIPE=perhaps");
+    EXPECT_TRUE(says(seen, "UCX_CUDA_NC_PIPE=y\n")) << seen;
+    EXPECT_TRUE(says(seen, "UCX_CUDA_NC_PIPE=perhaps cannot be read")) << seen;
 }
 
 TEST(nc_info, describes_a_layout) {
@@ -41,6 +44,23 @@ TEST(nc_info, describes_a_layout) {
                              "bounds       [0, 24560) B\n", "tables       0 B\n", "hash  "}) {
         EXPECT_TRUE(says(seen, line)) << line << seen;
     }
+}
+
+TEST(nc_info, describes_layouts_by_name) {
+    EXPECT_TRUE(says(nc_info("--layout small-transpose"), "packed size  32768 B\n"));
+    EXPECT_TRUE(says(nc_info("--layout vector-8"), "of any size"));
+}
+
+TEST(nc_info, refuses_what_it_would_ignore) {
+    EXPECT_EQ(nc_info("--layout ''").status, 1);
+    for (const char *both : {"--layout vector:1,8,8 --explain vector:1,8,8",
+                             "--layout vector:1,8,8 --settings", "--explain a --settings"}) {
+        const outcome seen = nc_info(both);
+        EXPECT_NE(seen.status, 0) << both;
+        EXPECT_TRUE(says(seen, "excludes")) << seen;
+    }
+    EXPECT_TRUE(says(nc_info("--explain vector:100,8,16 64", "UCX_CUDA_NC_GPU=none"),
+                     "800 B, not 64: the layout has a size of its own"));
 }
 
 TEST(nc_info, explains_what_would_be_chosen) {

@@ -133,6 +133,28 @@ TEST(compare, files_without_intervals_are_read) {
 TEST(compare, other_files_are_refused) {
     EXPECT_THROW(compare_results(json::array(), file({}), {}), run_error);
     EXPECT_THROW(compare_results(file({}), {{"rows", 3}}, {}), run_error);
+    EXPECT_THROW(compare_results(file({{{"a", 1}}}), file({}), {}), run_error);
+    EXPECT_THROW(compare_results(file({3}), file({}), {}), run_error);
+    json strange = row("v", {1e-6});
+    strange["time"]["min_us"] = "soon";
+    EXPECT_THROW(compare_results(file({strange}), file({strange}), {}), run_error);
+}
+
+TEST(compare, files_of_different_modes_are_refused) {
+    json pack = file({row("v", {1e-6})}), p2p = pack;
+    pack["mode"] = "pack";
+    p2p["mode"] = "p2p";
+    EXPECT_THROW(compare_results(pack, p2p, {}), run_error);
+    EXPECT_EQ(compare_results(p2p, p2p, {}).size(), 1u);
+}
+
+TEST(compare, a_field_that_no_row_has_is_refused) {
+    const json some = file({row("v", {1e-6})});
+    for (const char *field : {"plain_copy", "contiguous", "relative"}) {
+        compare_options options;
+        options.field = field;
+        EXPECT_THROW(compare_results(some, some, options), run_error) << field;
+    }
 }
 
 }  // namespace

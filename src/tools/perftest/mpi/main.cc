@@ -16,6 +16,7 @@
 #include "tools/perftest/message_test.hpp"
 #include "tools/perftest/mpi/mpi_messenger.hpp"
 #include "tools/perftest/pairs_test.hpp"
+#include "tools/perftest/program.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/watchdog.hpp"
 
@@ -51,6 +52,11 @@ message_plan share_plan(messenger &by, const mpi_options &o) {
     std::string text;
     if (by.rank() == 0) {
         try {
+            const auto ranks = static_cast<size_t>(by.size());
+            if (o.all.memory.size() > ranks || o.all.gpus.size() > ranks) {
+                throw run_error(
+                    fmt::format("-m and --gpus take at most one value a rank: {}", ranks));
+            }
             message_plan plan = make_plan(o.all);
             choose_memory(&plan);
             text = to_json(plan);
@@ -123,6 +129,7 @@ int run(const mpi_options &o) {
             rows.back()["ranks"] = messages.size();
         }
     });
+    good = good && (messages.rank() != 0 || !rows.empty());
     watch_for(plan.timeout + 60, "the end of the job");
     if (messages.rank() == 0) {
         message_heading about;
@@ -192,5 +199,5 @@ int main(int argc, char **argv) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     MPI_Finalize();
-    return status;
+    return finish_output("nc_perftest", status);
 }

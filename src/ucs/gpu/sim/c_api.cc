@@ -31,6 +31,12 @@ void *allocate(size_t size) {
         return nullptr;
     }
     device *where = on.get_device(static_cast<int>(config().sim_device));
+    if (where == nullptr) {
+        nc_warn_once(
+            "UCX_CUDA_NC_SIM_DEVICE=%u: there are %d simulated GPUs, numbered from 0; "
+            "cuda_nc_sim_malloc has no memory to give",
+            config().sim_device, on.num_devices());
+    }
     std::unique_ptr<memory> made;
     if (where == nullptr || where->allocate(size, &made) != UCS_OK) {
         return nullptr;

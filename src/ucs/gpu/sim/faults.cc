@@ -43,7 +43,12 @@ bool fault_plan::parse(const std::string &text, std::string *error_p) {
             }
         }
         if (!good) {
-            *error_p = "\"" + item + "\" is no fault: what:n, what:n+ or slow:F";
+            std::string all;
+            for (const char *one : names) {
+                all += (all.empty() ? "" : ", ") + std::string(one);
+            }
+            *error_p = "UCX_CUDA_NC_SIM_FAULTS: \"" + item +
+                       "\" is no fault; write WHAT:n, WHAT:n+ or slow:F, with WHAT one of " + all;
             return false;
         }
     }

@@ -17,10 +17,10 @@ namespace {
 // A process that traces what `action` does, and its file.
 template <typename F>
 nlohmann::json trace_of(F &&action) {
-    std::string file = testing::TempDir() + "cuda_nc_trace." + std::to_string(getpid());
+    const std::string pattern = testing::TempDir() + "cuda_nc_trace.%p";
     pid_t child = fork();
     if (child == 0) {
-        setenv("UCX_CUDA_NC_TRACE", file.c_str(), 1);
+        setenv("UCX_CUDA_NC_TRACE", pattern.c_str(), 1);
         reload_config_for_test();
         action();
         std::exit(0);
@@ -28,6 +28,7 @@ nlohmann::json trace_of(F &&action) {
     int status = 1;
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
+    const std::string file = testing::TempDir() + "cuda_nc_trace." + std::to_string(child);
     std::ifstream in(file);
     std::string text((std::istreambuf_iterator<char>(in)), {});
     std::remove(file.c_str());
@@ -80,7 +81,9 @@ TEST(trace, is_bounded) {
 TEST(trace, names_files_by_process) {
     std::string number = std::to_string(getpid());
     EXPECT_EQ(trace_file("a.%p.b%p"), "a." + number + ".b" + number);
-    EXPECT_EQ(trace_file("plain"), "plain");
+    EXPECT_EQ(trace_file("plain"), "plain." + number);
+    EXPECT_EQ(trace_file("/a.b/c.json"), "/a.b/c." + number + ".json");
+    EXPECT_EQ(trace_file("/a.b/c"), "/a.b/c." + number);
 }
 
 }  // namespace

@@ -143,6 +143,8 @@ TEST_F(gpu_sim, fault_texts_are_checked) {
                             "what:1", ":1", "slow:", "slow:x", "alloc:1,,", "alloc: 1"}) {
         std::string why;
         EXPECT_FALSE(sim::fault_plan().parse(bad, &why)) << bad;
+        EXPECT_NE(why.find("UCX_CUDA_NC_SIM_FAULTS: "), std::string::npos) << why;
+        EXPECT_NE(why.find("ipc_open"), std::string::npos) << why;
         EXPECT_FALSE(why.empty()) << bad;
     }
     sim::options how;

@@ -116,11 +116,19 @@ TEST(layout_spec, wrong_texts_are_answered_with_a_reason) {
                              "parts:vector:1,8,8",
                              "parts:0=circle:3",
                              "parts:0=vector:1,8,8;",
-                             "blocks:/no/such/file"}) {
+                             "blocks:/no/such/file",
+                             "blocks:/tmp"}) {
         std::string error;
         EXPECT_EQ(parse_layout(text, &error), nullptr) << text;
         EXPECT_FALSE(error.empty()) << text;
     }
+}
+
+TEST(layout_spec, a_wrong_number_of_arguments_is_answered_with_the_right_ones) {
+    std::string error;
+    EXPECT_EQ(parse_layout("vector:10,8", &error), nullptr);
+    EXPECT_NE(error.find("it is vector:COUNT,BLOCK,STRIDE"), std::string::npos) << error;
+    EXPECT_NE(layout_forms().find("vector:COUNT,BLOCK,STRIDE"), std::string::npos);
 }
 
 }  // namespace
