@@ -1,15 +1,11 @@
 #include "uct/cuda_nc/traffic.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <exception>
-#include <random>
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/base/random_number.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
 #include "uct/cuda_nc/admission.hpp"
@@ -30,23 +26,9 @@ thread_local pack_call *pack_call::current_ = nullptr;
 thread_local unpack_call *unpack_call::current_ = nullptr;
 std::atomic<direct_end *(*)(uint64_t word) noexcept> end_finder{nullptr};
 
-namespace {
-
 // At random, so that a message of an ended process is not taken for one of ours.
-uint64_t first_message_id() noexcept {
-    try {
-        std::random_device source;
-        return (uint64_t(source()) << 31) ^ source();
-    } catch (const std::exception &) {  // the device cannot be opened
-        const auto time = std::chrono::steady_clock::now().time_since_epoch().count();
-        return static_cast<uint64_t>(time) ^ (static_cast<uint64_t>(getpid()) << 40);
-    }
-}
-
-}  // namespace
-
 uint64_t next_message_id() noexcept {
-    static std::atomic<uint64_t> next{first_message_id()};
+    static std::atomic<uint64_t> next{random_number()};
     uint64_t id;
     do {
         id = next.fetch_add(1, std::memory_order_relaxed);
