@@ -106,7 +106,8 @@ std::vector<rule_group> make() {
           {family::listed, 0, 250, "indexed:*,250,250,1,1", 0, 2.2}},
          {{&r::piece_threads, {128, 512, 1024}}}},
         // Units.
-        {{{family::uneven, 3, 64, "indexed:*,8,120,8,1", 0, 2.5},
+        {{{family::uneven, 3, 32, "indexed:*,8,56,8,1", 0, 3},
+          {family::uneven, 3, 64, "indexed:*,8,120,8,1", 0, 2.5},
           {family::uneven, 3, 512, "indexed:*,8,1016,8,1", 0, 2.1},
           {family::uneven, 3, 2052, "indexed:*,8,4096,8,1", 0, 2},
           {family::uneven, 2, 512, "indexed:*,4,1020,4,1", 0, 2.1},
@@ -116,7 +117,7 @@ std::vector<rule_group> make() {
          {{&r::unit_threads, {64, 256, 512}},
           {&r::unit_log2, {10, 11, 13, 14}},
           {&r::word_unit_log2, {10, 12, 13}},
-          {&r::unit_blocks, {8, 16, 62, 124}}}},
+          {&r::unit_blocks, {16, 31, 124}}}},
         {{{family::transposed, 0, 1, "transpose:*,1", 0, 2},
           {family::transposed, 1, 2, "transpose:*,2", 0, 2},
           {family::transposed, 2, 4, "transpose:*,4", 0, 2},
@@ -124,11 +125,11 @@ std::vector<rule_group> make() {
           {family::transposed, 4, 16, "transpose:*,16", 0, 2}},
          {{&r::tile_width, {0, 4, 8}}}},
     };
-    add_limits(1, &r::pack_words_1, {1, 4, 8, 16}, {2, 3, 7, 13}, &r::unpack_words_1,
+    add_limits(1, &r::pack_words_1, {1, 2, 8, 16}, {2, 3, 7, 13}, &r::unpack_words_1,
                &r::vector_words_1, usual.unpack_words_1, usual.vector_words_1, &all);
-    add_limits(2, &r::pack_words_2, {4, 16, 32}, {6, 10, 22}, &r::unpack_words_2,
-               &r::vector_words_2, usual.unpack_words_2, usual.vector_words_2, &all);
-    add_limits(4, &r::pack_words_4, {12, 24, 96, 192}, {20, 36, 60, 124}, &r::unpack_words_4,
+    add_limits(2, &r::pack_words_2, {4, 8, 32}, {6, 10, 22}, &r::unpack_words_2, &r::vector_words_2,
+               usual.unpack_words_2, usual.vector_words_2, &all);
+    add_limits(4, &r::pack_words_4, {24, 48, 96, 384}, {36, 60, 124, 252}, &r::unpack_words_4,
                &r::vector_words_4, usual.unpack_words_4, usual.vector_words_4, &all);
     return all;
 }

@@ -290,9 +290,11 @@ kernel_choice choose_mover(const part &a, unsigned layout_align_log2) noexcept {
     kernel_choice c;
     const unsigned align_log2 = common_align_log2(a, layout_align_log2);
     c.locator = choose_locator(a);
-    c.how = c.locator == locator_kind::varying                  ? method::units
-            : words_pay(usual_rules, align_log2, mean_block(a)) ? method::words
-                                                                : method::windows;
+    static constexpr uint64_t most[] = {2, 8, 48};  // as long as a link is the limit
+    const bool by_words = align_log2 >= 3 || mean_block(a) <= most[align_log2];
+    c.how = c.locator == locator_kind::varying ? method::units
+            : by_words                         ? method::words
+                                               : method::windows;
     c.word_log2 = static_cast<uint8_t>(align_log2);
     return c;
 }

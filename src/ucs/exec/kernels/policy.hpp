@@ -48,7 +48,7 @@ kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_lim
                             unsigned max_sms) noexcept;
 
 // Method, locator and word alone, for a kernel that takes a part piece by piece: words, windows or
-// units. By the usual rules: where a link is the limit, others are of no use.
+// units. By rules of its own: there a link is the limit, mostly.
 kernel_choice choose_mover(const part &a, unsigned align_log2) noexcept;
 
 // Most threads of a block that moves units by words.

@@ -1,5 +1,6 @@
 // The constants by which kernels are chosen. Their best values differ from GPU to GPU; the usual
-// ones are an H200's. Any values in their ranges move the right bytes.
+// ones are what nc_perftest tune found on an H200, and on an H100. Any values in their ranges move
+// the right bytes.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,11 @@ namespace cuda_nc::exec {
 struct kernel_rules {
     // Longest blocks, in bytes, that are moved by words of 1, 2 and 4 bytes; from 8 on all are.
     // Below these lengths a thread for each word beats a thread that puts 16 bytes together.
-    uint32_t pack_words_1 = 2, pack_words_2 = 8, pack_words_4 = 48;
+    uint32_t pack_words_1 = 4, pack_words_2 = 16, pack_words_4 = 192;
     // The same where the target's blocks are to be put together: pieces write the sectors that a
     // block shares with its gaps more than once. A vector's words cost the least.
-    uint32_t unpack_words_1 = 16, unpack_words_2 = 32, unpack_words_4 = 128;
-    uint32_t vector_words_1 = 64, vector_words_2 = 128, vector_words_4 = 512;
+    uint32_t unpack_words_1 = 64, unpack_words_2 = 128, unpack_words_4 = 256;
+    uint32_t vector_words_1 = 128, vector_words_2 = 512, vector_words_4 = 2048;
 
     // Of a block of threads, on a whole GPU.
     uint32_t word_threads = 256;
@@ -23,7 +24,7 @@ struct kernel_rules {
     // log2 of a unit's bytes at most, and what it should have in blocks.
     uint32_t unit_log2 = 12;
     uint32_t word_unit_log2 = 11;  // where it is unpacked by words
-    uint32_t unit_blocks = 31;
+    uint32_t unit_blocks = 62;
 
     // Bytes of shared memory that a block of threads takes but does not use where half lines are
     // written that lie apart: the memory writes them back at half its rate, and the better the
