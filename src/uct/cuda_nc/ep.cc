@@ -43,6 +43,9 @@ void leave_peer(interface &iface, const endpoint &ep) noexcept {
         [&ep](const auto &one) { return one.second != &ep && one.second->peer == ep.peer; });
     if (other != iface.endpoints.end()) {
         known->second = other->second;
+        if (iface.direct != nullptr) {
+            iface.direct->meet(*other->second);
+        }
     } else {
         iface.peers.erase(known);
     }

@@ -210,6 +210,12 @@ void traffic::take_control(const void *data, size_t length) noexcept {
 // ---- endpoints, events, ends
 
 void traffic::drop_unsent(const endpoint &ep) noexcept {
+    for (const auto &[to, message] : unsent_) {
+        if (to == &ep &&
+            (message.kind == control_kind::cancel || message.kind == control_kind::ended)) {
+            keep_unsaid(ep.peer, {message.kind, message.to, message.from});
+        }
+    }
     unsent_.erase(std::remove_if(unsent_.begin(), unsent_.end(),
                                  [&ep](const unsent_control &one) { return one.ep == &ep; }),
                   unsent_.end());
@@ -320,23 +326,26 @@ void traffic::ended(uint64_t message) noexcept {
     }
 }
 
-// Also where no endpoint leads there any more, or none yet.
-void traffic::tell(uint64_t interface, const last_word &what) noexcept try {
+void traffic::keep_unsaid(uint64_t interface, const last_word &what) noexcept try {
     constexpr size_t most = 1024;  // what is not said keeps memory until a process ends
+    if (unsaid_.size() < most) {
+        unsaid_.emplace(interface, what);
+    }
+} catch (const std::bad_alloc &) {
+    // likewise
+}
+
+// Also where no endpoint leads there any more, or none yet.
+void traffic::tell(uint64_t interface, const last_word &what) noexcept {
     auto peer = iface_.peers.find(interface);
     if (peer == iface_.peers.end()) {
-        if (unsaid_.size() < most) {
-            unsaid_.emplace(interface, what);
-        }
-        return;
+        return keep_unsaid(interface, what);
     }
     control message = {};
     message.kind = what.kind;
     message.to = what.to;
     message.from = what.from;
     send_control(peer->second, message);
-} catch (const std::bad_alloc &) {
-    // likewise
 }
 
 void traffic::say_ended(uint64_t interface, uint64_t to) noexcept {

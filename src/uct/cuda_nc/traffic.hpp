@@ -49,7 +49,7 @@ class traffic {
     void take_data(char *data, size_t length) noexcept;
     void take_control(const void *data, size_t length) noexcept;
 
-    // The endpoint has learned whom it leads to.
+    // The endpoint has learned whom it leads to, or is the one that is left.
     void meet(endpoint &ep) noexcept;
     // The endpoint goes away.
     void forget(endpoint &ep) noexcept;
@@ -179,6 +179,7 @@ class traffic {
     void ended(uint64_t message) noexcept;
     void answer_late(const wire::control &answer) noexcept;
     void tell(uint64_t interface, const last_word &what) noexcept;
+    void keep_unsaid(uint64_t interface, const last_word &what) noexcept;
 
     interface &iface_;
     const process_id process_;

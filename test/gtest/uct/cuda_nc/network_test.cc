@@ -414,6 +414,7 @@ TEST_F(network_in_the_middle, a_peer_can_be_answered_as_long_as_an_endpoint_lead
     ASSERT_EQ(iface.peers.size(), 1u);
     endpoint second = {};
     second.peer = left_.end().peer;
+    second.carrier = left_.end().carrier;
     iface.endpoints.emplace(nullptr, &second);
     close_endpoint(left_);
     ASSERT_EQ(iface.peers.size(), 1u);

@@ -289,6 +289,19 @@ TEST_F(traffic_test, an_answer_that_comes_after_all_is_cancelled_when_it_can_be)
     EXPECT_EQ(sent.back().from, 4711u);
 }
 
+TEST_F(traffic_test, what_waits_for_room_when_its_endpoint_is_closed_is_said_over_the_next_one) {
+    carrier_is_full = true;
+    traffic_->say_cancel(&ep_, 1, 2);
+    traffic_->forget(ep_);
+    carrier_is_full = false;
+    EXPECT_FALSE(traffic_->is_busy());
+    traffic_->meet(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::cancel);
+    EXPECT_EQ(sent.back().to, 1u);
+    EXPECT_EQ(sent.back().from, 2u);
+}
+
 TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
