@@ -7,6 +7,7 @@
 #include <new>
 
 #include "ucs/base/compiler.hpp"
+#include "ucs/base/given_up.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/model/choices.hpp"
@@ -181,6 +182,7 @@ void device_staging::release(staging_buffer *buffer) noexcept {
 void device_staging::abandon(staging_buffer *buffer) noexcept {
     nc_debug("%zu bytes of staging given up: work on %s cannot be waited for", buffer->size(),
              device_->properties().name.c_str());
+    give_up_for_ever(buffer);
 }
 
 bool device_staging::ensure_device_part(staging_buffer &buffer) noexcept {

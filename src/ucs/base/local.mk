@@ -8,6 +8,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/loaded_objects.hpp \
 	src/ucs/base/log.cc \
 	src/ucs/base/log.hpp \
+	src/ucs/base/given_up.hpp \
 	src/ucs/base/random_number.hpp \
 	src/ucs/base/settings.cc \
 	src/ucs/base/settings.hpp \

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ucs/base/given_up.hpp"
+
 namespace cuda_nc::worklist {
 
 upload_staging::slot *upload_staging::take() noexcept {
@@ -48,7 +50,7 @@ ucs_status_t upload_staging::copy(gpu::stream &on, char *destination, const char
             // Nobody will learn when the copy is done: the slot is given up, not reused.
             auto at = std::find_if(slots_.begin(), slots_.end(),
                                    [&](const auto &one) { return one.get() == through; });
-            at->release();
+            give_up_for_ever(at->release());
             slots_.erase(at);
             return status;
         }
