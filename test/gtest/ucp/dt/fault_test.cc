@@ -175,7 +175,7 @@ TEST(fault_scenario, DISABLED_copies_between_buffers) {
     datatype type;
     type.blocks = {{0, 8}};
     type.extent = 16;
-    type.count = 100000;
+    type.count = 10000;
     buffer source(type, place::device0, random), target(type, place::device0, random);
     EXPECT_EQ(dt::copy(type.make_layout(), source.base(), target.base()), UCS_OK);
     const bytes packed = source.packed();
