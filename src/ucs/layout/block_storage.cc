@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace cuda_nc {
 namespace {
@@ -43,8 +44,39 @@ layout::block_storage::block_storage(const std::vector<int64_t> &displacements,
         } else {
             fill_wide(displacements, lengths);
         }
+        find_progression(displacements, lengths);
     }
     make_hash();
+}
+
+// Only where a block is found by a square root in single precision and a step or two: its radicand
+// is a whole number below 2^63, and the first length, counted in steps, is short enough for the
+// root to err by less than a block.
+void layout::block_storage::find_progression(const std::vector<int64_t> &displacements,
+                                             const std::vector<uint64_t> &lengths) noexcept {
+    constexpr uint64_t longest = uint64_t{1} << 29, most_steps = uint64_t{1} << 22;
+    if (block_length != 0 || lengths[0] > longest || lengths[1] > longest ||
+        lengths[0] == lengths[1]) {
+        return;
+    }
+    block_progression found;
+    found.first_length = static_cast<uint32_t>(lengths[0]);
+    found.length_step = static_cast<int32_t>(static_cast<int64_t>(lengths[1] - lengths[0]));
+    found.stride = static_cast<int64_t>(distance(displacements[0], displacements[1]));
+    const auto step = static_cast<uint64_t>(std::abs(found.length_step));
+    if (lengths[0] / step > most_steps || step > (uint64_t{1} << 58) / list_size) {
+        return;
+    }
+    uint64_t length = lengths[0], place = static_cast<uint64_t>(displacements[0]);
+    for (uint64_t i = 0; i < num_blocks; ++i) {
+        if (lengths[i] != length || length > longest ||
+            static_cast<uint64_t>(displacements[i]) != place) {
+            return;
+        }
+        length += static_cast<uint64_t>(int64_t{found.length_step});
+        place += static_cast<uint64_t>(found.stride);
+    }
+    progression = found;
 }
 
 // Finds each tile's least displacement and the granule on the way.

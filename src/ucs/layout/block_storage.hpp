@@ -23,6 +23,7 @@ struct layout::block_storage {
     int64_t lower_bound = 0, upper_bound = 0;
     uint64_t num_blocks = 0;
     uint8_t granule_log2 = 0;
+    block_progression progression;
     content_hash hash;
     mutable list_proof proof;
 
@@ -39,6 +40,8 @@ struct layout::block_storage {
     void fill_narrow(const std::vector<int64_t> &displacements,
                      const std::vector<uint64_t> &lengths);
     void fill_wide(const std::vector<int64_t> &displacements, const std::vector<uint64_t> &lengths);
+    void find_progression(const std::vector<int64_t> &displacements,
+                          const std::vector<uint64_t> &lengths) noexcept;
     void make_hash();
 };
 

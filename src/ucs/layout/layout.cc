@@ -145,6 +145,7 @@ layout_ref make_layout(std::shared_ptr<const layout::block_storage> storage, uns
         view.by_block = fast_divide(view.block_length);
     }
     view.tables = storage->tables();
+    view.progression = storage->progression;
     view.proof = &storage->proof;
     view.kind = classify(view);
     result->lower_bound_ = static_cast<int64_t>(lower);

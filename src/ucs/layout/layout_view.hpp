@@ -56,6 +56,15 @@ struct block_tables {
     uint32_t unit_log2 = 0;
 };
 
+// Blocks that grow and move evenly, as the rows of a triangle or a trapezoid do: block b of the
+// list has first_length + b * length_step bytes and lies b * stride bytes behind the first. Its
+// packed offset and the block of an offset follow from that, without a table.
+struct block_progression {
+    uint32_t first_length = 0;  // bytes; 0: the list is none
+    int32_t length_step = 0;    // bytes, not 0
+    int64_t stride = 0;         // bytes
+};
+
 // Where a packed byte lies.
 struct layout_position {
     int64_t displacement;  // bytes from the buffer's address to this very byte
@@ -78,6 +87,7 @@ struct layout_view {
     layout_dim dims[max_dims];
     fast_divide by_dim[max_dims];  // divides by dims[d].count
     block_tables tables;
+    block_progression progression;
     list_proof *proof = nullptr;  // of the list; on the host, null where none is kept
 
     // Displacement of repetition `pass` of the list relative to its first.

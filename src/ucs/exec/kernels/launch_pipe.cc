@@ -68,26 +68,29 @@ cudaError_t launch_pipes(const loaded_kernels &kernels, const gpu::pipe_work *si
 }
 
 void load_pipe_kernels(loaded_kernels *to) noexcept {
+    auto load_if_any = [to](const void *kernel) {
+        if (kernel != nullptr) {
+            to->load(kernel);
+        }
+    };
     to->begin();
     for (unsigned log2 = 0; log2 <= 4; ++log2) {
         to->load(pipe_units_kernel(log2));
         to->load(pull_units_kernel(log2, false));
         to->load(pull_units_kernel(log2, true));
-        if (const void *kernel = pull_short_list_kernel(log2)) {
-            to->load(kernel);
-        }
+        load_if_any(pull_short_list_kernel(log2));
     }
     for (unsigned k = 0; k < num_locators; ++k) {
         auto kind = static_cast<locator_kind>(k);
         if (kind == locator_kind::varying) {
             continue;  // units
         }
-        to->load(pipe_windows_kernel(kind));
+        if (kind != locator_kind::progression) {
+            to->load(pipe_windows_kernel(kind));
+        }
         for (unsigned log2 = 0; log2 <= 4; ++log2) {
-            to->load(pipe_words_kernel(kind, log2));
-            if (const void *kernel = pull_words_kernel(kind, log2)) {
-                to->load(kernel);
-            }
+            load_if_any(pipe_words_kernel(kind, log2));
+            load_if_any(pull_words_kernel(kind, log2));
         }
     }
 }

@@ -3,6 +3,7 @@
 //     next(a, p, cursor *)  the block after the cursor's, whose first offset is p
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "ucs/exec/kernels/part.hpp"
@@ -79,6 +80,52 @@ struct uniform_locator {
         c->at_start = in_block == 0;
     }
     CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+};
+
+// Blocks of a progression (see block_progression), which takes no table and no search.
+struct progression_locator {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
+        const uint64_t offset = a.list_first + p;
+        uint32_t block = guess(a.progression, offset);
+        uint64_t begin = packed_start(a.progression, block);
+        while (begin > offset) {
+            --block;
+            begin -= length_of(a.progression, block);
+        }
+        uint32_t length = length_of(a.progression, block);
+        while (offset - begin >= length) {
+            ++block;
+            begin += length;
+            length = length_of(a.progression, block);
+        }
+        const auto in_block = static_cast<uint32_t>(offset - begin);
+        c->block = block;
+        c->pass = 0;
+        c->displacement = a.first_displacement + block * a.progression.stride + in_block;
+        c->remaining = length - in_block;
+        c->at_start = in_block == 0;
+    }
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+
+  private:
+    CUDA_NC_KERNEL static uint32_t length_of(const block_progression &q, uint32_t block) {
+        return q.first_length + block * static_cast<uint32_t>(q.length_step);
+    }
+    CUDA_NC_KERNEL static uint64_t packed_start(const block_progression &q, uint32_t block) {
+        const uint64_t pairs = uint64_t{block} * (uint64_t{block} - 1) / 2;
+        return uint64_t{block} * q.first_length +
+               pairs * static_cast<uint64_t>(int64_t{q.length_step});
+    }
+    // The block of `offset` or one beside it: the positive x of
+    //     x * first_length + x * (x - 1) / 2 * length_step = offset.
+    CUDA_NC_KERNEL static uint32_t guess(const block_progression &q, uint64_t offset) {
+        const int64_t step = q.length_step;
+        const int64_t b = 2 * int64_t{q.first_length} - step;
+        const int64_t radicand = b * b + 8 * step * static_cast<int64_t>(offset);
+        const float x = (sqrtf(static_cast<float>(radicand)) - static_cast<float>(b)) /
+                        static_cast<float>(2 * step);
+        return x > 0 ? static_cast<uint32_t>(x) : 0;
+    }
 };
 
 struct listed_block {

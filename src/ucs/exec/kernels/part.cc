@@ -94,6 +94,8 @@ uint32_t cut_part(const gpu::transfer &work, uint64_t done, part *p) noexcept {
         } else if (length == 0) {
             p->list_first = offset & ~uint64_t{15};  // words begin where the list's words do
             offset &= 15;
+            p->progression = view.progression;
+            p->first_displacement = view.first_displacement;
         } else if (length < offset_limit) {
             p->block_first = static_cast<uint32_t>(offset / length);
             offset %= length;

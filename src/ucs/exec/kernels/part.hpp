@@ -35,6 +35,8 @@ struct part {
     uint64_t list_first = 0;   // varying list without dims: packed byte of the list at offset 0
     uint64_t list_size = 0;    // bytes
     block_tables tables;
+    block_progression progression;   // varying list without dims, or none
+    int64_t first_displacement = 0;  // of the progression's first block
     part_dim dims[max_dims];
 };
 

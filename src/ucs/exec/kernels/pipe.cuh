@@ -7,11 +7,12 @@
 
 namespace cuda_nc::exec {
 
-// Each takes a pipe_batch and runs on a block of pipe_threads threads for each lane of each side.
+// Each takes a pipe_batch and runs on a block of pipe_threads threads for each lane of each side;
+// null where none is compiled.
 const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pipe_windows_kernel(locator_kind kind) noexcept;
 const void *pipe_units_kernel(unsigned align_log2) noexcept;
-// The same for a pull that is alone in its launch; takes a lone_pull. Null where none is compiled.
+// The same for a pull that is alone in its launch; takes a lone_pull.
 const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pull_units_kernel(unsigned align_log2, bool wide) noexcept;
 // Takes a short_pull.
@@ -296,7 +297,10 @@ struct words_mover {
     using pull_parts = std::conditional_t<indexes_dims, pull_parts_shared, pull_parts_copied>;
 
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
-        words_thread<Locator, W>(a, threads * unroll_deep<Locator, W>,
+        // A short chunk's words are shared by all threads before any of them takes several.
+        const uint32_t each = (a.length / W + threads - 1) >> log2_of(threads);
+        constexpr uint32_t most = unroll_deep<Locator, W>;
+        words_thread<Locator, W>(a, threads * (each < 1 ? 1 : min_u32(each, most)),
                                  thread_place{thread, threads, 0, 1});
     }
 };

@@ -15,11 +15,16 @@ bool same_kernel(const kernel_choice &a, const kernel_choice &b) {
            (a.how == method::windows || a.word_log2 == b.word_log2);
 }
 
+// Of blocks of different lengths; a progression's are there, too.
+bool has_tables(const kernel_choice &mover) {
+    return mover.locator == locator_kind::varying || mover.locator == locator_kind::progression;
+}
+
 // Takes the parts of a side one after the other.
 class part_collector {
   public:
-    part_collector(pipe_arguments *entries, uint32_t room) noexcept
-        : entries_(entries), room_(room) {}
+    part_collector(pipe_arguments *entries, uint32_t room, uint32_t chunk_size) noexcept
+        : entries_(entries), room_(room), chunk_size_(chunk_size) {}
 
     // False: too many, or no kernel serves them and those before.
     bool add(const gpu::transfer &all) noexcept {
@@ -36,7 +41,7 @@ class part_collector {
             pipe_arguments &one = entries_[number_];
             one.begin = done;
             done += cut_part(all, done, &one.what);
-            const kernel_choice its = choose_mover(one.what, all.layout.align_log2);
+            const kernel_choice its = choose_mover(one.what, all.layout.align_log2, chunk_size_);
             if (number_ == 0) {
                 mover_ = its;
             } else if (!merge(its)) {
@@ -52,17 +57,22 @@ class part_collector {
 
   private:
     bool merge(const kernel_choice &its) noexcept {
+        mover_.word_log2 = std::min(mover_.word_log2, its.word_log2);
+        if (mover_.locator != its.locator && has_tables(mover_) && has_tables(its)) {
+            mover_.locator = locator_kind::varying;
+            mover_.how = method::units;
+            return true;
+        }
         if (listed_ && mover_.locator != its.locator) {
             return false;
         }
         mover_.locator = common_locator(mover_.locator, its.locator);
-        mover_.word_log2 = std::min(mover_.word_log2, its.word_log2);
         mover_.how = mover_.how == its.how ? mover_.how : method::windows;
         return true;
     }
 
     pipe_arguments *const entries_;
-    const uint32_t room_;
+    const uint32_t room_, chunk_size_;
     uint32_t number_ = 0;
     bool listed_ = false;
     kernel_choice mover_;
@@ -104,7 +114,7 @@ bool add_parts(const gpu::pipe_work &work, part_collector *to) noexcept {
 bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     pipe_batch &batch = plan_p->batch;
     pipe_arguments *parts = batch.entries + batch.num_entries;
-    part_collector collected(parts, max_pipe_entries - batch.num_entries);
+    part_collector collected(parts, max_pipe_entries - batch.num_entries, work.geometry.chunk_size);
     if (!add_parts(work, &collected) ||
         (batch.num_entries != 0 && !same_kernel(collected.mover(), plan_p->mover))) {
         return false;

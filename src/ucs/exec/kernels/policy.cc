@@ -286,16 +286,25 @@ kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const ker
     return c;
 }
 
-kernel_choice choose_mover(const part &a, unsigned layout_align_log2) noexcept {
+kernel_choice choose_mover(const part &a, unsigned layout_align_log2,
+                           uint32_t chunk_size) noexcept {
+    static constexpr uint64_t most[] = {2, 8, 48};  // as long as a link is the limit
+    // Of longer chunks the reads of tables are a small part, and units have more loads in flight.
+    constexpr uint32_t longest_progression = 12 << 10;
     kernel_choice c;
     const unsigned align_log2 = common_align_log2(a, layout_align_log2);
-    c.locator = choose_locator(a);
-    static constexpr uint64_t most[] = {2, 8, 48};  // as long as a link is the limit
-    const bool by_words = align_log2 >= 3 || mean_block(a) <= most[align_log2];
-    c.how = c.locator == locator_kind::varying ? method::units
-            : by_words                         ? method::words
-                                               : method::windows;
     c.word_log2 = static_cast<uint8_t>(align_log2);
+    c.locator = choose_locator(a);
+    if (c.locator != locator_kind::varying) {
+        const bool by_words = align_log2 >= 3 || mean_block(a) <= most[align_log2];
+        c.how = by_words ? method::words : method::windows;
+    } else if (a.progression.first_length != 0 && chunk_size <= longest_progression &&
+               1 << align_log2 >= least_word<progression_locator>) {
+        c.locator = locator_kind::progression;
+        c.how = method::words;
+    } else {
+        c.how = method::units;
+    }
     return c;
 }
 

@@ -24,8 +24,17 @@ enum class method : uint8_t {
     tiles     // transposes
 };
 
-enum class locator_kind : uint8_t { dims0, dims1, dims2, dims3, any_dims, uniform, varying };
-constexpr unsigned num_locators = 7;
+enum class locator_kind : uint8_t {
+    dims0,
+    dims1,
+    dims2,
+    dims3,
+    any_dims,
+    uniform,
+    varying,
+    progression  // by words alone, and where a link is the limit
+};
+constexpr unsigned num_locators = 8;
 
 struct kernel_choice {
     method how = method::words;
@@ -47,9 +56,16 @@ struct kernel_choice {
 kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_limits &limits,
                             unsigned max_sms) noexcept;
 
-// Method, locator and word alone, for a kernel that takes a part piece by piece: words, windows or
-// units. By rules of its own: there a link is the limit, mostly.
-kernel_choice choose_mover(const part &a, unsigned align_log2) noexcept;
+// Method, locator and word alone, for a kernel that takes a part in pieces of `chunk_size` bytes:
+// words, windows or units. By rules of its own: there a link is the limit, mostly.
+kernel_choice choose_mover(const part &a, unsigned align_log2, uint32_t chunk_size) noexcept;
+
+// Bytes of the shortest words that are found by a locator: those of a progression would each take
+// longer to find than to move.
+template <class Locator>
+constexpr int least_word = 1;
+template <>
+inline constexpr int least_word<progression_locator> = 4;
 
 // Most threads of a block that moves units by words.
 constexpr uint32_t word_unit_threads = 640;

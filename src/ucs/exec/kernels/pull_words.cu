@@ -8,7 +8,7 @@ const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept {
     if (word_log2 < least_log2) {
         return nullptr;
     }
-    return with_uniform_locator(kind, [&](auto locator) {
+    return with_mover_locator(kind, [&](auto locator) {
         return with_word(word_log2, [](auto width) -> const void * {
             constexpr int w = decltype(width)::value;
             if constexpr (w < 1 << least_log2) {

@@ -184,6 +184,12 @@ auto with_uniform_locator(locator_kind kind, Action &&action) {
     return kind == locator_kind::uniform ? action(locator_tag<uniform_locator>())
                                          : with_strided_locator(kind, action);
 }
+// The same for all locators that words are found by, where a link is the limit.
+template <class Action>
+auto with_mover_locator(locator_kind kind, Action &&action) {
+    return kind == locator_kind::progression ? action(locator_tag<progression_locator>())
+                                             : with_uniform_locator(kind, action);
+}
 constexpr bool is_strided(locator_kind kind) {
     return kind < locator_kind::uniform;
 }

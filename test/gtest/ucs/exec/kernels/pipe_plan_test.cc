@@ -9,6 +9,7 @@
 
 #include "ucs/exec/kernels/move_short_list.hpp"
 #include "ucs/exec/kernels/pipe_plan.hpp"
+#include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::exec::test {
 namespace {
@@ -52,7 +53,7 @@ void move_by_one_block(const part &piece, const kernel_choice &mover) {
     if (is_strided(mover.locator)) {
         with_strided_locator(mover.locator, run);
     } else {
-        with_uniform_locator(mover.locator, run);
+        with_mover_locator(mover.locator, run);
     }
 }
 
@@ -75,6 +76,11 @@ size_t place_in_ring(const gpu::pipe_geometry &g, uint64_t i) {
     return (lane * g.depth + slot) * g.chunk_size + i % g.chunk_size;
 }
 
+uint32_t random_chunk(case_maker &random) {
+    static constexpr uint64_t most[] = {8, 8, 400, 400, 400, 2000};
+    return 16 * static_cast<uint32_t>(random.between(1, most[random.below(6)]));
+}
+
 std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
     gpu::pipe_work work;
     work.dir = c.dir;
@@ -82,7 +88,7 @@ std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
     work.packed_offset = c.packed_offset;
     work.length = c.length;
     gpu::pipe_geometry &g = work.geometry;
-    g.chunk_size = 16 * static_cast<uint32_t>(random.between(1, random.below(2) == 0 ? 8 : 400));
+    g.chunk_size = random_chunk(random);
     g.lanes = static_cast<uint32_t>(random.between(1, 5));
     g.depth = static_cast<uint32_t>(c.length / g.chunk_size / g.lanes + 1);
 
@@ -172,7 +178,7 @@ std::string run_pull(const random_case &from, const random_case *to, case_maker 
     work.dir = gpu::direction::unpack;
     work.length = std::min(from.view.packed_size, target_case.view.packed_size);
     gpu::pipe_geometry &g = work.geometry;
-    g.chunk_size = 16 * static_cast<uint32_t>(random.between(1, random.below(2) == 0 ? 8 : 400));
+    g.chunk_size = random_chunk(random);
     g.lanes = static_cast<uint32_t>(random.between(1, 5));
     g.depth = 1;
     buffer source(from.span(), from.laid_out_skew, seed);
@@ -270,6 +276,81 @@ TEST(pipe_plan, chunks_of_random_layouts_make_the_message) {
             continue;
         }
         ASSERT_EQ(run_case(c, random, seed), "") << "seed " << seed;
+    }
+}
+
+// Tables are there too, and serve where addresses are aligned to less than 4 bytes, or where the
+// other side has another list.
+TEST(pipe_plan, progressions_are_found_without_their_tables) {
+    int short_lists = 0, by_words = 0;
+    for (uint64_t seed = 1; seed <= 400; ++seed) {
+        case_maker random(seed);
+        random_case c = random.make_progression();
+        gpu::transfer all;
+        all.layout = c.view;
+        all.base = reinterpret_cast<char *>(uintptr_t{1} << 20);
+        all.length = c.view.packed_size;
+        part probe;
+        cut_part(all, 0, &probe);
+        by_words += choose_mover(probe, c.view.align_log2, 8 << 10).how == method::words ? 1 : 0;
+        EXPECT_EQ(choose_mover(probe, c.view.align_log2, 32 << 10).how, method::units);
+        if (c.dir != gpu::direction::copy && c.length != 0) {
+            ASSERT_EQ(run_case(c, random, seed), "") << "seed " << seed;
+        }
+        ASSERT_EQ(run_pull(c, nullptr, random, seed, &short_lists), "") << "seed " << seed;
+    }
+    EXPECT_GT(by_words, 130);
+    EXPECT_EQ(short_lists, 0);
+}
+
+// Every block's first and last byte, of progressions up to what the layout says is one.
+TEST(pipe_plan, every_block_of_long_progressions_is_found) {
+    struct shape_of_blocks {
+        uint64_t first, last;
+        int64_t step;
+    };
+    static constexpr shape_of_blocks all[] = {
+        {8, 8 * 30000, 8},
+        {8 * 30000, 8, -8},
+        {4, 4 + 100000 * 4, 4},
+        {4 << 20, 4, -4},
+        {16, 1 << 29, 1 << 24},
+        {1 << 29, 16 << 10, -(1 << 14)},
+        {1 << 22, (1 << 22) + 1000, 1},
+        {1 << 22, (1 << 22) - 1000, -1},
+    };
+    for (const shape_of_blocks &one : all) {
+        layout_builder builder;
+        int64_t at = 1000;
+        const int64_t stride = 600 << 20;
+        uint64_t blocks = 0;
+        for (uint64_t length = one.first; one.step > 0 ? length <= one.last : length >= one.last;
+             length += static_cast<uint64_t>(one.step), at += stride, ++blocks) {
+            builder.append(at, length);
+        }
+        const layout_ref made = builder.finish();
+        ASSERT_NE(made, nullptr);
+        ASSERT_EQ(made->view().progression.first_length, one.first);
+        uint64_t packed = 0, length = one.first;
+        for (uint64_t b = 0; b < blocks; ++b) {
+            for (uint64_t in_block : {uint64_t{0}, length / 2, length - 1}) {
+                gpu::transfer work;
+                work.layout = made->view();
+                work.packed_offset = packed + in_block;
+                work.length = 1;
+                part p;
+                cut_part(work, 0, &p);
+                cursor c;
+                progression_locator::seek(p, p.first, &c);
+                ASSERT_EQ(c.displacement,
+                          1000 + static_cast<int64_t>(b) * stride + static_cast<int64_t>(in_block))
+                    << one.first << " to " << one.last << ", block " << b;
+                ASSERT_EQ(c.remaining, length - in_block);
+                ASSERT_EQ(c.at_start, in_block == 0);
+            }
+            packed += length;
+            length += static_cast<uint64_t>(one.step);
+        }
     }
 }
 

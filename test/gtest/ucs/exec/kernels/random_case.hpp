@@ -89,6 +89,29 @@ class case_maker {
         return make(list, {}, grain);
     }
 
+    // Rows of a triangle or a trapezoid that gets wider or narrower, from its first row or its
+    // last.
+    random_case make_progression() {
+        const uint64_t grain = below(4) == 0 ? 1 : uint64_t{1} << below(5);
+        const uint64_t n = below(4) == 0 ? between(2, 400) : between(2, 40);
+        const uint64_t step = grain * between(1, n > 40 ? 3 : 20);
+        const uint64_t shortest = grain * (below(2) == 0 ? between(1, 4) : between(1, 300));
+        const uint64_t gap = grain * between(0, 20);
+        const bool narrows = below(2) == 0, backwards = below(3) == 0;
+        auto stride = static_cast<int64_t>(shortest + (n - 1) * step + gap);
+        stride = backwards ? -stride : stride;
+        std::vector<piece> list;
+        for (uint64_t b = 0; b < n; ++b) {
+            list.push_back(
+                {static_cast<int64_t>(b) * stride, shortest + step * (narrows ? n - 1 - b : b)});
+        }
+        random_case c = make(list, {}, grain);
+        c.view.progression.first_length = static_cast<uint32_t>(list[0].length);
+        c.view.progression.length_step = static_cast<int32_t>(narrows ? -step : step);
+        c.view.progression.stride = stride;
+        return c;
+    }
+
   private:
     random_case make(const std::vector<piece> &list, const std::vector<layout_dim> &dims,
                      uint64_t grain) {
