@@ -20,7 +20,7 @@ def read(names):
         try:
             with open(name, encoding="utf-8") as file:
                 events += json.load(file)["traceEvents"]
-        except (OSError, ValueError, KeyError) as problem:
+        except (OSError, ValueError, KeyError, TypeError) as problem:
             sys.exit(f"{name}: not a trace: {problem}")
     return sorted(events, key=lambda event: event["ts"])
 

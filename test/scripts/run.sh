@@ -271,6 +271,8 @@ END
         script_fails_with 'there are: 4096, 8192' timeline.py -b 7 "$WORK/trace.json" &&
         script_fails_with 'cannot be written' timeline.py -o /no/a.png "$WORK/trace.json" &&
         script_fails_with 'cannot be drawn' timeline.py -o "$WORK/a.xyz" "$WORK/trace.json" &&
+        echo '[]' >"$WORK/list.json" &&
+        script_fails_with 'not a trace' timeline.py "$WORK/list.json" &&
         to=/dev/full script_fails_with 'No space left' timeline.py "$WORK/trace.json" || return 1
     printf '{"rows": [{"layout": "v", "direction": "pack", "ratio": 1, "time": {"median_us": 1}}]}' \
         >"$WORK/plot.json"

@@ -48,6 +48,15 @@ std::string device_name(memory_choice memory, int ordinal) {
     return device != nullptr ? device->properties().name : "no GPU";
 }
 
+layout_ref parse(const std::string &text) {
+    std::string error;
+    layout_ref what = parse_layout(text, &error);
+    if (what == nullptr) {
+        throw run_error(fmt::format("layout {}: {}", text, error));
+    }
+    return what;
+}
+
 std::vector<named_layout> chosen_layouts(const pack_options &o) {
     std::vector<named_layout> chosen;
     if (!o.set.empty()) {
@@ -71,10 +80,7 @@ std::vector<named_layout> chosen_layouts(const pack_options &o) {
                 fmt::format("{} is a layout of any size: for packing put a number for * in {}",
                             text, one->text));
         }
-        std::string error;
-        if (parse_layout(one->text, &error) == nullptr) {
-            throw run_error(fmt::format("layout {}: {}", one->text, error));
-        }
+        parse(one->text);
         one->misalign += o.misalign;
         chosen.push_back(*one);
     }
@@ -104,12 +110,8 @@ result_row measure(const named_layout &named, const std::string &direction, memo
     row.text = named.text;
     row.direction = direction;
     row.misalign = named.misalign;
-    std::string error;
     mover_request request;
-    request.what = parse_layout(named.text, &error);
-    if (request.what == nullptr) {
-        throw run_error(fmt::format("layout {}: {}", named.text, error));
-    }
+    request.what = parse(named.text);
     request.dir = directions.at(direction);
     request.memory = memory;
     request.misalign = named.misalign;

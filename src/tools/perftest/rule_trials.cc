@@ -46,8 +46,9 @@ tune_point matrix_point(uint32_t word, uint32_t block) {
 // Blocks between the values that are tried, so that each value decides about other ones.
 void add_limits(uint32_t word, uint32_t kernel_rules::*pack, std::vector<uint32_t> pack_values,
                 const std::vector<uint32_t> &pack_blocks, uint32_t kernel_rules::*unpack,
-                uint32_t kernel_rules::*vector, uint32_t usual_unpack, uint32_t usual_vector,
-                std::vector<rule_group> *all) {
+                uint32_t kernel_rules::*vector, std::vector<rule_group> *all) {
+    const uint32_t usual_unpack = exec::usual_rules.*unpack;
+    const uint32_t usual_vector = exec::usual_rules.*vector;
     auto around = [](uint32_t usual) {
         return std::vector<uint32_t>{usual / 4, usual / 2, usual * 2, usual * 4};
     };
@@ -77,7 +78,6 @@ void add_limits(uint32_t word, uint32_t kernel_rules::*pack, std::vector<uint32_
 
 std::vector<rule_group> make() {
     using r = kernel_rules;
-    const kernel_rules &usual = exec::usual_rules;
     std::vector<rule_group> all = {
         // Whole words.
         {{{family::strided, 3, 8, "vector:*,8,16", 0, 3},
@@ -126,11 +126,11 @@ std::vector<rule_group> make() {
          {{&r::tile_width, {0, 4, 8}}}},
     };
     add_limits(1, &r::pack_words_1, {1, 2, 8, 16}, {2, 3, 7, 13}, &r::unpack_words_1,
-               &r::vector_words_1, usual.unpack_words_1, usual.vector_words_1, &all);
+               &r::vector_words_1, &all);
     add_limits(2, &r::pack_words_2, {4, 8, 32}, {6, 10, 22}, &r::unpack_words_2, &r::vector_words_2,
-               usual.unpack_words_2, usual.vector_words_2, &all);
+               &all);
     add_limits(4, &r::pack_words_4, {24, 48, 96, 384}, {36, 60, 124, 252}, &r::unpack_words_4,
-               &r::vector_words_4, usual.unpack_words_4, usual.vector_words_4, &all);
+               &r::vector_words_4, &all);
     return all;
 }
 

@@ -8,9 +8,9 @@
 
 #include <fmt/core.h>
 
+#include "tools/perftest/catalogue.hpp"
 #include "tools/perftest/rule_trials.hpp"
 #include "ucs/exec/kernels/policy.hpp"
-#include "ucs/layout/layout_spec.hpp"
 #include "ucs/model/predict.hpp"
 
 namespace cuda_nc::tools {
@@ -44,12 +44,7 @@ std::vector<rule_layout> layouts_of(const rule_group &group, const place &where,
             if (text == std::exchange(last, text)) {
                 continue;
             }
-            std::string error;
-            const layout_ref what = parse_layout(text, &error);
-            if (what == nullptr) {
-                throw run_error(fmt::format("layout {}: {}", text, error));
-            }
-            all.push_back({what, point.misalign});
+            all.push_back({layout_of(text), point.misalign});
         }
     }
     return all;

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "ucs/layout/layout_spec.hpp"
+#include "tools/perftest/catalogue.hpp"
 #include "ucs/model/predict.hpp"
 
 namespace cuda_nc::tools {
@@ -25,11 +25,7 @@ layout_ref parse(const std::string &text) {
             return one.second;
         }
     }
-    std::string error;
-    layout_ref what = parse_layout(text, &error);
-    if (what == nullptr) {
-        throw run_error(fmt::format("layout {}: {}", text, error));
-    }
+    layout_ref what = layout_of(text);
     last[0] = std::exchange(last[1], {text, what});
     return what;
 }

@@ -77,12 +77,16 @@ ucp_messenger::ucp_messenger(int rank, connection peer, double limit_s, failure_
     connect();
 }
 
-template <class Error>
-void ucp_messenger::fail(const Error &why) {
-    if (on_failure_) {
-        on_failure_(why);
+template <class Action>
+void ucp_messenger::with_peer(Action &&action) {
+    try {
+        action();
+    } catch (const run_error &why) {
+        if (on_failure_) {
+            on_failure_(why);
+        }
+        throw;
     }
-    throw Error(why);
 }
 
 void ucp_messenger::connect() {
@@ -180,12 +184,15 @@ void ucp_messenger::wait(void *request) {
         const auto now = std::chrono::steady_clock::now();
         if (polls == polls_between_looks) {
             until = now + limit();
-        } else if (now > until) {
-            fail(run_error(fmt::format("a message does not end within {:g} s", limit_s_)));
         }
-        if (peer_.is_peer_gone()) {
-            fail(peer_gone());
-        }
+        with_peer([&] {
+            if (now > until) {
+                throw run_error(fmt::format("a message does not end within {:g} s", limit_s_));
+            }
+            if (peer_.is_peer_gone()) {
+                throw peer_gone();
+            }
+        });
         sched_yield();  // more processes than cores
     }
     ucp_.ucp_request_free(request);
@@ -218,25 +225,18 @@ void ucp_messenger::finish() {
 std::vector<std::string> ucp_messenger::gather(const std::string &mine) {
     std::vector<std::string> all(2);
     all[static_cast<size_t>(rank_)] = mine;
-    try {
+    with_peer([&] {
         peer_.send(mine, limit_s_);
-    } catch (const peer_gone &why) {
-        fail(why);
-    }
-    // What this side has sent may need it to leave.
-    const auto until = std::chrono::steady_clock::now() + limit();
-    while (worker_ != nullptr && !peer_.has_input() && std::chrono::steady_clock::now() < until) {
-        if (ucp_.ucp_worker_progress(worker_) == 0) {
-            sched_yield();
+        // What this side has sent may need it to leave.
+        const auto until = std::chrono::steady_clock::now() + limit();
+        while (worker_ != nullptr && !peer_.has_input() &&
+               std::chrono::steady_clock::now() < until) {
+            if (ucp_.ucp_worker_progress(worker_) == 0) {
+                sched_yield();
+            }
         }
-    }
-    try {
         all[static_cast<size_t>(1 - rank_)] = peer_.receive(limit_s_);
-    } catch (const peer_gone &why) {
-        fail(why);
-    } catch (const run_error &why) {
-        fail(why);
-    }
+    });
     return all;
 }
 

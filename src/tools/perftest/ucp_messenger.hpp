@@ -46,8 +46,8 @@ class ucp_messenger final : public messenger {
     void connect();
     std::chrono::nanoseconds limit() const;
     void close_endpoint();
-    template <class Error>
-    [[noreturn]] void fail(const Error &why);
+    template <class Action>
+    void with_peer(Action &&action);  // its run_error is told before it is thrown on
 
     const int rank_;
     connection peer_;

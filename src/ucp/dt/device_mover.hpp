@@ -26,6 +26,7 @@ class device_mover {
 
     uint64_t packed_size() const noexcept { return layout_->packed_size(); }
     const layout &what() const noexcept { return *layout_; }
+    gpu::direction dir() const noexcept { return dir_; }
     char *base() const noexcept { return base_; }
     device_staging &staging() const noexcept { return *staging_; }
     // False: the layout has no work list (GPU memory is exhausted); only copy_blocks() serves.

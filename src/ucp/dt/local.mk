@@ -8,6 +8,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucp/dt/device_mover.cc \
 	src/ucp/dt/device_mover.hpp \
 	src/ucp/dt/free_list.hpp \
+	src/ucp/dt/host_pipeline.cc \
+	src/ucp/dt/host_pipeline.hpp \
 	src/ucp/dt/message_handles.cc \
 	src/ucp/dt/message_handles.hpp \
 	src/ucp/dt/receive_pipeline.cc \

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ucs/base/log.hpp"
 #include "ucs/model/choices.hpp"
 
 namespace cuda_nc::dt {
@@ -21,7 +20,7 @@ size_t floor_power_of_two(uint64_t n) noexcept {
 
 ucs_status_t receive_pipeline::begin(layout_ref what, void *base, int ordinal) noexcept {
     ucs_status_t status =
-        mover_.open(gpu::direction::unpack, std::move(what), static_cast<char *>(base), ordinal);
+        open(gpu::direction::unpack, std::move(what), static_cast<char *>(base), ordinal);
     if (status != UCS_OK) {
         return status;
     }
@@ -29,8 +28,6 @@ ucs_status_t receive_pipeline::begin(layout_ref what, void *base, int ordinal) n
     chunk_size_ = 0;
     received_ = next_turn_ = 0;
     failed_ = UCS_OK;
-    kernels_failed_ = bounced_ = copied_ = direct_ = false;
-    out_of_memory_ = !mover_.has_kernels();
     return UCS_OK;
 }
 
@@ -138,7 +135,7 @@ void receive_pipeline::launch(slot &gathered) noexcept {
         gathered.ranges[0] = {0, gathered.begin, gathered.length};
         gathered.num_ranges = 1;
     }
-    if (kernels_failed_) {
+    if (kernels_failed()) {
         copy_gathered(gathered);
         gathered.state = slot_state::idle;
         return;
@@ -163,21 +160,13 @@ void receive_pipeline::launch(slot &gathered) noexcept {
     }
 }
 
-void receive_pipeline::no_kernels(ucs_status_t status) noexcept {
-    nc_debug("unpacking by kernels failed (%s); the rest of the message goes by copies",
-             status_text(status));
-    kernels_failed_ = true;
-    out_of_memory_ |= status == UCS_ERR_NO_MEMORY;
-}
-
 // No work of the slot runs. What kernels may have brought already is brought again.
 void receive_pipeline::copy_gathered(slot &gathered) noexcept {
-    copied_ = true;
     ucs_status_t status = UCS_OK;
     for (unsigned i = 0; i < gathered.num_ranges && status == UCS_OK; ++i) {
         const staged_range &one = gathered.ranges[i];
-        status = mover_.copy_blocks(one.offset, gathered.buffer->pinned->address() + one.position,
-                                    one.length);
+        status =
+            copy_blocks(one.offset, gathered.buffer->pinned->address() + one.position, one.length);
     }
     if (status != UCS_OK) {
         fail(status);
@@ -211,7 +200,7 @@ void receive_pipeline::drop_gathered() noexcept {
 }
 
 ucs_status_t receive_pipeline::arrived(uint64_t length, ucs_status_t status) noexcept {
-    direct_ = true;
+    count_direct();
     received_ += length;
     if (status != UCS_OK) {
         fail(status);
@@ -271,17 +260,7 @@ ucs_status_t receive_pipeline::write(uint64_t offset, const char *packed, size_t
 
 void receive_pipeline::write_slowly(uint64_t offset, const char *packed, size_t length) noexcept {
     char *source = const_cast<char *>(packed);  // only read when unpacking
-    if (mover_.has_kernels() && !kernels_failed_) {
-        ucs_status_t status = mover_.bounce(offset, source, length);
-        if (status == UCS_OK) {
-            bounced_ = true;
-            return;
-        }
-        kernels_failed_ = status != UCS_ERR_NO_MEMORY;
-        out_of_memory_ |= !kernels_failed_;
-    }
-    copied_ = true;
-    ucs_status_t status = mover_.copy_blocks(offset, source, length);
+    ucs_status_t status = move_slowly(offset, source, length);
     if (status != UCS_OK) {
         fail(status);
     }
@@ -297,20 +276,6 @@ ucs_status_t receive_pipeline::end() noexcept {
     }
     mover_.close();
     return failed_;
-}
-
-const char *receive_pipeline::path() const noexcept {
-    return direct_              ? "GPU to GPU"
-           : copied_            ? "block copies"
-           : mover_.zero_copy() ? "GPU zero-copy"
-                                : "GPU staged copy";
-}
-
-const char *receive_pipeline::why() const noexcept {
-    if (!copied_) {
-        return bounced_ ? "staging short" : "buffer in GPU memory";
-    }
-    return out_of_memory_ ? "out of GPU or pinned memory" : "a launch or kernel failed";
 }
 
 }  // namespace cuda_nc::dt

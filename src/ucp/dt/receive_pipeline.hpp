@@ -2,11 +2,11 @@
 // memory by one launch as soon as it is full.
 #pragma once
 
-#include "ucp/dt/device_mover.hpp"
+#include "ucp/dt/host_pipeline.hpp"
 
 namespace cuda_nc::dt {
 
-class receive_pipeline {
+class receive_pipeline : public host_pipeline {
   public:
     ucs_status_t begin(layout_ref what, void *base, int ordinal) noexcept;
 
@@ -30,14 +30,8 @@ class receive_pipeline {
     // What has been gathered and not launched came by the transport too.
     void drop_gathered() noexcept;
     ucs_status_t arrived(uint64_t length, ucs_status_t status) noexcept;
-    device_mover &mover() noexcept { return mover_; }
 
-    uint64_t packed_size() const noexcept { return mover_.packed_size(); }
-    const layout &what() const noexcept { return mover_.what(); }
     uint64_t received() const noexcept { return received_; }
-    // For statistics.
-    const char *path() const noexcept;
-    const char *why() const noexcept;
 
   private:
     static constexpr unsigned num_slots = 4;
@@ -61,21 +55,17 @@ class receive_pipeline {
     slot *open_slot(uint64_t begin) noexcept;
     void launch(slot &gathered) noexcept;
     void copy_gathered(slot &gathered) noexcept;
-    void no_kernels(ucs_status_t status) noexcept;
     void land(slot &flying) noexcept;
     void land_all() noexcept;
     void fail(ucs_status_t status) noexcept;
     void write_slowly(uint64_t offset, const char *packed, size_t length) noexcept;
 
-    device_mover mover_;
     slot slots_[num_slots];
     slot *current_ = nullptr;  // the one that took the last fragment
     size_t chunk_size_ = 0;    // bytes, a power of two; 0: not chosen yet
     uint64_t received_ = 0;
     uint64_t next_turn_ = 0;
     ucs_status_t failed_ = UCS_OK;
-    bool kernels_failed_ = false;
-    bool bounced_ = false, copied_ = false, out_of_memory_ = false, direct_ = false;
 };
 
 }  // namespace cuda_nc::dt

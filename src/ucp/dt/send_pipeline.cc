@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/model/choices.hpp"
 
@@ -24,15 +23,12 @@ size_t chunk_limit(int ordinal) noexcept {
 }  // namespace
 
 ucs_status_t send_pipeline::begin(layout_ref what, const void *base, int ordinal) noexcept {
-    ucs_status_t status = mover_.open(gpu::direction::pack, std::move(what),
-                                      const_cast<char *>(static_cast<const char *>(base)), ordinal);
-    if (status != UCS_OK) {
-        return status;
+    ucs_status_t status = open(gpu::direction::pack, std::move(what),
+                               const_cast<char *>(static_cast<const char *>(base)), ordinal);
+    if (status == UCS_OK) {
+        restart(0);
     }
-    kernels_failed_ = bounced_ = copied_ = direct_ = false;
-    out_of_memory_ = !mover_.has_kernels();
-    restart(0);
-    return UCS_OK;
+    return status;
 }
 
 // Forgets what is packed ahead.
@@ -47,7 +43,7 @@ void send_pipeline::restart(uint64_t offset) noexcept {
 }
 
 void send_pipeline::give_back(staging_buffer *buffer) noexcept {
-    if (spare_ == nullptr && next_ < packed_size() && !kernels_failed_) {
+    if (spare_ == nullptr && next_ < packed_size() && !kernels_failed()) {
         spare_ = buffer;
     } else {
         mover_.staging().release(buffer);
@@ -58,8 +54,9 @@ void send_pipeline::retire_front(bool keep_buffer) noexcept {
     chunk &old = front();
     // A buffer, or its event, is not used again before its kernel has ended; nor may that read
     // the user's memory after end().
-    if (!old.ready && mover_.wait(*old.buffer) != UCS_OK) {
-        kernels_failed_ = true;
+    ucs_status_t status = old.ready ? UCS_OK : mover_.wait(*old.buffer);
+    if (status != UCS_OK) {
+        no_kernels(status);
     }
     if (keep_buffer) {
         give_back(old.buffer);
@@ -73,7 +70,7 @@ void send_pipeline::retire_front(bool keep_buffer) noexcept {
 
 // Keeps up to `limit` chunks under way, as staging allows.
 void send_pipeline::launch_ahead(unsigned limit) noexcept {
-    while (count_ < limit && next_ < packed_size() && mover_.has_kernels() && !kernels_failed_) {
+    while (count_ < limit && next_ < packed_size() && mover_.has_kernels() && !kernels_failed()) {
         size_t wanted = static_cast<size_t>(std::min<uint64_t>(growing_, packed_size() - next_));
         staging_buffer *buffer = spare_;
         if (buffer != nullptr && buffer->size() < wanted) {
@@ -93,10 +90,7 @@ void send_pipeline::launch_ahead(unsigned limit) noexcept {
         bool enqueued, lost;
         ucs_status_t status = mover_.enqueue(*buffer, &range, 1, &enqueued, &lost);
         if (status != UCS_OK) {
-            nc_debug("packing by kernels failed (%s); the rest of the message goes by copies",
-                     status_text(status));
-            kernels_failed_ = true;
-            out_of_memory_ |= status == UCS_ERR_NO_MEMORY;
+            no_kernels(status);
             if (lost) {
                 mover_.staging().abandon(buffer);
                 return;
@@ -122,12 +116,10 @@ bool send_pipeline::front_ready() noexcept {
         ucs_status_t status = mover_.wait(*one.buffer);
         one.ready = true;  // ended, well or not
         if (status != UCS_OK) {
-            nc_debug("a pack kernel failed (%s); the rest of the message goes by copies",
-                     status_text(status));
-            kernels_failed_ = true;
+            no_kernels(status);
         }
     }
-    return !kernels_failed_;
+    return !kernels_failed();
 }
 
 ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length,
@@ -135,7 +127,7 @@ ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length,
     while (length != 0) {
         bool in_order =
             offset == next_ || (count_ != 0 && offset >= front().begin && offset < next_);
-        if (!in_order && !kernels_failed_) {
+        if (!in_order && !kernels_failed()) {
             restart(offset);
         }
         // The front chunk stays until a later offset is asked for: where a transport had no room,
@@ -150,7 +142,7 @@ ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length,
             piece = static_cast<size_t>(std::min<uint64_t>(length, source.end - offset));
             std::memcpy(packed, source.buffer->pinned->address() + (offset - source.begin), piece);
         } else {
-            ucs_status_t status = read_slowly(offset, packed, piece);
+            ucs_status_t status = move_slowly(offset, packed, piece);
             if (status != UCS_OK) {
                 return status;
             }
@@ -163,20 +155,6 @@ ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length,
     return UCS_OK;
 }
 
-ucs_status_t send_pipeline::read_slowly(uint64_t offset, char *packed, size_t length) noexcept {
-    if (mover_.has_kernels() && !kernels_failed_) {
-        ucs_status_t status = mover_.bounce(offset, packed, length);
-        if (status == UCS_OK) {
-            bounced_ = true;
-            return UCS_OK;
-        }
-        kernels_failed_ = status != UCS_ERR_NO_MEMORY;
-        out_of_memory_ |= !kernels_failed_;
-    }
-    copied_ = true;
-    return mover_.copy_blocks(offset, packed, length);
-}
-
 void send_pipeline::end() noexcept {
     while (count_ != 0) {
         retire_front(false);
@@ -186,20 +164,6 @@ void send_pipeline::end() noexcept {
         spare_ = nullptr;
     }
     mover_.close();
-}
-
-const char *send_pipeline::path() const noexcept {
-    return direct_              ? "GPU to GPU"
-           : copied_            ? "block copies"
-           : mover_.zero_copy() ? "GPU zero-copy"
-                                : "GPU staged copy";
-}
-
-const char *send_pipeline::why() const noexcept {
-    if (!copied_) {
-        return bounced_ ? "staging short" : "buffer in GPU memory";
-    }
-    return out_of_memory_ ? "out of GPU or pinned memory" : "a launch or kernel failed";
 }
 
 }  // namespace cuda_nc::dt

@@ -4,11 +4,11 @@
 // may free the memory then.
 #pragma once
 
-#include "ucp/dt/device_mover.hpp"
+#include "ucp/dt/host_pipeline.hpp"
 
 namespace cuda_nc::dt {
 
-class send_pipeline {
+class send_pipeline : public host_pipeline {
   public:
     ucs_status_t begin(layout_ref what, const void *base, int ordinal) noexcept;
 
@@ -19,16 +19,6 @@ class send_pipeline {
 
     // Waits for what is under way, returns all staging.
     void end() noexcept;
-
-    uint64_t packed_size() const noexcept { return mover_.packed_size(); }
-    const layout &what() const noexcept { return mover_.what(); }
-    // For statistics.
-    const char *path() const noexcept;
-    const char *why() const noexcept;
-
-    // For a transport that takes the bytes elsewhere.
-    device_mover &mover() noexcept { return mover_; }
-    void count_direct() noexcept { direct_ = true; }
 
   private:
     static constexpr unsigned depth = 4;  // chunks in flight
@@ -45,17 +35,12 @@ class send_pipeline {
     void give_back(staging_buffer *buffer) noexcept;
     void launch_ahead(unsigned limit) noexcept;
     bool front_ready() noexcept;
-    ucs_status_t read_slowly(uint64_t offset, char *packed, size_t length) noexcept;
 
-    device_mover mover_;
     chunk chunks_[depth];
     unsigned first_ = 0, count_ = 0;
     staging_buffer *spare_ = nullptr;
     uint64_t next_ = 0;   // first packed byte not launched
     size_t growing_ = 0;  // bytes of the next chunk
-    bool kernels_failed_ = false;
-    bool bounced_ = false, copied_ = false, out_of_memory_ = false;
-    bool direct_ = false;
 };
 
 }  // namespace cuda_nc::dt

@@ -1,5 +1,6 @@
 #include "ucs/base/trace.hpp"
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -110,7 +111,10 @@ std::string format_trace() {
 
 std::string trace_file(const std::string &pattern) {
     std::string name = pattern;
-    if (name.find("%p") == std::string::npos) {  // else ranks of a job write over each other's
+    struct stat there;
+    const bool is_device =
+        stat(name.c_str(), &there) == 0 && (S_ISCHR(there.st_mode) || S_ISFIFO(there.st_mode));
+    if (name.find("%p") == std::string::npos && !is_device) {  // else ranks share one file
         const size_t dot = name.rfind('.');
         const bool has_suffix =
             dot != std::string::npos && name.find('/', dot) == std::string::npos;

@@ -40,7 +40,8 @@ inline void trace_mark(const char *name, uint64_t id, uint64_t bytes = 0) noexce
 // What the file will hold so far.
 std::string format_trace();
 
-// `pattern` with each %p replaced by the process's number; without %p, "a.json" is "a.NUMBER.json".
+// `pattern` with each %p replaced by the process's number; without %p, "a.json" is "a.NUMBER.json",
+// but a device or a pipe is what it is.
 std::string trace_file(const std::string &pattern);
 
 }  // namespace cuda_nc

@@ -5,6 +5,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/component.hpp"
 
 namespace cuda_nc::uct {
 
@@ -47,7 +48,7 @@ void warn_without_carriers(const ucx_api &ucx) {
     for_each_transport(ucx, [&](uct_component *, const uct_tl &tl) {
         const std::string other(tl.name, strnlen(tl.name, sizeof(tl.name)));
         found = found || std::find(wanted.begin(), wanted.end(), other) != wanted.end();
-        if (other != "cuda_nc") {
+        if (other != transport_name) {
             all += (all.empty() ? "" : ", ") + other;
         }
     });

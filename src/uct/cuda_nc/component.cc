@@ -16,7 +16,6 @@ namespace {
 
 using namespace abi;
 
-constexpr char transport_name[] = "cuda_nc";
 constexpr char setting_prefix[] = "CUDA_NC_";
 
 // ---- remote keys are the carrier's

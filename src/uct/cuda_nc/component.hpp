@@ -3,6 +3,8 @@
 
 namespace cuda_nc::uct {
 
+constexpr char transport_name[] = "cuda_nc";
+
 // True where the settings ask for the transport.
 bool is_transport_wanted() noexcept;
 

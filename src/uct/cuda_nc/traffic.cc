@@ -26,6 +26,16 @@ thread_local pack_call *pack_call::current_ = nullptr;
 thread_local unpack_call *unpack_call::current_ = nullptr;
 std::atomic<direct_end *(*)(uint64_t word) noexcept> end_finder{nullptr};
 
+namespace {
+
+// Without it the other side waits for ever, or keeps memory.
+bool is_last(control_kind kind) noexcept {
+    return kind == control_kind::cancel || kind == control_kind::ended ||
+           kind == control_kind::stop || kind == control_kind::pulled;
+}
+
+}  // namespace
+
 // At random, so that a message of an ended process is not taken for one of ours.
 uint64_t next_message_id() noexcept {
     static std::atomic<uint64_t> next{random_number()};
@@ -211,8 +221,7 @@ void traffic::take_control(const void *data, size_t length) noexcept {
 
 void traffic::drop_unsent(const endpoint &ep) noexcept {
     for (const auto &[to, message] : unsent_) {
-        if (to == &ep &&
-            (message.kind == control_kind::cancel || message.kind == control_kind::ended)) {
+        if (to == &ep && is_last(message.kind)) {
             keep_unsaid(ep.peer, {message.kind, message.to, message.from});
         }
     }

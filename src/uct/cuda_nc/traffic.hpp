@@ -126,7 +126,7 @@ class traffic {
         wire::early_terms terms;
         bool has_rts = false;
     };
-    // By which the other side learns that it may use its memory again.
+    // By which the other side's message ends, or its memory comes back to it.
     struct last_word {
         wire::control_kind kind;
         uint64_t to, from;

@@ -35,14 +35,10 @@ unsigned common_align_log2(const part &a, unsigned layout_align_log2) {
     return std::min(layout_align_log2, trailing_zeros(base | packed, 4));
 }
 
-uint64_t mean_block(const part &a) {
-    return a.block_length != 0 ? a.block_length : std::max<uint64_t>(1, a.list_size / a.num_blocks);
-}
-
 // Limits of blocks moved by words of 1, 2 and 4 bytes.
 using word_limits = uint32_t kernel_rules::*const[3];
 
-bool words_pay(const kernel_rules &rules, unsigned word_log2, uint64_t block) {
+bool words_pay(const kernel_rules &rules, unsigned word_log2, uint32_t block) {
     static constexpr word_limits most = {&kernel_rules::pack_words_1, &kernel_rules::pack_words_2,
                                          &kernel_rules::pack_words_4};
     return word_log2 >= 3 || block <= rules.*most[word_log2];
@@ -288,7 +284,7 @@ kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const ker
 
 kernel_choice choose_mover(const part &a, unsigned layout_align_log2,
                            uint32_t chunk_size) noexcept {
-    static constexpr uint64_t most[] = {2, 8, 48};  // as long as a link is the limit
+    static constexpr uint32_t most[] = {2, 8, 48};  // as long as a link is the limit
     // Of longer chunks the reads of tables are a small part, and units have more loads in flight.
     constexpr uint32_t longest_progression = 12 << 10;
     kernel_choice c;
@@ -296,7 +292,7 @@ kernel_choice choose_mover(const part &a, unsigned layout_align_log2,
     c.word_log2 = static_cast<uint8_t>(align_log2);
     c.locator = choose_locator(a);
     if (c.locator != locator_kind::varying) {
-        const bool by_words = align_log2 >= 3 || mean_block(a) <= most[align_log2];
+        const bool by_words = align_log2 >= 3 || a.block_length <= most[align_log2];
         c.how = by_words ? method::words : method::windows;
     } else if (a.progression.first_length != 0 && chunk_size <= longest_progression &&
                1 << align_log2 >= least_word<progression_locator>) {

@@ -155,10 +155,7 @@ TEST(fault_scenario, DISABLED_fails_on_arrival) {
 // finish() has nobody to tell: it brings the bytes, or ends the process.
 TEST(fault_scenario, DISABLED_short_message_arrives) {
     random_engine random(2);
-    datatype type;
-    type.blocks = {{0, 8}};
-    type.extent = 16;
-    type.count = 1000;
+    const datatype type = strided_words(16, 1000);
     buffer target(type, place::device0, random);
     dt::request_state *writer =
         dt::request_state::start_unpack(type.make_layout(), target.base(), target.info());
@@ -172,10 +169,7 @@ TEST(fault_scenario, DISABLED_short_message_arrives) {
 
 TEST(fault_scenario, DISABLED_copies_between_buffers) {
     random_engine random(4);
-    datatype type;
-    type.blocks = {{0, 8}};
-    type.extent = 16;
-    type.count = 10000;
+    const datatype type = strided_words(16, 10000);
     buffer source(type, place::device0, random), target(type, place::device0, random);
     EXPECT_EQ(dt::copy(type.make_layout(), source.base(), target.base()), UCS_OK);
     const bytes packed = source.packed();
@@ -185,10 +179,7 @@ TEST(fault_scenario, DISABLED_copies_between_buffers) {
 
 TEST(fault_scenario, DISABLED_a_failed_copy_writes_no_more) {
     random_engine random(5);
-    datatype type;
-    type.blocks = {{0, 8}};
-    type.extent = 16;
-    type.count = 1000;
+    const datatype type = strided_words(16, 1000);
     buffer source(type, place::device0, random), target(type, place::device0, random);
     EXPECT_NE(dt::copy(type.make_layout(), source.base(), target.base()), UCS_OK);
     const bytes later = random_bytes(random, 8);

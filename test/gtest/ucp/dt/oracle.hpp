@@ -87,6 +87,11 @@ struct datatype {
     }
 };
 
+// `count` words of 8 bytes, `stride` bytes from one to the next.
+inline datatype strided_words(ptrdiff_t stride, size_t count) {
+    return {{{0, 8}}, stride, count};
+}
+
 // At least about `size` packed bytes where it is not 0; no byte twice. Regular or not, forwards or
 // backwards, in order or not.
 inline datatype random_datatype(random_engine &random, size_t size) {

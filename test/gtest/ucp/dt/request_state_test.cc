@@ -287,10 +287,7 @@ TEST(request_state_without_staging, a_buffer_is_there_all_the_same) {
         GTEST_SKIP() << "no GPU, simulated or real";
     }
     random_engine random(11);
-    datatype type;
-    type.blocks = {{0, 8}};
-    type.extent = 24;
-    type.count = 777;
+    const datatype type = strided_words(24, 777);
     std::string log;
     for (const char *little : {"0", "1", "4095"}) {
         settings_guard settings{{"STAGING_SIZE", little}, {"STATS", "y"}};
@@ -374,10 +371,7 @@ TEST(request_state_statistics, tells_what_happened_and_why) {
     }
     settings_guard settings{{"STATS", "y"}};
     random_engine random(15);
-    datatype type;
-    type.blocks = {{0, 8}};
-    type.extent = 24;
-    type.count = 1234;
+    const datatype type = strided_words(24, 1234);
     buffer source(type, place::device0, random), target(type, place::host, random);
     layout_ref what = type.make_layout();
     auto *reader = request_state::start_pack(what, source.base(), source.info());

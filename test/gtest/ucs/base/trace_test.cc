@@ -84,6 +84,7 @@ TEST(trace, names_files_by_process) {
     EXPECT_EQ(trace_file("plain"), "plain." + number);
     EXPECT_EQ(trace_file("/a.b/c.json"), "/a.b/c." + number + ".json");
     EXPECT_EQ(trace_file("/a.b/c"), "/a.b/c." + number);
+    EXPECT_EQ(trace_file("/dev/null"), "/dev/null") << "a device, not a file";
 }
 
 }  // namespace

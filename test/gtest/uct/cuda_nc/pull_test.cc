@@ -329,6 +329,34 @@ TEST_F(traffic_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive)
     EXPECT_EQ(said(control_kind::stop) + said(control_kind::pulled), 1) << "before it is lost";
 }
 
+TEST_F(traffic_with_source, a_sender_that_is_pulled_from_hears_the_end_over_the_next_endpoint) {
+    for (bool ended : {false, true}) {
+        const unsigned limit = lane_limit(0);
+        ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));  // the kernel waits
+        pulling();
+        carrier_is_full = true;
+        if (ended) {
+            give_lanes(0, gpu::direction::unpack, limit);
+            run_until([&] {
+                return end_.launched.size() == 1 && lanes_taken(0, gpu::direction::unpack) == 0;
+            });
+        }
+        traffic_->forget(ep_);
+        if (!ended) {
+            give_lanes(0, gpu::direction::unpack, limit);
+        }
+        ASSERT_NE(end_.message, nullptr);
+        end_.message->leave();
+        carrier_is_full = false;
+        const control_kind last = ended ? control_kind::pulled : control_kind::stop;
+        EXPECT_EQ(said(last), 0);
+        traffic_->meet(ep_);
+        EXPECT_EQ(said(last), 1);
+        EXPECT_EQ(sent.back().to, 5u);
+        EXPECT_EQ(sides_lent(), sides_);
+    }
+}
+
 // ---- memory of other processes' users
 
 TEST_F(traffic_with_source, an_allocation_is_opened_once_and_closed_when_its_owner_is_gone) {

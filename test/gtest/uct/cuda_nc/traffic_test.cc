@@ -302,6 +302,24 @@ TEST_F(traffic_test, what_waits_for_room_when_its_endpoint_is_closed_is_said_ove
     EXPECT_EQ(sent.back().from, 2u);
 }
 
+TEST_F(traffic_test, a_sender_that_could_not_be_stopped_is_stopped_over_the_next_endpoint) {
+    const size_t lent = regions_lent();
+    const uint64_t message = accepted();
+    carrier_is_full = true;
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    traffic_->forget(ep_);
+    carrier_is_full = false;
+    sent.clear();
+    traffic_->meet(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::stop);
+    EXPECT_EQ(sent.back().to, 5u);
+    say(control_kind::cancel, message);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+}
+
 TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));

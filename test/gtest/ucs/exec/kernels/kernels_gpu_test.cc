@@ -100,14 +100,10 @@ class kernels_gpu : public testing::Test {
         std::vector<char> other = fill(c.packed_skew + (copy ? c.span() : c.length));
         char *laid_out_d = const_cast<char *>(upload(laid_out.data(), laid_out.size()));
         char *other_d = const_cast<char *>(upload(other.data(), other.size()));
-        gpu::transfer work;
-        work.dir = c.dir;
+        gpu::transfer work = c.transfer();
         work.layout = on_device(c.view);
         work.base = laid_out_d + c.laid_out_skew - c.layout->lower();
         work.packed = other_d + c.packed_skew - (copy ? c.layout->lower() : 0);
-        work.packed_offset = c.packed_offset;
-        work.length = c.length;
-        work.max_sms = c.max_sms;
         cudaError_t error = launch_transfer(*kernels_, work, limits_, stream_);
         if (error == cudaSuccess) {
             error = cudaStreamSynchronize(stream_);

@@ -27,14 +27,9 @@ std::string run_case(const random_case &c, uint64_t seed, std::map<std::string, 
         int64_t to = c.dir == gpu::direction::pack ? static_cast<int64_t>(i) : at;
         expected[static_cast<size_t>(to)] = source.data[from];
     }
-    gpu::transfer work;
-    work.dir = c.dir;
-    work.layout = c.view;
+    gpu::transfer work = c.transfer();
     work.base = laid_out.data - c.layout->lower();
     work.packed = copy ? other.data - c.layout->lower() : other.data;
-    work.packed_offset = c.packed_offset;
-    work.length = c.length;
-    work.max_sms = c.max_sms;
     watch_buffers(source, target);
     kernel_limits limits;
     limits.num_sms = c.num_sms;
@@ -165,16 +160,11 @@ TEST(kernels, transposes_go_through_tiles) {
 TEST(kernels, tiles_fit_the_shared_memory_of_a_block) {
     for (uint64_t seed = 1; seed <= 1500; ++seed) {
         random_case c = case_maker(seed).make();
-        gpu::transfer work;
-        work.dir = c.dir;
-        work.layout = c.view;
-        work.packed_offset = c.packed_offset;
-        work.length = c.length;
         part first;
         if (c.length == 0) {
             continue;
         }
-        cut_part(work, 0, &first);
+        cut_part(c.transfer(), 0, &first);
         for (unsigned max_sms : {0u, 3u}) {
             kernel_choice k = choose_kernel(first, c.view.align_log2, kernel_limits{132}, max_sms);
             if (k.how == method::tiles) {

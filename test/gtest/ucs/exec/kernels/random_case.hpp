@@ -33,6 +33,16 @@ struct random_case {
         }
         return map;
     }
+    // All but the addresses.
+    gpu::transfer transfer() const {
+        gpu::transfer work;
+        work.dir = dir;
+        work.layout = view;
+        work.packed_offset = packed_offset;
+        work.length = length;
+        work.max_sms = max_sms;
+        return work;
+    }
     size_t span() const { return static_cast<size_t>(layout->upper() - layout->lower()); }
 };
 

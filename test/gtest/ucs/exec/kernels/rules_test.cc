@@ -141,13 +141,8 @@ TEST(kernel_rules, whatever_they_are_launches_stay_within_what_kernels_take) {
         if (c.length == 0) {
             continue;
         }
-        gpu::transfer work;
-        work.dir = c.dir;
-        work.layout = c.view;
-        work.packed_offset = c.packed_offset;
-        work.length = c.length;
         part first;
-        cut_part(work, 0, &first);
+        cut_part(c.transfer(), 0, &first);
         kernel_limits limits;
         limits.num_sms = 132;
         limits.rules = &rules;
