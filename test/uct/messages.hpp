@@ -62,6 +62,8 @@ struct message {
         char kind;
         size_t block, stride;  // bytes
         size_t columns;  // more than 1: a matrix of so many columns of blocks, column by column
+        size_t growth;   // bytes by which each block is longer than the one before: a triangle
+        bool ragged;     // blocks of all lengths up to twice `block`
     } send, receive;
     bool unexpected;
 };
@@ -76,10 +78,17 @@ constexpr unsigned char untouched = 0xa5;
 class buffer {
   public:
     buffer(const message &what, const message::side &side, bool sender)
-        : what_(what),
-          side_(side),
-          size_(sender ? what.bytes : what.room),
-          host_(span(), untouched) {
+        : what_(what), side_(side), size_(sender ? what.bytes : what.room) {
+        if (side.kind == 'c') {
+            blocks_ = {{0, size_}};
+        } else {
+            place_blocks();
+        }
+        size_t end = 0;
+        for (const place &one : blocks_) {
+            end = std::max(end, one.at + one.length);
+        }
+        host_.assign(end + 1, untouched);
         if (sender) {
             each_byte([&](size_t packed, size_t at) { host_[at] = pattern(what.id, packed); });
         }
@@ -115,31 +124,50 @@ class buffer {
                 char text[200];
                 std::snprintf(
                     text, sizeof(text),
-                    "message %d (%c to %c, %zu bytes, blocks of %zu each %zu, %zu columns): "
-                    "byte %zu is %02x, not %02x",
+                    "message %d (%c to %c, %zu bytes, blocks of %zu%s each %zu, growing by %zu, "
+                    "%zu columns): byte %zu is %02x, not %02x",
                     what_.id, what_.send.kind, what_.receive.kind, what_.bytes, side_.block,
-                    side_.stride, side_.columns, i, host_[i], expected[i]);
+                    side_.ragged ? " or so" : "", side_.stride, side_.growth, side_.columns, i,
+                    host_[i], expected[i]);
                 fail(text);
             }
         }
     }
 
   private:
-    bool scattered() const { return side_.kind != 'c'; }
-    size_t num_blocks() const { return (size_ + side_.block - 1) / side_.block; }
-    size_t block_length(size_t i) const { return std::min(side_.block, size_ - i * side_.block); }
-    // Where block i lies, counted in blocks.
-    size_t place(size_t i) const {
-        const size_t rows = num_blocks() / side_.columns;
-        return side_.columns == 1 ? i : i % rows * side_.columns + i / rows;
+    struct place {
+        size_t at, length;
+    };
+
+    void place_blocks() {
+        std::vector<size_t> lengths;
+        for (size_t left = size_, i = 0; left != 0; left -= lengths.back(), ++i) {
+            const size_t some = side_.block / 4 * 2 + 1;  // in words, where a block has some
+            const size_t length = side_.ragged
+                                      ? (1 + i * 40503 / 7 % some) * (side_.block < 4 ? 1 : 4)
+                                      : side_.block + i * side_.growth;
+            lengths.push_back(std::min(left, length));
+        }
+        const size_t gap = side_.stride - side_.block, rows = lengths.size() / side_.columns;
+        const size_t pitch =
+            side_.growth == 0 ? side_.stride : lengths.size() * side_.growth + side_.stride;
+        size_t end = 0;
+        for (size_t i = 0; i < lengths.size(); ++i) {
+            const size_t number = side_.columns == 1 ? i : i % rows * side_.columns + i / rows;
+            blocks_.push_back({side_.ragged ? end : number * pitch, lengths[i]});
+            end += lengths[i] + gap;
+        }
     }
-    size_t span() const { return scattered() ? num_blocks() * side_.stride + 1 : size_ + 1; }
+
     void *raw() { return gpu_ != nullptr ? gpu_->address() : host_.data(); }
 
     template <typename visitor>
     void each_byte(visitor visit) const {
-        for (size_t i = 0; i < what_.bytes; ++i) {
-            visit(i, scattered() ? place(i / side_.block) * side_.stride + i % side_.block : i);
+        size_t packed = 0;
+        for (const place &one : blocks_) {
+            for (size_t i = 0; i < one.length && packed < what_.bytes; ++i) {
+                visit(packed++, one.at + i);
+            }
         }
     }
 
@@ -148,19 +176,18 @@ class buffer {
             datatype_ = ucp_dt_make_contig(1);
             count_ = size_;
         } else if (side_.kind == 'i') {
-            for (size_t i = 0; i < num_blocks(); ++i) {
-                iov_.push_back({host_.data() + place(i) * side_.stride, block_length(i)});
+            for (const place &one : blocks_) {
+                iov_.push_back({host_.data() + one.at, one.length});
             }
             datatype_ = UCP_DATATYPE_IOV;
             count_ = iov_.size();
         } else {
             std::vector<cuda_nc_block_t> blocks;
-            for (size_t i = 0; i < num_blocks(); ++i) {
-                blocks.push_back(
-                    {static_cast<ptrdiff_t>(place(i) * side_.stride), block_length(i)});
+            for (const place &one : blocks_) {
+                blocks.push_back({static_cast<ptrdiff_t>(one.at), one.length});
             }
-            check(cuda_nc_dt_create(blocks.data(), blocks.size(), static_cast<ptrdiff_t>(span()),
-                                    &datatype_),
+            check(cuda_nc_dt_create(blocks.data(), blocks.size(),
+                                    static_cast<ptrdiff_t>(host_.size()), &datatype_),
                   "cuda_nc_dt_create");
             made_ = true;
             count_ = 1;
@@ -170,6 +197,7 @@ class buffer {
     const message what_;
     const message::side side_;
     const size_t size_;  // packed bytes
+    std::vector<place> blocks_;
     std::vector<unsigned char> host_;
     std::unique_ptr<test_memory> gpu_;
     std::vector<ucp_dt_iov_t> iov_;
@@ -200,6 +228,9 @@ class planner {
             one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
             one.send = side(one.bytes);
             one.receive = side(one.room);
+            if (below(4) == 0) {
+                make_triangle(&one);
+            }
             if (below(3) == 0 && one.receive.kind == one.send.kind) {
                 one.receive = one.send;
             }
@@ -228,11 +259,33 @@ class planner {
         }
         made.stride = made.block + static_cast<size_t>(below(3) == 0 ? below(50) : made.block % 97);
         made.columns = 1;
+        made.growth = 0;
+        made.ragged = made.kind != 'c' && below(5) == 0;
         const size_t columns = static_cast<size_t>(2 + below(15));
-        if (below(3) == 0 && bytes % (made.block * columns) == 0) {
+        if (below(3) == 0 && !made.ragged && bytes % (made.block * columns) == 0) {
             made.columns = columns;
         }
         return made;
+    }
+    // The rows of a triangle or a trapezoid, as many as there are bytes for, at the sender.
+    void make_triangle(message *one) {
+        static const size_t steps[] = {1, 4, 8, 8, 24, 64};
+        const size_t step = steps[below(6)], first = step * static_cast<size_t>(1 + below(9));
+        size_t rows = 0, bytes = 0;
+        while (bytes + first + rows * step <= one->bytes && rows < 500) {
+            bytes += first + rows++ * step;
+        }
+        if (rows < 2) {
+            return;
+        }
+        one->room -= one->bytes - bytes;
+        one->bytes = bytes;
+        one->send.block = first;
+        one->send.stride = first + step * static_cast<size_t>(below(4));
+        one->send.columns = 1;
+        one->send.growth = step;
+        one->send.ragged = false;
+        one->receive.columns = 1;
     }
 
     std::mt19937_64 random_;
