@@ -300,7 +300,6 @@ TEST(pipe_plan, progressions_are_found_without_their_tables) {
         ASSERT_EQ(run_pull(c, nullptr, random, seed, &short_lists), "") << "seed " << seed;
     }
     EXPECT_GT(by_words, 130);
-    EXPECT_EQ(short_lists, 0);
 }
 
 // Every block's first and last byte, of progressions up to what the layout says is one.
