@@ -1,5 +1,6 @@
 #include "tools/perftest/tune.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -44,9 +45,17 @@ void warm_up(const place &where) {
     }
 }
 
+double measure_call(mover &tiny) {
+    return time_each_us([&](unsigned) { return tiny.transfer(100); });
+}
+
+std::unique_ptr<mover> tiny_mover(const place &where) {
+    return ready_mover("vector:64,8,16", direction::pack, where.memory, where.device, 0);
+}
+
 void measure_calls(const place &where, model::gpu_profile *of) {
-    auto tiny = ready_mover("vector:64,8,16", direction::pack, where.memory, where.device, 0);
-    of->moves.call = time_each_us([&](unsigned) { return tiny->transfer(100); });
+    auto tiny = tiny_mover(where);
+    of->moves.call = measure_call(*tiny);
     std::vector<double> singles;
     for (int i = 0; i < 51; ++i) {
         singles.push_back(tiny->transfer(1) * us);
@@ -151,6 +160,10 @@ void measure_kernels(gpu::device &device, const model::gpu_profile *first, const
     of->moves.figures.clear();
     measure_points(gpu_points(), where, who, clock, &of->moves);
     fill_gaps(usual, &of->moves);
+    // A host may have been busy when it was measured first.
+    clock->step(who + ": calls again", [&] {
+        of->moves.call = std::min(of->moves.call, measure_call(*tiny_mover(where)));
+    });
 }
 
 size_t count_names(gpu::platform &platform) {
@@ -169,8 +182,8 @@ model::machine_profile measure_machine(const tune_options &how, unsigned *left_o
     const auto gpus = static_cast<size_t>(std::max(0, platform.num_devices()));
     clockwork clock(
         how, 1 + 2 * host_points().size() +
-                 count_names(platform) * (count_rule_trials() + 2 * gpu_points().size()) + gpus +
-                 gpus * gpus);
+                 count_names(platform) * (count_rule_trials() + 2 * gpu_points().size() + 1) +
+                 gpus + gpus * gpus);
     model::machine_profile made;
     made.measured = true;
     made.backend = platform.name();
