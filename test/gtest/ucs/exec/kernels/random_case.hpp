@@ -115,7 +115,11 @@ class case_maker {
             list.push_back(
                 {static_cast<int64_t>(b) * stride, shortest + step * (narrows ? n - 1 - b : b)});
         }
-        random_case c = make(list, {}, grain);
+        std::vector<layout_dim> dims;
+        if (below(3) == 0) {  // fragments may lie in one repetition
+            dims.push_back({between(2, 4), static_cast<int64_t>(n) * stride});
+        }
+        random_case c = make(list, dims, grain);
         c.view.progression.first_length = static_cast<uint32_t>(list[0].length);
         c.view.progression.length_step = static_cast<int32_t>(narrows ? -step : step);
         c.view.progression.stride = stride;
