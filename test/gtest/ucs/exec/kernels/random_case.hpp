@@ -103,9 +103,9 @@ class case_maker {
     // last.
     random_case make_progression() {
         const uint64_t grain = below(4) == 0 ? 1 : uint64_t{1} << below(5);
-        const uint64_t n = below(4) == 0 ? between(2, 400) : between(2, 40);
-        const uint64_t step = grain * between(1, n > 40 ? 3 : 20);
-        const uint64_t shortest = grain * (below(2) == 0 ? between(1, 4) : between(1, 300));
+        const uint64_t n = below(4) == 0 ? between(2, 150) : between(2, 30);
+        const uint64_t step = grain * between(1, n > 30 ? 2 : 20);
+        const uint64_t shortest = grain * (below(2) == 0 ? between(1, 4) : between(1, 100));
         const uint64_t gap = grain * between(0, 20);
         const bool narrows = below(2) == 0, backwards = below(3) == 0;
         auto stride = static_cast<int64_t>(shortest + (n - 1) * step + gap);
@@ -117,7 +117,7 @@ class case_maker {
         }
         std::vector<layout_dim> dims;
         if (below(3) == 0) {  // fragments may lie in one repetition
-            dims.push_back({between(2, 4), static_cast<int64_t>(n) * stride});
+            dims.push_back({between(2, 3), static_cast<int64_t>(n) * stride});
         }
         random_case c = make(list, dims, grain);
         c.view.progression.first_length = static_cast<uint32_t>(list[0].length);
