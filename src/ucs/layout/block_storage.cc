@@ -150,6 +150,7 @@ void layout::block_storage::make_hash() {
                        static_cast<uint64_t>(first_displacement), granule_log2};
     XXH3_128bits_update(&state, head, sizeof(head));
     add_to_hash(&state, tile_displacement);
+    add_to_hash(&state, tile_packed);  // alone says how long a tile's last block is
     add_to_hash(&state, displacement);
     add_to_hash(&state, packed);
     add_to_hash(&state, wide_displacement);

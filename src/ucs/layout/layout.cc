@@ -210,8 +210,9 @@ bool layout::equal(const layout &other) const noexcept {
     const block_storage &a = *storage_, &b = *other.storage_;
     return a.first_displacement == b.first_displacement && a.block_length == b.block_length &&
            a.granule_log2 == b.granule_log2 && a.tile_displacement == b.tile_displacement &&
-           a.displacement == b.displacement && a.packed == b.packed &&
-           a.wide_displacement == b.wide_displacement && a.wide_packed == b.wide_packed;
+           a.tile_packed == b.tile_packed && a.displacement == b.displacement &&
+           a.packed == b.packed && a.wide_displacement == b.wide_displacement &&
+           a.wide_packed == b.wide_packed;
 }
 
 uint64_t layout::total_blocks() const noexcept {

@@ -165,6 +165,7 @@ layout_ref parse(const std::string &text);
 
 layout_ref make_parts(const arguments &given) {
     layout_builder builder;
+    uint64_t listed = 0;
     for (const std::string &part : split(given[0], ';')) {
         const size_t equals = part.find('=');
         if (equals == std::string::npos) {
@@ -172,6 +173,10 @@ layout_ref make_parts(const arguments &given) {
         }
         const int64_t displacement = to_offset(part.substr(0, equals));
         const layout_ref what = parse(part.substr(equals + 1));
+        if (what->total_blocks() > max_blocks - listed) {
+            throw bad_text("parts wants at most 2^28 blocks");
+        }
+        listed += what->total_blocks();
         layout_cursor blocks(*what, 0);
         for (block one = blocks.next(UINT64_MAX); one.length != 0; one = blocks.next(UINT64_MAX)) {
             int64_t moved;

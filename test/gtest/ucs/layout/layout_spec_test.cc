@@ -116,6 +116,8 @@ TEST(layout_spec, wrong_texts_are_answered_with_a_reason) {
                              "parts:vector:1,8,8",
                              "parts:0=circle:3",
                              "parts:0=vector:1,8,8;",
+                             "parts:0=nest:8,1024G,16",
+                             "parts:0=vector:1,8,16;0=vector:256M,8,16",
                              "blocks:/no/such/file",
                              "blocks:/tmp"}) {
         std::string error;

@@ -312,6 +312,30 @@ TEST(layout, repeating_equals_listing) {
     EXPECT_TRUE(build(element)->repeat(50, 200)->equal(*build(listed)));
 }
 
+// Within a tile no entry of the tables says where its last block ends.
+TEST(layout, lists_that_differ_in_two_lengths_are_not_equal) {
+    std::vector<block> blocks;
+    for (uint64_t b = 0; b < 3 * tile_blocks; ++b) {
+        blocks.push_back({static_cast<int64_t>(b * 977 % (3 * tile_blocks) * 64), 8 + b % 5});
+    }
+    const layout_ref one = build(blocks);
+    for (uint64_t b : {uint64_t(0), tile_blocks - 2, tile_blocks - 1, tile_blocks}) {
+        for (uint64_t c : {2 * tile_blocks - 1, 2 * tile_blocks, 3 * tile_blocks - 1}) {
+            std::vector<block> changed = blocks;
+            changed[b].length += 20;
+            changed[c].length += 10;
+            const layout_ref left = build(changed);
+            changed[b].length -= 10;
+            changed[c].length += 10;
+            const layout_ref right = build(changed);
+            ASSERT_EQ(left->packed_size(), right->packed_size());
+            EXPECT_FALSE(left->equal(*right)) << b << " and " << c;
+            EXPECT_FALSE(left->hash() == right->hash()) << b << " and " << c;
+            EXPECT_FALSE(left->equal(*one));
+        }
+    }
+}
+
 TEST(layout, touching_elements_are_contiguous) {
     layout_ref whole = build({{4, 12}})->repeat(1000, 12);
     EXPECT_EQ(whole->kind(), shape::contiguous);
