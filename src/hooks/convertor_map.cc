@@ -54,9 +54,13 @@ convertor_map explore_convertor(void *scratch, const known_types &types,
     sought_word datatype, buffer, position, count, total;
     if (types.of_8_bytes != nullptr) {
         const size_t elements = source.size() / 8 - 24;
-        if (prepare_for_send(scratch, types.of_8_bytes, elements, source.data()) != 0) {
+        char *const within = source.data() + 64;
+        if (prepare_for_send(scratch, types.of_8_bytes, elements, within) != 0) {
             return {};
         }
+        // Words that nobody has set may hold either value, but not one after the other.
+        datatype.keep_equal(scratch, reinterpret_cast<uintptr_t>(types.of_8_bytes));
+        buffer.keep_equal(scratch, reinterpret_cast<uintptr_t>(within));
         count.keep_equal(scratch, elements);
         total.keep_equal(scratch, elements * 8);
     }

@@ -6,6 +6,7 @@ endif
 hooks_tests_SOURCES = \
 	test/gtest/hooks/convertor_calls.hpp \
 	test/gtest/hooks/convertor_host_test.cc \
+	test/gtest/hooks/convertor_map_test.cc \
 	test/gtest/hooks/convertor_test.cc \
 	test/gtest/hooks/datatype_ops_test.cc \
 	test/gtest/hooks/elf_walker_test.cc \
