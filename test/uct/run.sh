@@ -94,7 +94,7 @@ runs() { # TEST SIZE
 # Every message from GPU to GPU is counted as moved this way.
 goes_by() { # pull|pipe|slots|"host slots"
     local other text
-    text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 4 --kinds g 2>&1)
+    text=$(UCX_CUDA_NC_STATS=y "$local_dir/matrix" --seed 1 --batches 16 --kinds g 2>&1)
     echo "$text"
     for other in pull pipe slots "host slots"; do
         # What cannot be pulled goes by pipe.
