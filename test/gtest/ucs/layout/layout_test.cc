@@ -261,35 +261,28 @@ TEST(layout, rows_of_triangles_are_a_progression) {
         }
         return all;
     };
-    auto make = [](const std::vector<block> &all) {
-        layout_builder builder;
-        for (const block &one : all) {
-            builder.append(one.displacement, one.length);
-        }
-        return builder.finish();
-    };
     for (const std::vector<block> &all : {rows(8000, -8, 8008, 1000), rows(8, 8, 8000, 1000),
                                           rows(17, 3, -5000, 700), rows(1, 1, 100, 2)}) {
-        const block_progression found = make(all)->view().progression;
+        const block_progression found = build(all)->view().progression;
         EXPECT_EQ(found.first_length, all[0].length);
         EXPECT_EQ(found.length_step, static_cast<int64_t>(all[1].length - all[0].length));
         EXPECT_EQ(found.stride, all[1].displacement - all[0].displacement);
-        const layout_ref twice = make(all)->repeat(2, int64_t{100} << 20);
+        const layout_ref twice = build(all)->repeat(2, int64_t{100} << 20);
         EXPECT_EQ(twice->view().progression.first_length, found.first_length);
     }
     for (const size_t odd : {0, 1, 2, 500, 998, 999}) {
         std::vector<block> all = rows(8000, -8, 8008, 1000);
         all[odd].length += 1;
-        EXPECT_EQ(make(all)->view().progression.first_length, 0u) << odd;
+        EXPECT_EQ(build(all)->view().progression.first_length, 0u) << odd;
         all = rows(8000, -8, 8008, 1000);
         all[odd].displacement -= 1;
-        EXPECT_EQ(make(all)->view().progression.first_length, 0u) << odd;
+        EXPECT_EQ(build(all)->view().progression.first_length, 0u) << odd;
     }
     const std::vector<block> uniform = {{0, 8}, {100, 8}, {300, 8}},
                              huge = rows(int64_t{1} << 29, 1 << 20, int64_t{1} << 30, 3),
                              slow = rows(int64_t{1} << 28, 1, int64_t{1} << 30, 3);
     for (const std::vector<block> &all : {uniform, huge, slow}) {
-        EXPECT_EQ(make(all)->view().progression.first_length, 0u);
+        EXPECT_EQ(build(all)->view().progression.first_length, 0u);
     }
 }
 

@@ -197,8 +197,10 @@ std::string run_pull(const random_case &from, const random_case *to, case_maker 
     work.base = target.data - target_case.layout->lower();
     pipe_plan plan;
     if (!add_pipe(work, &plan)) {
-        return (from.view.num_blocks > 1) == (target_case.view.num_blocks > 1) &&
-                       (from.view.num_blocks == 1 || alike)
+        const bool from_list = from.view.num_blocks > 1, to_list = target_case.view.num_blocks > 1;
+        const bool of_all_lengths =
+            from.view.block_length == 0 && target_case.view.block_length == 0;
+        return from_list == to_list && (!from_list || alike || of_all_lengths)
                    ? "no plan"
                    : "";  // no kernel serves both
     }
@@ -298,6 +300,9 @@ TEST(pipe_plan, progressions_are_found_without_their_tables) {
             ASSERT_EQ(run_case(c, random, seed), "") << "seed " << seed;
         }
         ASSERT_EQ(run_pull(c, nullptr, random, seed, &short_lists), "") << "seed " << seed;
+        const random_case other = random.make_long();
+        ASSERT_EQ(run_pull(c, &other, random, seed, &short_lists), "") << "seed " << seed;
+        ASSERT_EQ(run_pull(other, &c, random, seed, &short_lists), "") << "seed " << seed;
     }
     EXPECT_GT(by_words, 130);
 }
