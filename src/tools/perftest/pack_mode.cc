@@ -13,6 +13,7 @@
 #include "tools/perftest/mover.hpp"
 #include "tools/perftest/oracle.hpp"
 #include "tools/perftest/report.hpp"
+#include "tools/perftest/sampling.hpp"
 #include "tools/perftest/sizes.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/exec/host/split.hpp"
@@ -103,6 +104,22 @@ void verify(const layout &what, gpu::direction dir, mover &moves, result_row *ro
     }
 }
 
+// What a new datatype costs the CPU before its first use: each block given once, in order.
+double time_of_listing(const layout &what) {
+    std::vector<block> blocks;
+    layout_cursor cursor(what, 0);
+    for (block one = cursor.next(UINT64_MAX); one.length != 0; one = cursor.next(UINT64_MAX)) {
+        blocks.push_back(one);
+    }
+    const double begin = seconds_now();
+    layout_builder builder;
+    for (const block &one : blocks) {
+        builder.append(one.displacement, one.length);
+    }
+    const layout_ref made = builder.finish();
+    return seconds_now() - begin;
+}
+
 result_row measure(const named_layout &named, const std::string &direction, memory_choice memory,
                    const pack_options &o) {
     result_row row;
@@ -129,6 +146,9 @@ result_row measure(const named_layout &named, const std::string &direction, memo
     }
     try {
         std::unique_ptr<mover> moves = make_mover(request);
+        if (request.what->kind() == shape::irregular && request.what->view().num_dims == 0) {
+            row.listing = time_of_listing(*request.what);
+        }
         row.first_use = moves->first_use();
         if (!o.no_verify) {
             verify(*request.what, request.dir, *moves, &row);

@@ -117,8 +117,9 @@ void print_heading(const result_file &about) {
                about.memory, about.date);
     fmt::print("# {} samples of {} calls, {} to warm up; D: a plain copy of the same bytes\n",
                about.iterations, about.batch, about.warm_up);
-    fmt::print("{:<24} {:<6} {:>8} {:>9} {:>9} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9}\n", "layout", "",
-               "MB", "min us", "median", "p95", "D us", "GB/s", "in D", "bar", "first us");
+    fmt::print("{:<24} {:<6} {:>8} {:>9} {:>9} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}\n",
+               "layout", "", "MB", "min us", "median", "p95", "D us", "GB/s", "in D", "bar",
+               "first us", "list us");
 }
 
 void print_row(const result_row &row) {
@@ -130,10 +131,11 @@ void print_row(const result_row &row) {
         row.time.median > 0 ? static_cast<double>(row.bytes) / row.time.median / 1e9 : 0;
     fmt::print(
         "{:<24} {:<6} {:>8.2f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>8.1f} {:>6.2f} {:>6} "
-        "{:>9.1f}{}\n",
+        "{:>9.1f} {:>9}{}\n",
         row.layout, row.direction, static_cast<double>(row.bytes) / 1e6, row.time.least * us,
         row.time.median * us, row.time.p95 * us, row.plain_copy.median * us, rate, row.ratio(),
         row.bar == 0 ? "-" : fmt::format("{:.2f}", row.bar), row.first_use * us,
+        row.listing == 0 ? "-" : fmt::format("{:.1f}", row.listing * us),
         row.within_bar() ? "" : "  above");
     std::fflush(stdout);
 }
@@ -152,6 +154,9 @@ std::string to_json(const result_file &all) {
             one["plain_copy"] = times_of(row.plain_copy);
             one["ratio"] = row.ratio();
             one["first_use_us"] = row.first_use * us;
+            if (row.listing != 0) {
+                one["list_us"] = row.listing * us;
+            }
             if (row.bar != 0) {
                 one["bar"] = row.bar;
                 one["within_bar"] = row.within_bar();
@@ -171,14 +176,15 @@ std::string to_json(const result_file &all) {
 std::string to_csv(const result_file &all) {
     std::string text =
         "layout,text,direction,bytes,blocks,misalign,min_us,median_us,p95_us,copy_median_us,ratio,"
-        "bar,first_use_us,verified,error\n";
+        "bar,first_use_us,list_us,verified,error\n";
     for (const result_row &row : all.rows) {
         text += fmt::format(
-            "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{:.3f},{},{}\n",
+            "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{:.3f},{},{},{}\n",
             quoted(row.layout), quoted(row.text), row.direction, row.bytes, row.blocks,
             row.misalign, row.time.least * us, row.time.median * us, row.time.p95 * us,
             row.plain_copy.median * us, row.ratio(), row.bar == 0 ? "" : fmt::format("{}", row.bar),
-            row.first_use * us, row.verified ? "yes" : "no", quoted(row.error));
+            row.first_use * us, row.listing == 0 ? "" : fmt::format("{:.3f}", row.listing * us),
+            row.verified ? "yes" : "no", quoted(row.error));
     }
     return text;
 }

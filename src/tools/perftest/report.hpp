@@ -26,6 +26,7 @@ struct result_row {
     size_t misalign = 0;
     summary time, plain_copy;
     double first_use = 0;  // seconds
+    double listing = 0;    // seconds: a list's blocks made into the layout; 0: not a list
     double bar = 0;        // of time over plain_copy; 0: none
     std::string error;     // why there is no result, or what was wrong with the bytes
     bool verified = false;

@@ -83,6 +83,9 @@ const std::vector<tune_point> &host_points() {
 }
 
 std::string text_of(const tune_point &point, double touched, double most) {
+    if (!is_family(point.text)) {
+        return point.text;
+    }
     double blocks = floor_power(touched / point.touched) / point.block;
     const bool listed = point.what == family::listed || point.what == family::uneven;
     if (listed) {  // 4 million take half a second to draw

@@ -13,7 +13,8 @@ struct tune_point {
     model::family what;
     uint8_t align_log2;
     uint32_t block;    // bytes, mean
-    const char *text;  // a family of layouts: `*` is the number of blocks, or a matrix' side
+    const char *text;  // a family of layouts: `*` is the number of blocks, or a matrix' side; or
+                       // one of a size of its own
     size_t misalign;
     double touched;  // bytes of memory touched on both sides, for each packed byte
 };

@@ -36,7 +36,7 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
     if (status != UCS_OK) {
         return status;
     }
-    std::unique_ptr<gpu::event> mark = staging->take_event();
+    std::unique_ptr<completion> mark = staging->take_completion();
     if (mark == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -54,12 +54,13 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         work.packed = target;
         work.length = what->packed_size();
         work.max_sms = config().max_sms;
+        work.ends = mark->next_ends();
         status = worklist::launch(*list, *stream, work);
-        ended = stream->record(*mark);
+        ended = stream->record(*mark->event);
     }
     if (ended == UCS_OK) {
-        ended = mark->synchronize();
-        staging->give_event(std::move(mark));
+        ended = mark->await();
+        staging->give_completion(std::move(mark));
     }
     if (ended != UCS_OK) {
         shared.give_up();  // no kernel of it writes there while other copies do, or later

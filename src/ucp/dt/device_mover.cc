@@ -24,17 +24,6 @@ bool choose_zero_copy(gpu::direction dir, const layout &what, int ordinal) noexc
                                    what.packed_size(), what.total_blocks());
 }
 
-// Whether the work says within some tens of microseconds that it is done. Else the event knows.
-bool tells_its_end(const staging_buffer &buffer) noexcept {
-    constexpr unsigned most_tries = 8192;
-    for (unsigned tries = 0; buffer.ends.count != 0 && tries < most_tries; ++tries) {
-        if (buffer.ends.reached()) {
-            return true;
-        }
-    }
-    return false;
-}
-
 }  // namespace
 
 ucs_status_t device_mover::open(gpu::direction dir, layout_ref what, char *base,
@@ -66,7 +55,7 @@ ucs_status_t device_mover::enqueue_range(gpu::stream &stream, staging_buffer &bu
                                          bool only) noexcept {
     gpu::transfer work;
     if (only && !(staged && dir_ == gpu::direction::pack)) {  // its launch is the last of all
-        ++buffer.ends.value;
+        buffer.ends.renew();
         work.ends = &buffer.ends;
     }
     work.dir = dir_;
@@ -179,7 +168,7 @@ ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
 }
 
 ucs_status_t device_mover::wait(staging_buffer &buffer) noexcept {
-    if (tells_its_end(buffer)) {
+    if (buffer.ends.await()) {
         return UCS_OK;
     }
     ucs_status_t status = buffer.done->query();
@@ -262,7 +251,7 @@ ucs_status_t device_mover::enqueue_blocks(gpu::stream &stream, uint64_t offset, 
 }
 
 ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t length) noexcept {
-    std::unique_ptr<gpu::event> mark = staging_->take_event();
+    std::unique_ptr<completion> mark = staging_->take_completion();
     if (mark == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -274,11 +263,11 @@ ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t len
             return UCS_ERR_NO_RESOURCE;
         }
         status = enqueue_blocks(*stream, offset, packed, length);
-        ended = stream->record(*mark);
+        ended = stream->record(*mark->event);
     }
     if (ended == UCS_OK) {
-        ended = mark->synchronize();
-        staging_->give_event(std::move(mark));
+        ended = mark->event->synchronize();
+        staging_->give_completion(std::move(mark));
     }
     if (ended != UCS_OK) {
         stream_->give_up();

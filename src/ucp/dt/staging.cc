@@ -110,11 +110,9 @@ staging_buffer *device_staging::make(unsigned size_log2) noexcept {
     std::unique_ptr<staging_buffer> made(new (std::nothrow) staging_buffer);
     if (made != nullptr) {
         made->size_log2 = size_log2;
-        const size_t end_bytes = gpu::end_words::most * sizeof(*made->ends.words);
-        if (device_->allocate_pinned(size + end_bytes, &made->pinned) == UCS_OK &&
+        if (device_->allocate_pinned(size + gpu::end_words::bytes, &made->pinned) == UCS_OK &&
             device_->create_event(&made->done) == UCS_OK) {
-            made->ends.words = reinterpret_cast<uint64_t *>(made->pinned->address() + size);
-            std::memset(made->ends.words, 0, end_bytes);
+            made->ends.use(made->pinned->address() + size);
             return made.release();
         }
     }
@@ -213,26 +211,30 @@ shared_stream &device_staging::pick_stream(gpu::direction dir) noexcept {
     return all[turn % streams_per_direction];
 }
 
-std::unique_ptr<gpu::event> device_staging::take_event() noexcept {
-    std::unique_ptr<gpu::event> mark;
+std::unique_ptr<completion> device_staging::take_completion() noexcept {
+    std::unique_ptr<completion> mark;
     {
         std::lock_guard<std::mutex> guard(mutex_);
-        if (!events_.empty()) {
-            mark = std::move(events_.back());
-            events_.pop_back();
+        if (!completions_.empty()) {
+            mark = std::move(completions_.back());
+            completions_.pop_back();
             return mark;
         }
     }
-    if (device_->create_event(&mark) != UCS_OK) {
-        mark.reset();
+    mark.reset(new (std::nothrow) completion);
+    if (mark == nullptr || device_->create_event(&mark->event) != UCS_OK) {
+        return nullptr;
+    }
+    if (device_->allocate_pinned(gpu::end_words::bytes, &mark->pinned) == UCS_OK) {
+        mark->ends.use(mark->pinned->address());
     }
     return mark;
 }
 
-void device_staging::give_event(std::unique_ptr<gpu::event> mark) noexcept {
+void device_staging::give_completion(std::unique_ptr<completion> mark) noexcept {
     try {
         std::lock_guard<std::mutex> guard(mutex_);
-        events_.push_back(std::move(mark));
+        completions_.push_back(std::move(mark));
     } catch (const std::bad_alloc &) {
         // destroyed by its owner
     }
@@ -271,7 +273,7 @@ void device_staging::release_all_unused() noexcept {
             }
         }
         std::lock_guard<std::mutex> guard(one->mutex_);
-        one->events_.clear();
+        one->completions_.clear();
     }
     trim_idle();
 }

@@ -30,6 +30,24 @@ struct staging_buffer {
     size_t footprint() const noexcept { return device != nullptr ? 2 * size() : size(); }
 };
 
+// How the end of work is seen that has no buffer of its own.
+struct completion {
+    std::unique_ptr<gpu::event> event;
+    std::unique_ptr<gpu::memory> pinned;  // the words'; null: only the event tells
+    gpu::end_words ends;
+
+    // For the next launch's transfer.
+    gpu::end_words *next_ends() noexcept {
+        if (pinned == nullptr) {
+            return nullptr;
+        }
+        ends.renew();
+        return &ends;
+    }
+    // Once the event is recorded behind the launch; blocks.
+    ucs_status_t await() noexcept { return ends.await() ? UCS_OK : event->synchronize(); }
+};
+
 // A stream that several requests enqueue on. Hold `mutex` from ready() to the last call on it, and
 // never while waiting for a GPU.
 struct shared_stream {
@@ -81,19 +99,19 @@ class device_staging {
     // Streams are handed round; one that cannot be made is passed over where another is there.
     shared_stream &pick_stream(gpu::direction dir) noexcept;
 
-    std::unique_ptr<gpu::event> take_event() noexcept;  // null: out of resources
-    void give_event(std::unique_ptr<gpu::event> mark) noexcept;
+    std::unique_ptr<completion> take_completion() noexcept;  // null: out of resources
+    void give_completion(std::unique_ptr<completion> mark) noexcept;
 
     // Lock its mutex, then call ready_bounce(); false: no pinned memory at all.
     bounce_buffer &bounce() noexcept { return bounce_; }
     bool ready_bounce() noexcept;
-    // Takes what the slow paths need before requests take all that the process may hold: an event
-    // and the bounce buffer.
+    // Takes what the slow paths need before requests take all that the process may hold: a
+    // completion and the bounce buffer.
     void reserve_slow_paths() noexcept {
         if (!bounce_reserved_.load(std::memory_order_acquire)) {
             std::lock_guard<std::mutex> guard(bounce_.mutex);
-            if (std::unique_ptr<gpu::event> mark = take_event()) {
-                give_event(std::move(mark));
+            if (std::unique_ptr<completion> mark = take_completion()) {
+                give_completion(std::move(mark));
             }
             ready_bounce();
             bounce_reserved_.store(true, std::memory_order_release);
@@ -104,8 +122,8 @@ class device_staging {
     static size_t bytes_in_use() noexcept;
     static size_t bytes_held() noexcept;
 
-    // Frees idle buffers, streams and events of every GPU; a stream in use ends its work first and
-    // is made again when next needed.
+    // Frees idle buffers, streams and completions of every GPU; a stream in use ends its work first
+    // and is made again when next needed.
     static void release_all_unused() noexcept;
 
   private:
@@ -120,9 +138,9 @@ class device_staging {
     static void trim_idle() noexcept;
 
     gpu::device *device_;
-    std::mutex mutex_;  // of idle_ and events_
+    std::mutex mutex_;  // of idle_ and completions_
     std::array<std::vector<staging_buffer *>, max_log2 + 1> idle_;
-    std::vector<std::unique_ptr<gpu::event>> events_;
+    std::vector<std::unique_ptr<completion>> completions_;
     std::array<std::array<shared_stream, streams_per_direction>, 3> streams_;
     std::atomic<unsigned> next_stream_{0};
     bounce_buffer bounce_;

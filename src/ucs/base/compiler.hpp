@@ -11,6 +11,17 @@
 #define CUDA_NC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define CUDA_NC_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+namespace cuda_nc {
+
+// Between two looks at memory that another processor, or a device, is about to write.
+inline void relax() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace cuda_nc
+
 #if defined(__SANITIZE_THREAD__)
 #define CUDA_NC_TSAN 1
 #else

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,11 +42,24 @@ enum class direction : uint8_t {
 // Words in pinned memory by which a launch tells of its own end. That is seen a microsecond sooner
 // than the end of an event behind it; of a failure they do not tell.
 struct end_words {
-    static constexpr unsigned most = 16;
-    uint64_t *words = nullptr;  // `most` of them
-    uint64_t value = 0;         // what each becomes when all is done and visible to the host
-    unsigned count = 0;         // set by the launch: of how many of them; 0: of none
+    static constexpr unsigned most = 16;  // a line of the CPU's cache: it is fetched again for each
+    uint32_t *words = nullptr;            // `most` of them
+    uint32_t value = 0;  // what each becomes when all is done and visible to the host
+    unsigned count = 0;  // set by the launch: of how many of them; 0: of none
 
+    static constexpr size_t bytes = most * sizeof(uint32_t);
+    void use(void *memory) noexcept {
+        words = static_cast<uint32_t *>(memory);
+        std::memset(words, 0, bytes);
+    }
+    // Before a launch; no earlier one may be under way.
+    void renew() noexcept {
+        count = 0;
+        if (++value == 0) {  // some may be as old as that
+            std::memset(words, 0, bytes);
+            value = 1;
+        }
+    }
     bool reached() const noexcept {
         for (unsigned i = 0; i < count; ++i) {
             if (__atomic_load_n(words + i, __ATOMIC_ACQUIRE) != value) {
@@ -53,6 +67,17 @@ struct end_words {
             }
         }
         return count != 0;
+    }
+    // Looks for some tens of microseconds. False: a mark behind the launch knows.
+    bool await() const noexcept {
+        constexpr unsigned most_tries = 8192;
+        for (unsigned tries = 0; count != 0 && tries < most_tries; ++tries) {
+            if (reached()) {
+                return true;
+            }
+            relax();
+        }
+        return false;
     }
 };
 

@@ -35,6 +35,7 @@ layout::block_storage::block_storage(const std::vector<int64_t> &displacements,
         uint64_t length = block_length != 0 ? block_length : lengths[i];
         alignment |= static_cast<uint64_t>(displacements[i]) | length;
         list_size += length;
+        longest_block = std::max(longest_block, length);
         lower_bound = std::min(lower_bound, displacements[i]);
         upper_bound = std::max(upper_bound, displacements[i] + static_cast<int64_t>(length));
     }

@@ -16,9 +16,10 @@ struct layout::block_storage {
     std::vector<int64_t> wide_displacement;
     std::vector<uint64_t> wide_packed;
 
-    uint64_t list_size = 0;     // bytes
-    uint64_t block_length = 0;  // bytes, 0 where it varies
-    uint64_t alignment = 0;     // all displacements and lengths or-ed
+    uint64_t list_size = 0;      // bytes
+    uint64_t longest_block = 0;  // bytes
+    uint64_t block_length = 0;   // bytes, 0 where it varies
+    uint64_t alignment = 0;      // all displacements and lengths or-ed
     int64_t first_displacement = 0;
     int64_t lower_bound = 0, upper_bound = 0;
     uint64_t num_blocks = 0;

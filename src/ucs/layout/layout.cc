@@ -139,6 +139,7 @@ layout_ref make_layout(std::shared_ptr<const layout::block_storage> storage, uns
     view.list_size = storage->list_size;
     view.num_blocks = storage->num_blocks;
     view.block_length = storage->block_length;
+    view.longest_block = storage->longest_block;
     view.first_displacement = storage->first_displacement;
     view.by_list = fast_divide(view.list_size);
     if (view.block_length != 0) {

@@ -74,13 +74,14 @@ struct layout_position {
 struct layout_view {
     shape kind = shape::empty;
     uint8_t num_dims = 0;
-    uint8_t align_log2 = 0;     // the largest a <= 4 such that 2^a divides every displacement,
-                                // stride that counts, and length; the base address is not in it
-    uint8_t granule_log2 = 0;   // unit of tables.displacement
-    uint64_t packed_size = 0;   // bytes
-    uint64_t list_size = 0;     // packed bytes of one pass over the list
-    uint64_t num_blocks = 0;    // blocks in the list
-    uint64_t block_length = 0;  // bytes where all blocks have the same length, else 0
+    uint8_t align_log2 = 0;      // the largest a <= 4 such that 2^a divides every displacement,
+                                 // stride that counts, and length; the base address is not in it
+    uint8_t granule_log2 = 0;    // unit of tables.displacement
+    uint64_t packed_size = 0;    // bytes
+    uint64_t list_size = 0;      // packed bytes of one pass over the list
+    uint64_t num_blocks = 0;     // blocks in the list
+    uint64_t block_length = 0;   // bytes where all blocks have the same length, else 0
+    uint64_t longest_block = 0;  // bytes, of the list
     int64_t first_displacement = 0;  // of the list's first block
     fast_divide by_list;             // divides by list_size
     fast_divide by_block;            // divides by block_length, where uniform

@@ -93,6 +93,9 @@ std::string text_of(const exec::kernel_choice &c) {
             return "16-byte pieces, and bytes at the edges of blocks";
         case exec::method::units:
             return "work units of " + std::to_string(1u << c.unit_log2) + " B, one a warp";
+        case exec::method::blocks:
+            return std::to_string(1u << c.blocks.lanes_log2) + " lanes for a block, words of " +
+                   word;
         case exec::method::tiles:
             return "tiles in shared memory, elements of " + word;
     }

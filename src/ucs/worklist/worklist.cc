@@ -201,10 +201,12 @@ ucs_status_t acquire(gpu::device &where, const layout_ref &source, work_list_ref
 
 ucs_status_t launch(work_list &list, gpu::stream &on, gpu::transfer work) noexcept {
     const uint64_t end = work.packed_offset + work.length;
+    gpu::end_words *const ends = work.ends;
     work.layout = list.view();
     while (work.packed_offset < end) {
         const uint64_t until = list.part_end(work.packed_offset, end);
         work.length = until - work.packed_offset;
+        work.ends = until == end ? ends : nullptr;  // the last one's end is that of all
         ucs_status_t status = list.prepare(on, until);
         if (status == UCS_OK) {
             status = on.launch(work);

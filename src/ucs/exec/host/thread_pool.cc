@@ -33,9 +33,7 @@ bool spin_until(Condition &&condition) noexcept {
             if (condition()) {
                 return true;
             }
-#ifdef __x86_64__
-            __builtin_ia32_pause();
-#endif
+            relax();
         }
     } while (clock::now() < end);
     return false;

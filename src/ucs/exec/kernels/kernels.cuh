@@ -6,14 +6,16 @@
 
 namespace cuda_nc::exec {
 
-// All take (part, end_mark, per_block), pieces a piece_counts and tiles a tile_shape besides; units
-// take unit_log2 for per_block. Null where none is compiled. `deep`: see unroll_words.
+// All take (part, end_mark, per_block), pieces a piece_counts, tiles a tile_shape and blocks a
+// block_lanes besides; units take unit_log2 for per_block. Null where none is compiled. `deep`: see
+// unroll_words.
 const void *strided_words_kernel(locator_kind kind, unsigned word_log2, bool deep) noexcept;
 const void *listed_words_kernel(unsigned word_log2, bool deep) noexcept;
 const void *windows_kernel(locator_kind kind) noexcept;
 const void *pieces_kernel(locator_kind kind) noexcept;
 const void *units_kernel(bool packing, unsigned align_log2) noexcept;
 const void *tiles_kernel(unsigned word_log2) noexcept;
+const void *blocks_kernel(unsigned word_log2) noexcept;
 
 // 1024 threads must fit on a multiprocessor as one block (see policy.cc): at most 64 registers; or
 // as two, where many threads with 32 registers are better.
@@ -29,8 +31,8 @@ constexpr unsigned blocks_per_sm = (std::is_same_v<Locator, uniform_locator> &&
 
 // One word for each block of threads, in pinned memory; null: none.
 struct end_mark {
-    uint64_t *words;
-    uint64_t value;
+    uint32_t *words;
+    uint32_t value;
 };
 
 #ifdef __CUDACC__
@@ -39,8 +41,8 @@ __device__ __forceinline__ void tell_end(const end_mark &end) {
     if (end.words != nullptr) {
         __syncthreads();
         if (threadIdx.x == 0) {
-            asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(end.words + blockIdx.x),
-                         "l"(end.value)
+            asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(end.words + blockIdx.x),
+                         "r"(end.value)
                          : "memory");
         }
     }
@@ -93,6 +95,14 @@ __global__ void __launch_bounds__(max_block_threads, 1)
     move_pieces_kernel(const __grid_constant__ part a, end_mark end, uint32_t per_block,
                        const __grid_constant__ piece_counts n) {
     pieces_thread<Locator>(a, per_block, n, here());
+    tell_end(end);
+}
+
+template <int W>
+__global__ void __launch_bounds__(max_block_threads, 2)
+    move_blocks_kernel(const __grid_constant__ part a, end_mark end, uint32_t per_block,
+                       const __grid_constant__ block_lanes n) {
+    blocks_thread<W>(a, n, here());
     tell_end(end);
 }
 

@@ -15,6 +15,8 @@ const void *kernel_of(const kernel_choice &c, bool packing) {
             return pieces_kernel(c.locator);
         case method::units:
             return units_kernel(packing, c.word_log2);
+        case method::blocks:
+            return blocks_kernel(c.word_log2);
         default:
             return c.locator == locator_kind::uniform
                        ? listed_words_kernel(c.word_log2, c.deep)
@@ -37,12 +39,10 @@ size_t shared_bytes(const kernel_choice &c) {
 cudaError_t launch_part(const loaded_kernels &kernels, const part &a, const kernel_choice &c,
                         end_mark end, bool early, cudaStream_t stream) {
     uint32_t share = c.how == method::units ? c.unit_log2 : c.per_block;
-    void *arguments[] = {const_cast<part *>(&a), &end, &share, nullptr};
-    if (c.how == method::pieces) {
-        arguments[3] = const_cast<piece_counts *>(&c.pieces);
-    } else {
-        arguments[3] = const_cast<tile_shape *>(&c.tiles);
-    }
+    const void *extra = c.how == method::pieces   ? static_cast<const void *>(&c.pieces)
+                        : c.how == method::blocks ? static_cast<const void *>(&c.blocks)
+                                                  : &c.tiles;
+    void *arguments[] = {const_cast<part *>(&a), &end, &share, const_cast<void *>(extra)};
     // Beginning early saves about a microsecond of each; it waits for the rest of the kernel before
     // it by itself (await_predecessor).
     const launch_shape shape = {c.grid, c.threads, shared_bytes(c), early};
@@ -62,9 +62,12 @@ cudaError_t launch_transfer(const loaded_kernels &kernels, const gpu::transfer &
         done += length;
         kernel_choice c = choose_kernel(a, work.layout.align_log2, limits, work.max_sms);
         end_mark end = {nullptr, 0};
-        if (work.ends != nullptr && length == work.length && c.grid <= gpu::end_words::most) {
-            end = {work.ends->words, work.ends->value};
-            work.ends->count = c.grid;
+        if (work.ends != nullptr && length == work.length) {
+            join_blocks(&c, gpu::end_words::most);
+            if (c.grid <= gpu::end_words::most) {
+                end = {work.ends->words, work.ends->value};
+                work.ends->count = c.grid;
+            }
         }
         cudaError_t error = launch_part(kernels, a, c, end, limits.starts_early, stream);
         if (error != cudaSuccess) {
@@ -83,6 +86,7 @@ void load_kernels(loaded_kernels *to) noexcept {
     }
     for (unsigned log2 = 0; log2 <= 4; ++log2) {
         load(tiles_kernel(log2));
+        load(blocks_kernel(log2));
         load(listed_words_kernel(log2, true));
         load(listed_words_kernel(log2, false));
     }

@@ -4,6 +4,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/launch.hpp \
 	src/ucs/exec/kernels/loaded_kernels.hpp \
 	src/ucs/exec/kernels/locate.hpp \
+	src/ucs/exec/kernels/move_blocks.hpp \
 	src/ucs/exec/kernels/move_bytes.hpp \
 	src/ucs/exec/kernels/move_pieces.hpp \
 	src/ucs/exec/kernels/move_short_list.cc \
@@ -28,6 +29,7 @@ cuda_cxx_sources += \
 	src/ucs/exec/kernels/loaded_kernels.cc
 
 cuda_cu_sources += \
+	src/ucs/exec/kernels/blocks.cu \
 	src/ucs/exec/kernels/listed_words.cu \
 	src/ucs/exec/kernels/pieces.cu \
 	src/ucs/exec/kernels/pipe_units.cu \

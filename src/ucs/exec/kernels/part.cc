@@ -86,6 +86,7 @@ uint32_t cut_part(const gpu::transfer &work, uint64_t done, part *p) noexcept {
         p->granule_log2 = view.granule_log2;
         p->num_blocks = static_cast<uint32_t>(view.num_blocks);
         p->list_size = view.list_size;
+        p->longest_block = view.longest_block;
         uint64_t length = view.block_length;
         if (p->num_dims != 0) {
             p->by_list = fast_divide32(static_cast<uint32_t>(view.list_size));

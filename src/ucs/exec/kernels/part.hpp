@@ -31,9 +31,10 @@ struct part {
     bool list = false;  // blocks come from tables
     uint8_t granule_log2 = 0;
     uint32_t num_blocks = 1;
-    uint32_t block_first = 0;  // uniform list without dims: the block that holds offset 0
-    uint64_t list_first = 0;   // varying list without dims: packed byte of the list at offset 0
-    uint64_t list_size = 0;    // bytes
+    uint32_t block_first = 0;    // uniform list without dims: the block that holds offset 0
+    uint64_t list_first = 0;     // varying list without dims: packed byte of the list at offset 0
+    uint64_t list_size = 0;      // bytes
+    uint64_t longest_block = 0;  // bytes, of a list
     block_tables tables;
     block_progression progression;   // varying list without dims, or none
     int64_t first_displacement = 0;  // of the progression's first block

@@ -176,6 +176,60 @@ uint32_t choose_unit_log2(const part &a, unsigned num_sms, uint32_t blocks, uint
     return log2;
 }
 
+uint32_t log2_ceil(uint64_t n) {
+    return n <= 1 ? 0 : 64 - static_cast<uint32_t>(__builtin_clzll(n - 1));
+}
+
+// log2 of the lanes for a block of `words` words on average. The fewer words a lane has, the more
+// blocks and the fewer bytes of each are under way.
+uint32_t choose_lanes_log2(uint64_t words, bool bytes) {
+    const uint64_t each = bytes ? (words > 64 ? 8 : 4) : (words > 48 ? 4 : 3);
+    return log2_ceil((words + each - 1) / each);
+}
+
+// False: long, a small part of a list, or with a block so long that its lanes would take too many
+// turns.
+bool choose_blocks(const part &a, unsigned align_log2, const kernel_rules &rules,
+                   kernel_choice *c) {
+    constexpr uint32_t most_lanes_log2 = 5, most_turns = 4, short_block = 16;
+    constexpr uint64_t many_lanes = 1 << 16, most_items = uint64_t{1} << 31;
+    if (a.tables.displacement == nullptr || a.tables.packed == nullptr ||
+        a.list_size > (1u << 30) || (a.num_dims == 0 && a.list_size / 2 > a.length)) {
+        return false;  // wide tables; all blocks of a list are looked at
+    }
+    align_log2 = std::min(align_log2, trailing_zeros(a.first | a.length, 4));
+    const bool bytes = align_log2 < 2, packing = a.dir == gpu::direction::pack;
+    const uint64_t words = (a.list_size / a.num_blocks) >> align_log2;
+    const uint32_t limit = packing ? bytes ? rules.pack_blocks_1 : rules.pack_blocks_4
+                           : bytes ? rules.unpack_blocks_1
+                                   : rules.unpack_blocks_4;
+    if (limit == 0 || (a.length > limit && words > short_block)) {
+        return false;
+    }
+    const uint64_t in_flight = with_word(align_log2, [](auto width) {
+        return static_cast<uint64_t>(unroll_block_words<decltype(width)::value>);
+    });
+    const uint64_t longest = ((a.longest_block >> align_log2) + in_flight - 1) / in_flight;
+    const uint32_t for_mean = std::min(most_lanes_log2, choose_lanes_log2(words, bytes));
+    const uint32_t for_longest = log2_ceil((longest + most_turns - 1) / most_turns);
+    block_lanes &n = c->blocks;
+    uint32_t passes = 1;
+    if (a.num_dims != 0) {
+        n.first_pass = a.by_list.quotient(a.first);
+        passes = a.by_list.quotient(a.first + a.length - 1) - n.first_pass + 1;
+    }
+    n.lanes_log2 = std::max(for_mean, for_longest);
+    const uint64_t items = (uint64_t{passes} * a.num_blocks) << n.lanes_log2;
+    const bool mostly_idle = n.lanes_log2 > for_mean + 2 && items > many_lanes;
+    if (n.lanes_log2 > most_lanes_log2 || mostly_idle || items > most_items) {
+        return false;
+    }
+    n.items = static_cast<uint32_t>(items);
+    c->how = method::blocks;
+    c->word_log2 = static_cast<uint8_t>(align_log2);
+    return true;
+}
+
 // For blocks of half a line or less that lie apart.
 uint32_t choose_reserve(const part &a, const kernel_choice &c, const kernel_limits &limits) {
     const bool half_lines = !a.list && a.num_dims == 1 && a.block_length <= 64 &&
@@ -238,6 +292,9 @@ kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const ker
             return most_tiles<decltype(width)::value>;
         });
         c.threads = c.per_block * tile_threads;
+    } else if (c.locator == locator_kind::varying && choose_blocks(a, align_log2, rules, &c)) {
+        c.items = c.blocks.items;
+        c.per_block = c.threads;
     } else if (c.locator == locator_kind::varying) {
         c.how = method::units;
         c.word_log2 = static_cast<uint8_t>(align_log2);
@@ -280,6 +337,28 @@ kernel_choice choose_kernel(const part &a, unsigned layout_align_log2, const ker
         c.grid = std::min(c.grid, max_sms);
     }
     return c;
+}
+
+void join_blocks(kernel_choice *c, uint32_t most) noexcept {
+    const uint32_t limit = c->how == method::tiles   ? c->threads
+                           : c->how == method::units ? 512
+                                                     : 1024;
+    kernel_choice joined = *c;
+    if (c->how == method::words) {
+        const uint32_t most_items = joined.threads * most_loads(joined);
+        while (joined.grid > most && joined.per_block * 2 <= most_items) {
+            joined.per_block *= 2;
+            joined.grid = (joined.items + joined.per_block - 1) / joined.per_block;
+        }
+    }
+    while (joined.grid > most && joined.threads * 2 <= limit) {
+        joined.threads *= 2;
+        joined.per_block *= 2;
+        joined.grid = (joined.items + joined.per_block - 1) / joined.per_block;
+    }
+    if (joined.grid <= most) {
+        *c = joined;
+    }
 }
 
 kernel_choice choose_mover(const part &a, unsigned layout_align_log2,

@@ -1,6 +1,7 @@
 // Which kernel serves a part, and on how many threads.
 #pragma once
 
+#include "ucs/exec/kernels/move_blocks.hpp"
 #include "ucs/exec/kernels/move_pieces.hpp"
 #include "ucs/exec/kernels/move_tiles.hpp"
 #include "ucs/exec/kernels/move_units.hpp"
@@ -21,6 +22,7 @@ enum class method : uint8_t {
     windows,  // pack, sides not aligned to each other, or blocks not worth a thread for each word
     pieces,   // the same, unpack and copy
     units,    // lists of blocks of different lengths
+    blocks,   // the same where they are short
     tiles     // transposes
 };
 
@@ -39,22 +41,27 @@ constexpr unsigned num_locators = 8;
 struct kernel_choice {
     method how = method::words;
     locator_kind locator = locator_kind::dims0;
-    uint8_t word_log2 = 0;   // words and tiles; units: what divides all addresses
+    uint8_t word_log2 = 0;   // words, blocks and tiles; units: what divides all addresses
     uint32_t threads = 0;    // of a block of threads
     uint32_t grid = 0;       // blocks of threads
-    uint32_t items = 0;      // words, windows, pieces, units or tiles
+    uint32_t items = 0;      // words, windows, pieces, units, lanes of blocks or tiles
     uint32_t per_block = 0;  // items that a block of threads takes at a time
     uint32_t unit_log2 = 0;  // bytes of a unit
     uint32_t reserve = 0;    // bytes of shared memory that a block of threads takes but does not
                              // use, so that fewer of them run at a time
     bool deep = true;        // words: see unroll_words
     piece_counts pieces;
+    block_lanes blocks;
     tile_shape tiles;
 };
 
 // `align_log2` is the layout's. `max_sms` 0: as many as pay.
 kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_limits &limits,
                             unsigned max_sms) noexcept;
+
+// Where somebody waits for the end of this launch: fewer blocks of more threads, so that, if that
+// is to be had, at most `most` of them have to tell of it.
+void join_blocks(kernel_choice *choice, uint32_t most) noexcept;
 
 // Method, locator and word alone, for a kernel that takes a part in pieces of `chunk_size` bytes:
 // words, windows or units. By rules of its own: there a link is the limit, mostly.

@@ -25,6 +25,10 @@ struct kernel_rules {
     uint32_t unit_log2 = 12;
     uint32_t word_unit_log2 = 11;  // where it is unpacked by words
     uint32_t unit_blocks = 62;
+    // Bytes up to which a list goes by blocks rather than by units, by words of 1 and 2 bytes, and
+    // of 4 and more; 0: none does. Lists of short blocks always do.
+    uint32_t pack_blocks_1 = 4 << 20, pack_blocks_4 = 16 << 20;
+    uint32_t unpack_blocks_1 = 12 << 20, unpack_blocks_4 = 1 << 30;
 
     // Bytes of shared memory that a block of threads takes but does not use where half lines are
     // written that lie apart: the memory writes them back at half its rate, and the better the
@@ -69,6 +73,10 @@ inline constexpr kernel_rule all_kernel_rules[] = {
     {"unit_log2", &kernel_rules::unit_log2, 9, 16, 1},
     {"word_unit_log2", &kernel_rules::word_unit_log2, 9, 16, 1},
     {"unit_blocks", &kernel_rules::unit_blocks, 1, 1024, 1},
+    {"pack_blocks_1", &kernel_rules::pack_blocks_1, 0, 1 << 30, 1},
+    {"pack_blocks_4", &kernel_rules::pack_blocks_4, 0, 1 << 30, 1},
+    {"unpack_blocks_1", &kernel_rules::unpack_blocks_1, 0, 1 << 30, 1},
+    {"unpack_blocks_4", &kernel_rules::unpack_blocks_4, 0, 1 << 30, 1},
     {"half_line_reserve", &kernel_rules::half_line_reserve, 0, 48 << 10, 16},
     {"tile_width", &kernel_rules::tile_width, 0, 16, 1},
     {"pack_deep", &kernel_rules::pack_deep, 0, 31, 1},

@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "ucs/exec/kernels/move_blocks.hpp"
 #include "ucs/exec/kernels/move_pieces.hpp"
 #include "ucs/exec/kernels/move_tiles.hpp"
 #include "ucs/exec/kernels/move_units.hpp"
@@ -58,6 +59,13 @@ CUDA_NC_KERNEL void pieces_thread(const part &a, uint32_t per_block, const piece
         for (uint32_t i = begin + at.thread; i < limit; i += at.threads * unroll_windows) {
             scatter_edges<Locator, unroll_windows>(a, n, i, at.threads, limit);
         }
+    }
+}
+
+template <int W>
+CUDA_NC_KERNEL void blocks_thread(const part &a, const block_lanes &n, const thread_place &at) {
+    for (uint32_t i = at.block * at.threads + at.thread; i < n.items; i += at.grid * at.threads) {
+        move_block<W>(a, n, i);
     }
 }
 

@@ -26,6 +26,7 @@ class hand_made_layout {
         view_.block_length = list_[0].length;
         for (const piece &one : list_) {
             view_.list_size += one.length;
+            view_.longest_block = std::max(view_.longest_block, one.length);
             if (one.length != list_[0].length) {
                 view_.block_length = 0;
             }

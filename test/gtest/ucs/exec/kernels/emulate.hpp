@@ -106,6 +106,10 @@ void emulate_flat(const part &a, const kernel_choice &c) {
                 windows_thread<Locator>(a, c.per_block, at);
             } else if (c.how == method::pieces) {
                 pieces_thread<Locator>(a, c.per_block, c.pieces, at);
+            } else if (c.how == method::blocks) {
+                with_word(c.word_log2, [&](auto width) {
+                    blocks_thread<decltype(width)::value>(a, c.blocks, at);
+                });
             } else {
                 with_word(c.word_log2, [&](auto width) {
                     constexpr int w = decltype(width)::value;
@@ -129,6 +133,9 @@ inline std::vector<kernel_choice> emulate(const gpu::transfer &work, const kerne
         part a;
         done += cut_part(work, done, &a);
         kernel_choice c = choose_kernel(a, work.layout.align_log2, limits, work.max_sms);
+        if (work.ends != nullptr) {
+            join_blocks(&c, gpu::end_words::most);
+        }
         used.push_back(c);
         if (c.how == method::tiles) {
             with_word(c.word_log2,

@@ -30,6 +30,8 @@ std::string run_case(const random_case &c, uint64_t seed, std::map<std::string, 
     gpu::transfer work = c.transfer();
     work.base = laid_out.data - c.layout->lower();
     work.packed = copy ? other.data - c.layout->lower() : other.data;
+    gpu::end_words ends;
+    work.ends = seed % 3 == 0 ? &ends : nullptr;
     watch_buffers(source, target);
     kernel_limits limits;
     limits.num_sms = c.num_sms;
@@ -54,6 +56,13 @@ std::string run_case(const random_case &c, uint64_t seed, std::map<std::string, 
     return written == c.length ? "" : "wrote " + std::to_string(written) + " bytes";
 }
 
+const kernel_rules without_blocks = [] {
+    kernel_rules rules;
+    rules.pack_blocks_1 = rules.pack_blocks_4 = 0;
+    rules.unpack_blocks_1 = rules.unpack_blocks_4 = 0;
+    return rules;
+}();
+
 uint64_t first_seed() {
     const char *text = std::getenv("CUDA_NC_TEST_SEED");
     return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
@@ -65,7 +74,7 @@ TEST(kernels, move_exactly_the_bytes_of_random_layouts) {
     std::map<std::string, int> used;
     for (uint64_t seed = first_seed(); seed < first_seed() + count; ++seed) {
         random_case c = case_maker(seed).make();
-        std::string fault = run_case(c, seed, &used);
+        std::string fault = run_case(c, seed, &used, seed % 2 == 0 ? usual_rules : without_blocks);
         ASSERT_EQ(fault, "") << "CUDA_NC_TEST_SEED=" << seed << " direction "
                              << static_cast<int>(c.dir) << " offset " << c.packed_offset
                              << " length " << c.length << " of " << c.view.packed_size;
@@ -99,7 +108,7 @@ TEST(kernels, long_blocks_of_different_lengths_move_by_units) {
     std::map<std::string, int> used;
     for (uint64_t seed = first_seed(); seed < first_seed() + 150; ++seed) {
         random_case c = case_maker(seed).make_long();
-        ASSERT_EQ(run_case(c, seed, &used), "")
+        ASSERT_EQ(run_case(c, seed, &used, without_blocks), "")
             << "CUDA_NC_TEST_SEED=" << seed << " direction " << static_cast<int>(c.dir)
             << " offset " << c.packed_offset << " length " << c.length << " of "
             << c.view.packed_size;
@@ -109,6 +118,28 @@ TEST(kernels, long_blocks_of_different_lengths_move_by_units) {
         units += one.first[0] == '0' + static_cast<int>(method::units) ? one.second : 0;
     }
     EXPECT_GE(units, 100);
+}
+
+TEST(kernels, short_lists_move_by_blocks) {
+    std::map<std::string, int> used;
+    for (uint64_t seed = first_seed(); seed < first_seed() + 1200; ++seed) {
+        case_maker maker(seed);
+        random_case c = seed % 4 == 0 ? maker.make_progression() : maker.make_short_list();
+        ASSERT_EQ(run_case(c, seed, &used), "")
+            << "CUDA_NC_TEST_SEED=" << seed << " direction " << static_cast<int>(c.dir)
+            << " offset " << c.packed_offset << " length " << c.length << " of "
+            << c.view.packed_size;
+    }
+    std::map<char, int> words;
+    for (const auto &one : used) {
+        if (one.first[0] == '0' + static_cast<int>(method::blocks)) {
+            words[one.first.back()] += one.second;
+        }
+    }
+    EXPECT_EQ(words.size(), 5u);  // 1 to 16 bytes
+    for (const auto &one : words) {
+        EXPECT_GE(one.second, 10) << "words of 2^" << one.first;
+    }
 }
 
 TEST(kernels, whole_tiles_of_transposes_move_by_pairs) {

@@ -99,6 +99,33 @@ class case_maker {
         return make(list, {}, grain);
     }
 
+    // Blocks of different lengths, perhaps repeated.
+    random_case make_short_list() {
+        const uint64_t grain = uint64_t{1} << below(5);
+        std::vector<layout_dim> dims;
+        const bool repeats = below(3) == 0;
+        const uint64_t n = repeats ? between(2, 20) : between(2, below(4) == 0 ? 2500 : 80);
+        const uint64_t longest = between(2, n > 200 ? 4 : 70);
+        std::vector<piece> list;
+        uint64_t at = 0;
+        for (uint64_t b = 0; b < n; ++b) {
+            const uint64_t length = grain * between(1, longest);
+            list.push_back({static_cast<int64_t>(at), length});
+            at += length + grain * between(0, 5);
+        }
+        list.back().length += grain;  // not all alike
+        at += grain;
+        std::shuffle(list.begin(), list.end(), random_);
+        if (repeats) {
+            const auto stride = static_cast<int64_t>(at + grain * below(9));
+            dims.push_back({between(2, 9), below(3) == 0 ? -stride : stride});
+            if (below(2) == 0) {
+                dims.push_back({between(2, 4), 10 * stride});
+            }
+        }
+        return make(list, dims, grain);
+    }
+
     // Rows of a triangle or a trapezoid that gets wider or narrower, from its first row or its
     // last.
     random_case make_progression() {
