@@ -10,7 +10,8 @@ namespace {
 
 constexpr auto pack = gpu::direction::pack, unpack = gpu::direction::unpack;
 
-// bench/results/2026-11-21-h200-nc_perftest.md, as us for a MiB; its plain copy takes:
+// bench/results/2026-11-21-h200-nc_perftest.md and 2026-11-22-h200-blocks.md, as us for a MiB; its
+// plain copy takes:
 constexpr double h200_near_copy = 0.31, h200_far_copy = 0.494, h200_call = 2.1;
 
 struct two_ways {
@@ -39,8 +40,9 @@ const two_ways h200[] = {
     {family::listed, 3, 1024, 0.36, 0.508, 0.38, 0.533},
     {family::listed, 0, 12, 1.40, 2.60, 2.20, 4.00},
     {family::listed, 0, 1000, 0.60, 0.75, 0.75, 1.00},
-    {family::uneven, 3, 64, 1.20, 1.60, 1.60, 2.20},
-    {family::uneven, 3, 2048, 0.46, 0.56, 0.46, 0.657},
+    {family::uneven, 3, 64, 0.95, 0.92, 1.60, 1.87},
+    {family::uneven, 3, 512, 0.43, 0.61, 0.43, 0.83},
+    {family::uneven, 3, 2048, 0.40, 0.56, 0.36, 0.60},
     {family::uneven, 3, 8192, 0.455, 0.57, 0.445, 0.62},
     {family::uneven, 0, 64, 1.50, 2.00, 2.20, 2.80},
     {family::uneven, 0, 2048, 0.58, 0.75, 0.72, 0.95},

@@ -8,6 +8,8 @@ const void *kernel_of(const kernel_choice &mover) {
     switch (mover.how) {
         case method::units:
             return pipe_units_kernel(mover.word_log2);
+        case method::blocks:
+            return pipe_blocks_kernel(mover.word_log2);
         case method::windows:
             return pipe_windows_kernel(mover.locator);
         default:
@@ -23,9 +25,16 @@ const void *kernel_of_lone_pull(const pipe_plan &plan, bool wide) {
         return nullptr;
     }
     const kernel_choice &mover = plan.mover;
-    return mover.how == method::units   ? pull_units_kernel(mover.word_log2, wide)
-           : mover.how == method::words ? pull_words_kernel(mover.locator, mover.word_log2)
-                                        : nullptr;
+    switch (mover.how) {
+        case method::units:
+            return pull_units_kernel(mover.word_log2, wide);
+        case method::blocks:
+            return pull_blocks_kernel(mover.word_log2);
+        case method::words:
+            return pull_words_kernel(mover.locator, mover.word_log2);
+        default:
+            return nullptr;
+    }
 }
 
 // A list's long chunks are worth twice the threads, where the GPU's are there for one message.
@@ -78,6 +87,8 @@ void load_pipe_kernels(loaded_kernels *to) noexcept {
         to->load(pipe_units_kernel(log2));
         to->load(pull_units_kernel(log2, false));
         to->load(pull_units_kernel(log2, true));
+        load_if_any(pipe_blocks_kernel(log2));
+        load_if_any(pull_blocks_kernel(log2));
         load_if_any(pull_short_list_kernel(log2));
     }
     for (unsigned k = 0; k < num_locators; ++k) {

@@ -32,6 +32,7 @@ cuda_cu_sources += \
 	src/ucs/exec/kernels/blocks.cu \
 	src/ucs/exec/kernels/listed_words.cu \
 	src/ucs/exec/kernels/pieces.cu \
+	src/ucs/exec/kernels/pipe_blocks.cu \
 	src/ucs/exec/kernels/pipe_units.cu \
 	src/ucs/exec/kernels/pipe_windows.cu \
 	src/ucs/exec/kernels/pipe_words.cu \

@@ -36,8 +36,8 @@ bool make_short_pull(const gpu::pipe_work &pull, const pipe_plan &plan,
     const uint8_t word_log2 = plan.mover.word_log2;
     const uint64_t end = pull.packed_offset + pull.length, word = uint64_t{1} << word_log2;
     if (view == nullptr || !pull.pulls || pull.source != nullptr ||
-        plan.mover.how != method::units || word_log2 < least_word_log2 ||
-        pull.length > most_pulled || end > most_packed ||
+        (plan.mover.how != method::units && plan.mover.how != method::blocks) ||
+        word_log2 < least_word_log2 || pull.length > most_pulled || end > most_packed ||
         (pull.packed_offset | pull.length) % word != 0 || !copy_tables(*view, &made_p->list)) {
         return false;
     }

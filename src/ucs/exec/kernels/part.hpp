@@ -30,6 +30,7 @@ struct part {
     gpu::direction dir = gpu::direction::pack;
     bool list = false;  // blocks come from tables
     uint8_t granule_log2 = 0;
+    uint8_t lanes_log2 = 0;  // of lanes for a block, where a pipe or a pull goes by blocks
     uint32_t num_blocks = 1;
     uint32_t block_first = 0;    // uniform list without dims: the block that holds offset 0
     uint64_t list_first = 0;     // varying list without dims: packed byte of the list at offset 0

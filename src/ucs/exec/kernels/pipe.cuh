@@ -12,9 +12,11 @@ namespace cuda_nc::exec {
 const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pipe_windows_kernel(locator_kind kind) noexcept;
 const void *pipe_units_kernel(unsigned align_log2) noexcept;
+const void *pipe_blocks_kernel(unsigned word_log2) noexcept;
 // The same for a pull that is alone in its launch; takes a lone_pull.
 const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pull_units_kernel(unsigned align_log2, bool wide) noexcept;
+const void *pull_blocks_kernel(unsigned word_log2) noexcept;
 // Takes a short_pull.
 const void *pull_short_list_kernel(unsigned word_log2) noexcept;
 
@@ -327,6 +329,19 @@ struct units_mover {
         } else {
             units_warp<false, 1>(a, unit_log2, at, own, lanes);
         }
+    }
+};
+
+// The same where they are short.
+template <int W>
+struct blocks_mover {
+    static constexpr uint32_t pull_threads = pipe_threads;
+    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    using pull = lone_pull;
+    using pull_parts = pull_parts_shared;
+
+    __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
+        move_blocks<W>(a, thread, threads);
     }
 };
 

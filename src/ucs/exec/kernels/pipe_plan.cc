@@ -58,9 +58,12 @@ class part_collector {
   private:
     bool merge(const kernel_choice &its) noexcept {
         mover_.word_log2 = std::min(mover_.word_log2, its.word_log2);
-        if (mover_.locator != its.locator && has_tables(mover_) && has_tables(its)) {
-            mover_.locator = locator_kind::varying;
-            mover_.how = method::units;
+        if (has_tables(mover_) && has_tables(its)) {
+            const bool differ = mover_.locator != its.locator || mover_.how != its.how;
+            if (differ) {
+                mover_.locator = locator_kind::varying;
+                mover_.how = method::units;
+            }
             return true;
         }
         if (listed_ && mover_.locator != its.locator) {
@@ -126,6 +129,11 @@ bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     }
     batch.first_block[batch.num_entries] = plan_p->num_blocks;
     plan_p->num_blocks += work.geometry.lanes;
+    if (plan_p->mover.how == method::blocks) {
+        for (uint32_t i = 0; i < num_parts; ++i) {
+            parts[i].what.lanes_log2 = mover_lanes_log2(parts[i].what, plan_p->mover.word_log2);
+        }
+    }
     for (uint32_t i = 1; i < num_parts; ++i) {
         batch.first_block[batch.num_entries + i] = plan_p->num_blocks;
     }

@@ -187,31 +187,48 @@ uint32_t choose_lanes_log2(uint64_t words, bool bytes) {
     return log2_ceil((words + each - 1) / each);
 }
 
+// What matters of a list's blocks to the lanes that move them.
+struct block_words {
+    unsigned word_log2;  // words lie alike on both sides, and the part is whole ones
+    uint64_t mean;       // words of a block
+    uint64_t longest;    // turns of one lane for the longest block
+
+    block_words(const part &a, unsigned align_log2)
+        : word_log2(std::min(align_log2, trailing_zeros(a.first | a.length, 4))),
+          mean((a.list_size / a.num_blocks) >> word_log2) {
+        const uint64_t in_flight = with_word(word_log2, [](auto width) {
+            return static_cast<uint64_t>(unroll_block_words<decltype(width)::value>);
+        });
+        longest = ((a.longest_block >> word_log2) + in_flight - 1) / in_flight;
+    }
+};
+constexpr uint32_t short_block = 16;  // words on average
+constexpr uint32_t most_lanes_log2 = 5, most_turns = 4;
+
+// Such as move_block() takes.
+bool has_block_tables(const part &a) {
+    return a.tables.displacement != nullptr && a.tables.packed != nullptr &&
+           a.list_size <= (1u << 30);
+}
+
 // False: long, a small part of a list, or with a block so long that its lanes would take too many
 // turns.
 bool choose_blocks(const part &a, unsigned align_log2, const kernel_rules &rules,
                    kernel_choice *c) {
-    constexpr uint32_t most_lanes_log2 = 5, most_turns = 4, short_block = 16;
     constexpr uint64_t many_lanes = 1 << 16, most_items = uint64_t{1} << 31;
-    if (a.tables.displacement == nullptr || a.tables.packed == nullptr ||
-        a.list_size > (1u << 30) || (a.num_dims == 0 && a.list_size / 2 > a.length)) {
-        return false;  // wide tables; all blocks of a list are looked at
+    if (!has_block_tables(a) || (a.num_dims == 0 && a.list_size / 2 > a.length)) {
+        return false;  // all blocks of a list are looked at
     }
-    align_log2 = std::min(align_log2, trailing_zeros(a.first | a.length, 4));
-    const bool bytes = align_log2 < 2, packing = a.dir == gpu::direction::pack;
-    const uint64_t words = (a.list_size / a.num_blocks) >> align_log2;
+    const block_words w(a, align_log2);
+    const bool bytes = w.word_log2 < 2, packing = a.dir == gpu::direction::pack;
     const uint32_t limit = packing ? bytes ? rules.pack_blocks_1 : rules.pack_blocks_4
                            : bytes ? rules.unpack_blocks_1
                                    : rules.unpack_blocks_4;
-    if (limit == 0 || (a.length > limit && words > short_block)) {
+    if (limit == 0 || (a.length > limit && w.mean > short_block)) {
         return false;
     }
-    const uint64_t in_flight = with_word(align_log2, [](auto width) {
-        return static_cast<uint64_t>(unroll_block_words<decltype(width)::value>);
-    });
-    const uint64_t longest = ((a.longest_block >> align_log2) + in_flight - 1) / in_flight;
-    const uint32_t for_mean = std::min(most_lanes_log2, choose_lanes_log2(words, bytes));
-    const uint32_t for_longest = log2_ceil((longest + most_turns - 1) / most_turns);
+    const uint32_t for_mean = std::min(most_lanes_log2, choose_lanes_log2(w.mean, bytes));
+    const uint32_t for_longest = log2_ceil((w.longest + most_turns - 1) / most_turns);
     block_lanes &n = c->blocks;
     uint32_t passes = 1;
     if (a.num_dims != 0) {
@@ -226,7 +243,22 @@ bool choose_blocks(const part &a, unsigned align_log2, const kernel_rules &rules
     }
     n.items = static_cast<uint32_t>(items);
     c->how = method::blocks;
-    c->word_log2 = static_cast<uint8_t>(align_log2);
+    c->word_log2 = static_cast<uint8_t>(w.word_log2);
+    return true;
+}
+
+// The same for a pipe or a pull, of a short list that is repeated: finding its blocks takes no read
+// that is not in the cache, where a unit takes longer than the link for its bytes.
+bool choose_short_blocks(const part &a, unsigned align_log2, kernel_choice *c) {
+    if (!has_block_tables(a) || a.num_dims == 0 || a.num_blocks > max_short_list) {
+        return false;
+    }
+    const block_words w(a, align_log2);
+    const uint64_t longest = a.longest_block >> w.word_log2;
+    if (w.word_log2 < least_pipe_block_log2 || w.mean > short_block || longest > 4 * short_block) {
+        return false;
+    }
+    c->word_log2 = static_cast<uint8_t>(w.word_log2);
     return true;
 }
 
@@ -361,6 +393,11 @@ void join_blocks(kernel_choice *c, uint32_t most) noexcept {
     }
 }
 
+uint8_t mover_lanes_log2(const part &a, unsigned word_log2) noexcept {
+    const uint64_t longest = a.longest_block >> word_log2;
+    return static_cast<uint8_t>(log2_ceil((longest + lane_words - 1) / lane_words));
+}
+
 kernel_choice choose_mover(const part &a, unsigned layout_align_log2,
                            uint32_t chunk_size) noexcept {
     static constexpr uint32_t most[] = {2, 8, 48};  // as long as a link is the limit
@@ -378,7 +415,7 @@ kernel_choice choose_mover(const part &a, unsigned layout_align_log2,
         c.locator = locator_kind::progression;
         c.how = method::words;
     } else {
-        c.how = method::units;
+        c.how = choose_short_blocks(a, align_log2, &c) ? method::blocks : method::units;
     }
     return c;
 }

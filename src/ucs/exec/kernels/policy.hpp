@@ -64,7 +64,7 @@ kernel_choice choose_kernel(const part &a, unsigned align_log2, const kernel_lim
 void join_blocks(kernel_choice *choice, uint32_t most) noexcept;
 
 // Method, locator and word alone, for a kernel that takes a part in pieces of `chunk_size` bytes:
-// words, windows or units. By rules of its own: there a link is the limit, mostly.
+// words, windows, blocks or units. By rules of its own: there a link is the limit, mostly.
 kernel_choice choose_mover(const part &a, unsigned align_log2, uint32_t chunk_size) noexcept;
 
 // Bytes of the shortest words that are found by a locator: those of a progression would each take
@@ -73,6 +73,12 @@ template <class Locator>
 constexpr int least_word = 1;
 template <>
 inline constexpr int least_word<progression_locator> = 4;
+
+// A part's lanes_log2 where the mover goes by blocks, with words of 2^word_log2 bytes.
+uint8_t mover_lanes_log2(const part &a, unsigned word_log2) noexcept;
+
+// log2 of the shortest words by which a pipe or a pull moves blocks.
+constexpr unsigned least_pipe_block_log2 = 2;
 
 // Most threads of a block that moves units by words.
 constexpr uint32_t word_unit_threads = 640;

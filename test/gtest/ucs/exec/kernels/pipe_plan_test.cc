@@ -37,6 +37,13 @@ void move_by_one_block(const part &piece, const kernel_choice &mover) {
     if (mover.how == method::units) {
         return move_units(piece, mover.word_log2);
     }
+    if (mover.how == method::blocks) {
+        return with_word(mover.word_log2, [&](auto width) {
+            for (uint32_t thread = 0; thread < threads; ++thread) {
+                move_blocks<decltype(width)::value>(piece, thread, threads);
+            }
+        });
+    }
     auto run = [&](auto locator) {
         using locator_type = typename decltype(locator)::type;
         for (uint32_t thread = 0; thread < threads; ++thread) {
@@ -281,6 +288,27 @@ TEST(pipe_plan, chunks_of_random_layouts_make_the_message) {
     }
 }
 
+TEST(pipe_plan, short_blocks_of_different_lengths_are_moved_by_lanes_of_their_own) {
+    int short_lists = 0, by_blocks = 0;
+    for (uint64_t seed = 1; seed <= 600; ++seed) {
+        case_maker random(seed);
+        random_case c = random.make_short_list(true);
+        const random_case other =
+            seed % 3 == 0 ? random.make_long() : random.make_short_list(seed % 3 == 1);
+        part probe;
+        cut_part(c.transfer(), 0, &probe);
+        const kernel_choice mover = choose_mover(probe, c.view.align_log2, 8 << 10);
+        by_blocks += mover.how == method::blocks ? 1 : 0;
+        if (c.dir != gpu::direction::copy && c.length != 0) {
+            ASSERT_EQ(run_case(c, random, seed), "") << "seed " << seed;
+        }
+        ASSERT_EQ(run_pull(c, nullptr, random, seed, &short_lists), "") << "seed " << seed;
+        ASSERT_EQ(run_pull(c, &other, random, seed, &short_lists), "") << "seed " << seed;
+        ASSERT_EQ(run_pull(other, &c, random, seed, &short_lists), "") << "seed " << seed;
+    }
+    EXPECT_GT(by_blocks, 40);
+}
+
 // Tables are there too, and serve where addresses are aligned to less than 4 bytes, or where the
 // other side has another list.
 TEST(pipe_plan, progressions_are_found_without_their_tables) {
@@ -295,7 +323,7 @@ TEST(pipe_plan, progressions_are_found_without_their_tables) {
         part probe;
         cut_part(all, 0, &probe);
         by_words += choose_mover(probe, c.view.align_log2, 8 << 10).how == method::words ? 1 : 0;
-        EXPECT_EQ(choose_mover(probe, c.view.align_log2, 32 << 10).how, method::units);
+        EXPECT_EQ(choose_mover(probe, c.view.align_log2, 32 << 10).locator, locator_kind::varying);
         if (c.dir != gpu::direction::copy && c.length != 0) {
             ASSERT_EQ(run_case(c, random, seed), "") << "seed " << seed;
         }

@@ -100,12 +100,12 @@ class case_maker {
     }
 
     // Blocks of different lengths, perhaps repeated.
-    random_case make_short_list() {
+    random_case make_short_list(bool repeated = false) {
         const uint64_t grain = uint64_t{1} << below(5);
         std::vector<layout_dim> dims;
-        const bool repeats = below(3) == 0;
+        const bool repeats = repeated || below(3) == 0;
         const uint64_t n = repeats ? between(2, 20) : between(2, below(4) == 0 ? 2500 : 80);
-        const uint64_t longest = between(2, n > 200 ? 4 : 70);
+        const uint64_t longest = between(2, n > 200 ? 4 : below(2) == 0 ? 12 : 70);
         std::vector<piece> list;
         uint64_t at = 0;
         for (uint64_t b = 0; b < n; ++b) {
