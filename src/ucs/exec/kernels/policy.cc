@@ -375,15 +375,16 @@ void join_blocks(kernel_choice *c, uint32_t most) noexcept {
     const uint32_t limit = c->how == method::tiles   ? c->threads
                            : c->how == method::units ? 512
                                                      : 1024;
+    const uint32_t wanted = most / 2;  // each that tells costs some time
     kernel_choice joined = *c;
     if (c->how == method::words) {
         const uint32_t most_items = joined.threads * most_loads(joined);
-        while (joined.grid > most && joined.per_block * 2 <= most_items) {
+        while (joined.grid > wanted && joined.per_block * 2 <= most_items) {
             joined.per_block *= 2;
             joined.grid = (joined.items + joined.per_block - 1) / joined.per_block;
         }
     }
-    while (joined.grid > most && joined.threads * 2 <= limit) {
+    while (joined.grid > wanted && joined.threads * 2 <= limit) {
         joined.threads *= 2;
         joined.per_block *= 2;
         joined.grid = (joined.items + joined.per_block - 1) / joined.per_block;

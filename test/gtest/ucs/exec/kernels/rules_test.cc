@@ -172,8 +172,8 @@ TEST(kernel_rules, blocks_of_threads_are_joined_only_where_that_makes_them_few) 
         gpu::direction dir;
         uint32_t threads, grid;
     } known[] = {
-        {"vector:4K,8,16", pack, 256, 16},    {"vector:8K,8,16", pack, 256, 16},
-        {"vector:16K,8,16", pack, 512, 16},   {"vector:32K,8,16", pack, 1024, 16},
+        {"vector:4K,8,16", pack, 256, 8},     {"vector:8K,8,16", pack, 512, 8},
+        {"vector:16K,8,16", pack, 1024, 8},   {"vector:32K,8,16", pack, 1024, 16},
         {"vector:64K,8,16", pack, 256, 256},  {"transpose:64,8", pack, 128, 4},
         {"transpose:256,8", pack, 128, 64},   {"indexed:1K,1,100,1,7", pack, 1024, 16},
         {"vector:100,12,20", unpack, 256, 2},
@@ -191,8 +191,8 @@ TEST(kernel_rules, blocks_of_threads_are_joined_only_where_that_makes_them_few) 
     kernel_choice c = choose("indexed:1K,1,100,1,7", pack, rules);
     EXPECT_EQ(c.grid, 26u);
     join_blocks(&c, 16);
-    EXPECT_EQ(c.threads, 256u);
-    EXPECT_EQ(c.grid, 13u);
+    EXPECT_EQ(c.threads, 512u);
+    EXPECT_EQ(c.grid, 7u);
 }
 
 TEST(kernel_rules, usual_ones_are_in_their_ranges) {
