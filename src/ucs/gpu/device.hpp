@@ -68,7 +68,7 @@ struct end_words {
         }
         return count != 0;
     }
-    // Looks for some tens of microseconds. False: a mark behind the launch knows.
+    // Looks for some tenths of a millisecond. False: a mark behind the launch knows.
     bool await() const noexcept {
         constexpr unsigned most_tries = 8192;
         for (unsigned tries = 0; count != 0 && tries < most_tries; ++tries) {
