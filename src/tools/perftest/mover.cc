@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "ucs/exec/host/host_executor.hpp"
+#include "ucs/gpu/completion.hpp"
 #include "ucs/worklist/worklist.hpp"
 
 namespace cuda_nc::tools {
@@ -115,11 +116,10 @@ class gpu_mover final : public mover {
         make(pinned && r.dir == gpu::direction::unpack, size_.packed, &copy_);
         make(pinned && r.dir != gpu::direction::unpack, size_.packed, &copied_);
         check(device_->create_stream(&stream_), "making a stream");
-        check(device_->create_event(&done_), "making an event");
-        check(device_->allocate_pinned(gpu::end_words::bytes, &end_words_), "pinned memory");
-        ends_.use(end_words_->address());
+        end_ = gpu::completion::make(*device_);
+        check(end_ != nullptr ? UCS_OK : UCS_ERR_NO_RESOURCE, "making an event");
     }
-    ~gpu_mover() override { done_->synchronize(); }
+    ~gpu_mover() override { end_->mark->synchronize(); }
 
     void fill(const std::vector<char> &source, const std::vector<char> &target) override {
         copy(source_->address() + size_.source_skew, source.data(), source.size());
@@ -148,12 +148,9 @@ class gpu_mover final : public mover {
     double transfer(unsigned times) override {
         if (times == 1) {
             return seconds_of([&] {
-                ends_.renew();
-                launch(&ends_);
-                check(stream_->record(*done_), "marking the stream");
-                if (!ends_.await()) {
-                    check(done_->synchronize(), "waiting for the GPU");
-                }
+                launch(end_->next_ends());
+                mark_end();
+                check(end_->await(), "waiting for the GPU");
             });
         }
         return repeat(times, [&] { launch(nullptr); });
@@ -191,9 +188,10 @@ class gpu_mover final : public mover {
         work.ends = ends;
         check(worklist::launch(*list_, *stream_, work), "a launch");
     }
+    void mark_end() { check(stream_->record(*end_->mark), "marking the stream"); }
     void finish() {
-        check(stream_->record(*done_), "marking the stream");
-        check(done_->synchronize(), "waiting for the GPU");
+        mark_end();
+        check(end_->mark->synchronize(), "waiting for the GPU");
     }
     template <class Action>
     double repeat(unsigned times, Action &&action) {
@@ -209,10 +207,9 @@ class gpu_mover final : public mover {
     const mover_request request_;
     const sizes size_;
     gpu::device *device_ = nullptr;
-    std::unique_ptr<gpu::memory> source_, target_, copy_, copied_, end_words_;
-    gpu::end_words ends_;
+    std::unique_ptr<gpu::memory> source_, target_, copy_, copied_;
     worklist::work_list_ref list_;
-    std::unique_ptr<gpu::event> done_;
+    std::unique_ptr<gpu::completion> end_;
     std::unique_ptr<gpu::stream> stream_;  // goes first: waits for its work
 };
 

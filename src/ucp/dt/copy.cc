@@ -36,8 +36,8 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
     if (status != UCS_OK) {
         return status;
     }
-    std::unique_ptr<completion> mark = staging->take_completion();
-    if (mark == nullptr) {
+    std::unique_ptr<gpu::completion> end = staging->take_completion();
+    if (end == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
     shared_stream &shared = staging->pick_stream(gpu::direction::copy);
@@ -54,13 +54,13 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         work.packed = target;
         work.length = what->packed_size();
         work.max_sms = config().max_sms;
-        work.ends = mark->next_ends();
+        work.ends = end->next_ends();
         status = worklist::launch(*list, *stream, work);
-        ended = stream->record(*mark->event);
+        ended = stream->record(*end->mark);
     }
     if (ended == UCS_OK) {
-        ended = mark->await();
-        staging->give_completion(std::move(mark));
+        ended = end->await();
+        staging->give_completion(std::move(end));
     }
     if (ended != UCS_OK) {
         shared.give_up();  // no kernel of it writes there while other copies do, or later

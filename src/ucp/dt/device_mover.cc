@@ -251,8 +251,8 @@ ucs_status_t device_mover::enqueue_blocks(gpu::stream &stream, uint64_t offset, 
 }
 
 ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t length) noexcept {
-    std::unique_ptr<completion> mark = staging_->take_completion();
-    if (mark == nullptr) {
+    std::unique_ptr<gpu::completion> end = staging_->take_completion();
+    if (end == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
     ucs_status_t status = UCS_OK, ended;
@@ -263,11 +263,11 @@ ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t len
             return UCS_ERR_NO_RESOURCE;
         }
         status = enqueue_blocks(*stream, offset, packed, length);
-        ended = stream->record(*mark->event);
+        ended = stream->record(*end->mark);
     }
     if (ended == UCS_OK) {
-        ended = mark->event->synchronize();
-        staging_->give_completion(std::move(mark));
+        ended = end->mark->synchronize();
+        staging_->give_completion(std::move(end));
     }
     if (ended != UCS_OK) {
         stream_->give_up();

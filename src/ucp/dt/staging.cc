@@ -211,30 +211,22 @@ shared_stream &device_staging::pick_stream(gpu::direction dir) noexcept {
     return all[turn % streams_per_direction];
 }
 
-std::unique_ptr<completion> device_staging::take_completion() noexcept {
-    std::unique_ptr<completion> mark;
+std::unique_ptr<gpu::completion> device_staging::take_completion() noexcept {
     {
         std::lock_guard<std::mutex> guard(mutex_);
         if (!completions_.empty()) {
-            mark = std::move(completions_.back());
+            std::unique_ptr<gpu::completion> one = std::move(completions_.back());
             completions_.pop_back();
-            return mark;
+            return one;
         }
     }
-    mark.reset(new (std::nothrow) completion);
-    if (mark == nullptr || device_->create_event(&mark->event) != UCS_OK) {
-        return nullptr;
-    }
-    if (device_->allocate_pinned(gpu::end_words::bytes, &mark->pinned) == UCS_OK) {
-        mark->ends.use(mark->pinned->address());
-    }
-    return mark;
+    return gpu::completion::make(*device_);
 }
 
-void device_staging::give_completion(std::unique_ptr<completion> mark) noexcept {
+void device_staging::give_completion(std::unique_ptr<gpu::completion> one) noexcept {
     try {
         std::lock_guard<std::mutex> guard(mutex_);
-        completions_.push_back(std::move(mark));
+        completions_.push_back(std::move(one));
     } catch (const std::bad_alloc &) {
         // destroyed by its owner
     }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ucs/base/status.hpp"
+#include "ucs/gpu/completion.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::dt {
@@ -28,24 +29,6 @@ struct staging_buffer {
 
     size_t size() const noexcept { return size_t(1) << size_log2; }
     size_t footprint() const noexcept { return device != nullptr ? 2 * size() : size(); }
-};
-
-// How the end of work is seen that has no buffer of its own.
-struct completion {
-    std::unique_ptr<gpu::event> event;
-    std::unique_ptr<gpu::memory> pinned;  // the words'; null: only the event tells
-    gpu::end_words ends;
-
-    // For the next launch's transfer.
-    gpu::end_words *next_ends() noexcept {
-        if (pinned == nullptr) {
-            return nullptr;
-        }
-        ends.renew();
-        return &ends;
-    }
-    // Once the event is recorded behind the launch; blocks.
-    ucs_status_t await() noexcept { return ends.await() ? UCS_OK : event->synchronize(); }
 };
 
 // A stream that several requests enqueue on. Hold `mutex` from ready() to the last call on it, and
@@ -99,8 +82,8 @@ class device_staging {
     // Streams are handed round; one that cannot be made is passed over where another is there.
     shared_stream &pick_stream(gpu::direction dir) noexcept;
 
-    std::unique_ptr<completion> take_completion() noexcept;  // null: out of resources
-    void give_completion(std::unique_ptr<completion> mark) noexcept;
+    std::unique_ptr<gpu::completion> take_completion() noexcept;  // null: out of resources
+    void give_completion(std::unique_ptr<gpu::completion> one) noexcept;
 
     // Lock its mutex, then call ready_bounce(); false: no pinned memory at all.
     bounce_buffer &bounce() noexcept { return bounce_; }
@@ -110,8 +93,8 @@ class device_staging {
     void reserve_slow_paths() noexcept {
         if (!bounce_reserved_.load(std::memory_order_acquire)) {
             std::lock_guard<std::mutex> guard(bounce_.mutex);
-            if (std::unique_ptr<completion> mark = take_completion()) {
-                give_completion(std::move(mark));
+            if (std::unique_ptr<gpu::completion> one = take_completion()) {
+                give_completion(std::move(one));
             }
             ready_bounce();
             bounce_reserved_.store(true, std::memory_order_release);
@@ -140,7 +123,7 @@ class device_staging {
     gpu::device *device_;
     std::mutex mutex_;  // of idle_ and completions_
     std::array<std::vector<staging_buffer *>, max_log2 + 1> idle_;
-    std::vector<std::unique_ptr<completion>> completions_;
+    std::vector<std::unique_ptr<gpu::completion>> completions_;
     std::array<std::array<shared_stream, streams_per_direction>, 3> streams_;
     std::atomic<unsigned> next_stream_{0};
     bounce_buffer bounce_;

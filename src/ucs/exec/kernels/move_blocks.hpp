@@ -12,10 +12,9 @@
 namespace cuda_nc::exec {
 
 struct block_lanes {
-    uint32_t items = 0;        // lanes of all blocks
-    uint32_t lanes_log2 = 0;   // of a block
-    uint32_t first_pass = 0;   // lists with dims: that of the first block
-    uint32_t first_block = 0;  // lists without
+    uint32_t items = 0;       // lanes of all blocks
+    uint32_t lanes_log2 = 0;  // of a block
+    uint32_t first_pass = 0;  // lists with dims: that of the first block
 };
 
 // Reads that a lane has in flight.
@@ -35,7 +34,7 @@ template <int W>
 CUDA_NC_KERNEL bool find_share(const part &a, const block_lanes &n, uint32_t item,
                                block_share *share_p) {
     const int32_t lanes = 1 << n.lanes_log2;
-    uint32_t block = n.first_block + (item >> n.lanes_log2);
+    uint32_t block = item >> n.lanes_log2;
     auto ahead = -static_cast<int64_t>(a.list_first);  // of the list's bytes, as offsets
     int64_t displacement = 0;
     if (a.num_dims != 0) {
@@ -43,8 +42,6 @@ CUDA_NC_KERNEL bool find_share(const part &a, const block_lanes &n, uint32_t ite
         block = a.by_num_blocks.remainder(block, passes);
         ahead = static_cast<int64_t>(pass * a.list_size);
         displacement = pass_displacement<-1>(a, pass);
-    } else if (block >= a.num_blocks) {
-        return false;
     }
     const uint32_t next = block + 1, tile = block >> tile_blocks_log2;
     const bool first_of_tile = (block & (tile_blocks - 1)) == 0;
@@ -117,19 +114,14 @@ CUDA_NC_KERNEL void move_block(const part &a, const block_lanes &n, uint32_t ite
 
 constexpr int32_t lane_words = 2;  // of a block, at most, where a pipe or a pull goes by blocks
 
-// By one block of threads that moves the part alone; a lane has lane_words of a block at most.
-// Several blocks of each are on their way, as the link's latency is long.
+// By one block of threads that moves the part, of a list with dims, alone; a lane has lane_words of
+// a block at most. Several blocks of each are on their way, as the link's latency is long.
 template <int W>
 CUDA_NC_KERNEL void move_blocks(const part &a, uint32_t thread, uint32_t threads) {
     constexpr uint32_t at_once = W == 16 ? 2 : 4;
     block_lanes n;
     n.lanes_log2 = a.lanes_log2;
-    if (a.num_dims != 0) {
-        n.first_pass = a.by_list.quotient(a.first);
-    } else {
-        uint32_t pass;
-        varying_locator::find_block(a, a.first, &n.first_block, &pass);
-    }
+    n.first_pass = a.by_list.quotient(a.first);
     bool more = true;
     CUDA_NC_NO_UNROLL
     for (uint32_t item = thread; more; item += at_once * threads) {

@@ -189,18 +189,13 @@ uint32_t choose_lanes_log2(uint64_t words, bool bytes) {
 
 // What matters of a list's blocks to the lanes that move them.
 struct block_words {
-    unsigned word_log2;  // words lie alike on both sides, and the part is whole ones
-    uint64_t mean;       // words of a block
-    uint64_t longest;    // turns of one lane for the longest block
+    unsigned word_log2;      // words lie alike on both sides, and the part is whole ones
+    uint64_t mean, longest;  // words of a block
 
     block_words(const part &a, unsigned align_log2)
         : word_log2(std::min(align_log2, trailing_zeros(a.first | a.length, 4))),
-          mean((a.list_size / a.num_blocks) >> word_log2) {
-        const uint64_t in_flight = with_word(word_log2, [](auto width) {
-            return static_cast<uint64_t>(unroll_block_words<decltype(width)::value>);
-        });
-        longest = ((a.longest_block >> word_log2) + in_flight - 1) / in_flight;
-    }
+          mean((a.list_size / a.num_blocks) >> word_log2),
+          longest(a.longest_block >> word_log2) {}
 };
 constexpr uint32_t short_block = 16;  // words on average
 constexpr uint32_t most_lanes_log2 = 5, most_turns = 4;
@@ -228,7 +223,11 @@ bool choose_blocks(const part &a, unsigned align_log2, const kernel_rules &rules
         return false;
     }
     const uint32_t for_mean = std::min(most_lanes_log2, choose_lanes_log2(w.mean, bytes));
-    const uint32_t for_longest = log2_ceil((w.longest + most_turns - 1) / most_turns);
+    const uint64_t most_words =
+        most_turns * with_word(w.word_log2, [](auto width) {
+            return static_cast<uint64_t>(unroll_block_words<decltype(width)::value>);
+        });
+    const uint32_t for_longest = log2_ceil((w.longest + most_words - 1) / most_words);
     block_lanes &n = c->blocks;
     uint32_t passes = 1;
     if (a.num_dims != 0) {
@@ -254,8 +253,8 @@ bool choose_short_blocks(const part &a, unsigned align_log2, kernel_choice *c) {
         return false;
     }
     const block_words w(a, align_log2);
-    const uint64_t longest = a.longest_block >> w.word_log2;
-    if (w.word_log2 < least_pipe_block_log2 || w.mean > short_block || longest > 4 * short_block) {
+    if (w.word_log2 < least_pipe_block_log2 || w.mean > short_block ||
+        w.longest > 4 * short_block) {
         return false;
     }
     c->word_log2 = static_cast<uint8_t>(w.word_log2);
