@@ -74,6 +74,9 @@ const field fields[] = {
     FIELD(pull_max, "PULL_MAX", "64M", nullptr, kind::size,
           "Bytes of a message up to which one kernel of the receiver's takes it from the sender's "
           "memory, where that pays; 0: never."),
+    FIELD(copy_engines, "COPY_ENGINES", "y", nullptr, kind::boolean,
+          "Let a GPU's copy engines take a message from the sender's memory where it lies in rows "
+          "on both sides, no other is under way, and that is quicker than a kernel."),
     FIELD(pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
           "Microseconds that such a kernel waits for the other before it leaves for a while."),
     FIELD(network_slots, "NETWORK_SLOTS", "y", nullptr, kind::boolean,

@@ -28,6 +28,7 @@ struct settings {
     size_t direct_thresh = 0;           // bytes of a message from which on it does
     bool pipe = false;                  // ... by kernels that clock each other
     bool network_slots = false;         // ... to other hosts, where a carrier can
+    bool copy_engines = false;          // messages in rows may go by them
     size_t pull_max = 0;                // bytes of a message up to which its receiver pulls it
     unsigned pipe_patience = 0;         // microseconds that such a kernel waits for the other
     std::string profile;                // auto, none, or a file with the machine's figures

@@ -114,7 +114,7 @@ class stream {
     virtual ucs_status_t launch(const transfer &work) noexcept = 0;
     // Enqueues sides of pipes by one launch, in which they run side by side: as many of the first
     // of `number` as one launch serves, *launched_p, at least one where the status is UCS_OK.
-    // `sides` are copied. Progress is seen in their reports; an error in the stream's next mark.
+    // `sides` are copied. One that goes by the copy engines is launched by itself. Progress is seen in their reports; an error in the stream's next mark.
     // UCS_ERR_INVALID_PARAM: the numbers of one make no sense; UCS_ERR_UNSUPPORTED: the first has a
     // layout that no pipe takes.
     virtual ucs_status_t launch(const pipe_work *sides, size_t number,
@@ -188,6 +188,9 @@ class device {
     // Before the first pipe: loads what pipes launch, which may synchronise the device; again it
     // costs nothing.
     virtual ucs_status_t prepare_pipes() noexcept = 0;
+
+    // Whether launches of pipes take such as go by the copy engines (pipe_work::copies).
+    virtual bool copies_rows() const noexcept = 0;
 
     // What holds `address`, in this device's memory, whoever allocated it. UCS_ERR_UNSUPPORTED:
     // that cannot be said.

@@ -1,5 +1,7 @@
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/backends.hpp \
+	src/ucs/gpu/box.cc \
+	src/ucs/gpu/box.hpp \
 	src/ucs/gpu/completion.hpp \
 	src/ucs/gpu/device.hpp \
 	src/ucs/gpu/pipe.hpp \

@@ -14,7 +14,8 @@
 // again, it goes on from there; so neither a busy peer nor a dead one holds a GPU.
 //
 // A pull needs one kernel alone: the receiver's gathers each chunk from the sender's memory itself
-// and scatters it. It waits for nobody.
+// and scatters it. It waits for nobody. Where both sides are rows it needs none: a copy engine takes
+// as long for them as for contiguous memory.
 #pragma once
 
 #include <algorithm>
@@ -105,6 +106,10 @@ struct pipe_work {
     uint32_t patience_us = 0;  // microseconds without progress
     // A pull, of the receiver. The geometry's depth does not count, nor do ring, flags and credits.
     bool pulls = false;
+    // A pull by the GPU's copy engines, of layouts that find_box() takes: `source` and `layout` lie
+    // in rows. It takes no multiprocessor, is not to be aborted, and always through when it leaves;
+    // of its report the first group alone tells.
+    bool copies = false;
     const layout_view *source = nullptr;  // null: laid out as the target is
     char *source_base = nullptr;          // displacement 0 of the source
     // `layout` with tables that the CPU can read; null: there is none.
@@ -121,6 +126,7 @@ inline bool valid(const pipe_work &w) noexcept {
            w.length <= max_pipe_length && w.packed_offset <= w.layout->packed_size &&
            w.length <= w.layout->packed_size - w.packed_offset && w.sequence != 0 &&
            w.sequence % pipe_sequence_step == 0 && w.turn != 0 &&
+           (!w.copies || (w.pulls && w.packed_offset == 0)) &&
            (!w.pulls ||
             (w.geometry.chunk_size <= max_pull_chunk &&
              (w.source == nullptr || w.packed_offset + w.length <= w.source->packed_size)));
@@ -141,8 +147,7 @@ class pipe_turns {
         turn_ = work.turn;
         expected_ = pipe_left(turn_, true);
         report_ = work.report;
-        const uint32_t size = pipe_group_size(work.geometry.lanes);
-        groups_ = work.geometry.lanes / size;
+        groups_ = work.copies ? 1 : work.geometry.lanes / pipe_group_size(work.geometry.lanes);
         seen_ = through_ = 0;
     }
     // Whether the last launch has left.

@@ -4,6 +4,8 @@
 // multiprocessor for a lane, not a fourth; they wait for nobody.) Thread safe, free of locks.
 #pragma once
 
+#include <cstdint>
+
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::uct {
@@ -24,5 +26,11 @@ unsigned lanes_taken(int device, gpu::direction dir) noexcept;  // for tests
 void promise_lanes(int device, unsigned lanes) noexcept;
 void end_promise(int device, unsigned lanes) noexcept;
 unsigned lanes_promised(int device) noexcept;
+
+// Messages that copy engines bring to a GPU, from the answer to the sender until the end. False: as
+// many are under way as pay for one of `bytes`.
+bool take_copy(int device, uint64_t bytes) noexcept;
+void end_copy(int device) noexcept;
+unsigned copies_taken(int device) noexcept;  // for tests
 
 }  // namespace cuda_nc::uct

@@ -23,7 +23,8 @@ std::string describe() {
     return "GPU to GPU: sent " + text(c.sent_by_pull) + " by pull, " + text(c.sent_by_pipe) +
            " by pipe, " + text(c.sent_by_slots) + " by slots, " + text(c.sent_by_host_slots) +
            " by host slots, " + text(c.sent_by_network) + " by network slots; received " +
-           text(c.received_by_pull) + " by pull, " + text(c.received_by_pipe) + " by pipe, " +
+           text(c.received_by_pull) + " by pull (" + text(c.received_by_copy) +
+           " by copy engines), " + text(c.received_by_pipe) + " by pipe, " +
            text(c.received_by_slots) + " by slots, " + text(c.received_by_host_slots) +
            " by host slots, " + text(c.received_by_network) + " by network slots; " +
            text(c.early) + " offers taken early, " + text(c.declined) + " declined, " +

@@ -12,7 +12,8 @@ struct counters {
         sent_by_network{0};
     std::atomic<uint64_t> received_by_pull{0}, received_by_pipe{0}, received_by_slots{0},
         received_by_host_slots{0}, received_by_network{0};
-    std::atomic<uint64_t> declined{0};   // offers of ours that were not taken, or too late
+    std::atomic<uint64_t> received_by_copy{0};  // of those by pull: by copy engines
+    std::atomic<uint64_t> declined{0};          // offers of ours that were not taken, or too late
     std::atomic<uint64_t> abandoned{0};  // messages begun from GPU to GPU that went on otherwise
     std::atomic<uint64_t> early{0};      // offers taken before UCP asked for data
     std::atomic<uint64_t> relaunches{0};

@@ -76,6 +76,7 @@ class pipe_drive {
 
     const char *kernel_name() const noexcept {
         return work_.dir == gpu::direction::pack ? "pack kernel"
+               : work_.copies                    ? "pull copy"
                : work_.pulls                     ? "pull kernel"
                                                  : "unpack kernel";
     }

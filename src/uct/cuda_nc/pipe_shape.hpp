@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ucs/gpu/box.hpp"
 #include "ucs/gpu/pipe.hpp"
 
 namespace cuda_nc::uct {
@@ -14,5 +15,12 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room
 // The same for a pull, which needs no ring. `lone_list`: of a list of blocks, on one side or both,
 // and alone on its GPU.
 gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool lone_list) noexcept;
+
+// Whether another GPU's rows are pulled sooner by a copy engine than by a kernel; `source` and
+// `target` hold displacement 0.
+bool copy_pays(const gpu::box &rows, const char *source, const char *target) noexcept;
+
+// Of a pull by a copy engine: it takes no lanes from others, but the one that there must be.
+gpu::pipe_geometry copy_geometry() noexcept;
 
 }  // namespace cuda_nc::uct

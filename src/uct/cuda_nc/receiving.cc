@@ -56,6 +56,9 @@ void receiving::release(bool sender_is_through) noexcept {
     if (promised_ != 0) {
         end_promise(device_, std::exchange(promised_, 0));
     }
+    if (std::exchange(by_copy_, false)) {
+        end_copy(device_);
+    }
     if (memory_ && sender_is_through) {
         give_region(memory_);
     } else if (memory_ && by_carrier_) {
@@ -203,6 +206,7 @@ void receiving::take_rest(const wire::rndv_header &header, uint64_t length) noex
 }
 
 void receiving::deliver() noexcept {
+    const bool by_copy = by_copy_;
     // The sender's GPU wrote its last byte before it said so.
     release(true);
     unpack_call call;
@@ -217,6 +221,9 @@ void receiving::deliver() noexcept {
               : on_host_    ? all.received_by_host_slots
               : by_carrier_ ? all.received_by_network
                             : all.received_by_slots);
+        if (by_copy) {
+            count(all.received_by_copy);
+        }
     }
     end_->message = nullptr;
     end_ = nullptr;

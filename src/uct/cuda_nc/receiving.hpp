@@ -63,6 +63,8 @@ class receiving final : public direct_message {
     bool take_pipe_side() noexcept;
     bool take_slots(const ring &slots) noexcept;
     bool moves_tables(const layout *target) noexcept;
+    bool goes_by_copy(const gpu::device &gpu, const gpu::pipe_work &pull, const layout &target,
+                      const char *base) const noexcept;
     void begin_drive(const gpu::pipe_work &work, uint64_t segment, bool in_memory_order) noexcept;
     void end_work() noexcept;
     void finish_slot(unsigned index, ucs_status_t status) noexcept;
@@ -82,6 +84,7 @@ class receiving final : public direct_message {
     const int device_;
     bool by_pipe_ = false;
     bool pulls_ = false;                          // the pipe has no other side
+    bool by_copy_ = false;                        // it is pulled by a copy engine
     bool is_answered_ = false, is_told_ = false;  // a sender: that it is pulled from; that all is
     bool stopped_ = false;                        // the sender has been told to stop
     ucs_status_t failed_ = UCS_OK;

@@ -76,6 +76,16 @@ void receiving::begin_drive(const gpu::pipe_work &work, uint64_t segment,
     drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment, in_memory_order);
 }
 
+bool receiving::goes_by_copy(const gpu::device &gpu, const gpu::pipe_work &pull,
+                             const layout &target, const char *base) const noexcept {
+    const bool alike = pull.source == nullptr;
+    const layout_view &to = alike ? target.in_memory_order().view() : target.view();
+    gpu::box rows;
+    return config().copy_engines && gpu.copies_rows() &&
+           gpu::find_box(alike ? to : *pull.source, to, total_, &rows) &&
+           copy_pays(rows, pull.source_base, base) && take_copy(device_, total_);
+}
+
 bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noexcept {
     gpu::device *gpu = gpu::platform::instance().get_device(device_);
     char *base;
@@ -85,8 +95,9 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
         total_ > std::min<uint64_t>(config().pull_max, gpu::max_pipe_length)) {
         return false;
     }
+    const bool same_gpu = is_on(gpu, terms.offer);
     const std::optional<uint64_t> most =
-        is_on(gpu, terms.offer) ? UINT64_MAX : most_detour(total_, owner_.has_one_message());
+        same_gpu ? UINT64_MAX : most_detour(total_, owner_.has_one_message());
     if (!most) {
         return false;
     }
@@ -101,8 +112,11 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
     work.source_base = source_.base;
     const bool of_list =
         target->view().num_blocks > 1 || (work.source != nullptr && work.source->num_blocks > 1);
-    work.geometry = choose_pull_geometry(total_, share_of_lanes(total_, lanes),
-                                         of_list && owner_.has_one_message());
+    // On one GPU a kernel is as quick, and longer messages are quicker.
+    by_copy_ = work.copies = !same_gpu && goes_by_copy(*gpu, work, *target, base);
+    work.geometry = work.copies ? copy_geometry()
+                                : choose_pull_geometry(total_, share_of_lanes(total_, lanes),
+                                                       of_list && owner_.has_one_message());
     work.sequence = side_->sequence;
 
     pulls_ = true;

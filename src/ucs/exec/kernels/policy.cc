@@ -211,7 +211,9 @@ bool has_block_tables(const part &a) {
 bool choose_blocks(const part &a, unsigned align_log2, const kernel_rules &rules,
                    kernel_choice *c) {
     constexpr uint64_t many_lanes = 1 << 16, most_items = uint64_t{1} << 31;
-    if (!has_block_tables(a) || (a.num_dims == 0 && a.list_size / 2 > a.length)) {
+    constexpr uint64_t last_offset = (uint64_t{1} << 31) - 4096;  // lanes look a little beyond
+    if (!has_block_tables(a) || uint64_t{a.first} + a.length > last_offset ||
+        (a.num_dims == 0 && a.list_size / 2 > a.length)) {
         return false;  // all blocks of a list are looked at
     }
     const block_words w(a, align_log2);

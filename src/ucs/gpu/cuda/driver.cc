@@ -18,6 +18,7 @@ bool fill(void *library, driver *all, std::string *why_p) {
     // an older driver still tells whose memory an address is
     std::string without;
     find(library, CUDA_NC_SYMBOL_OF(cuLaunchKernelEx), &all->launch, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuStreamWriteValue32), &all->write_value, &without);
     find(library, "cuCtxGetId", &all->context_id, &without);
 #define FIND(member, name) find(library, CUDA_NC_SYMBOL_OF(name), &all->member, why_p)
     return FIND(init, cuInit) && FIND(get_version, cuDriverGetVersion) &&

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "ucs/gpu/backends.hpp"
+#include "ucs/gpu/box.hpp"
 #include "ucs/gpu/cuda/errors.hpp"
 
 namespace cuda_nc::gpu::cuda {
@@ -88,6 +89,13 @@ class cuda_stream final : public stream {
         if (!std::all_of(sides, sides + number, [](const pipe_work &one) { return valid(one); })) {
             return UCS_ERR_INVALID_PARAM;
         }
+        if (number != 0 && sides[0].copies) {
+            *launched_p = 1;
+            return copy_rows(sides[0]);
+        }
+        number = static_cast<size_t>(
+            std::find_if(sides, sides + number, [](const pipe_work &one) { return one.copies; }) -
+            sides);
         cudaError_t result = cudaErrorNotSupported;
         ucs_status_t status = run(owner_, "a pipe's launch", [&] {
             result = exec::launch_pipes(owner_.pipe_kernels(), sides, number, handle_, launched_p);
@@ -113,6 +121,50 @@ class cuda_stream final : public stream {
     }
 
   private:
+    ucs_status_t copy_rows(const pipe_work &work) noexcept {
+        box rows;
+        const layout_view &from = work.source != nullptr ? *work.source : *work.layout;
+        if (!find_box(from, *work.layout, work.length, &rows)) {
+            return UCS_ERR_UNSUPPORTED;
+        }
+        const char *source = work.source_base + rows.source.displacement;
+        char *target = work.base + rows.target.displacement;
+        ucs_status_t status = run(owner_, "a copy of rows", [&] {
+            return rows.slices == 1
+                       ? cudaMemcpy2DAsync(target, rows.target.pitch, source, rows.source.pitch,
+                                           rows.width, rows.rows, cudaMemcpyDefault, handle_)
+                       : copy_slices(rows, source, target);
+        });
+        // A word has more than the report's value, in bytes that nothing else uses.
+        CUresult told = CUDA_SUCCESS;
+        if (status == UCS_OK) {
+            status = run(owner_, "a copy's end", [&] {
+                told = owner_.calls().write_value(
+                    handle_, reinterpret_cast<CUdeviceptr>(&work.report->groups[0]),
+                    pipe_left(work.turn, true), CU_STREAM_WRITE_VALUE_DEFAULT);
+                return cudaSuccess;
+            });
+        }
+        if (status == UCS_OK) {
+            status = to_status(told, "cuStreamWriteValue32");
+        }
+        if (status != UCS_OK) {  // nothing of it may run on
+            run(owner_, "cudaStreamSynchronize", [&] { return cudaStreamSynchronize(handle_); });
+        }
+        return status;
+    }
+    cudaError_t copy_slices(const box &rows, const char *source, char *target) noexcept {
+        auto of = [&rows](const void *at, const box::side &side) {
+            return cudaPitchedPtr{const_cast<void *>(at), side.pitch, rows.width,
+                                  side.rows_of_slice};
+        };
+        cudaMemcpy3DParms all = {};
+        all.srcPtr = of(source, rows.source);
+        all.dstPtr = of(target, rows.target);
+        all.extent = {rows.width, rows.rows, rows.slices};
+        all.kind = cudaMemcpyDefault;
+        return cudaMemcpy3DAsync(&all, handle_);
+    }
     static cudaEvent_t handle_of(event &mark) noexcept {
         return static_cast<cuda_event &>(mark).handle();
     }

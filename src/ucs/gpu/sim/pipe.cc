@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cinttypes>
+#include <cstring>
 #include <vector>
 
 #include "ucs/base/log.hpp"
+#include "ucs/gpu/box.hpp"
 #include "ucs/gpu/sim/access.hpp"
 
 namespace cuda_nc::gpu::sim {
@@ -197,10 +199,45 @@ class running_side {
     bool has_left_ = false;
 };
 
+// What a copy engine does, row by row.
+ucs_status_t copy_rows(const pipe_work &work, int ordinal, const address_space &space) {
+    box rows;
+    if (!find_box(work.source != nullptr ? *work.source : *work.layout, *work.layout, work.length,
+                  &rows)) {
+        nc_error("simulated GPU: what is to be copied by rows is not laid out so");
+        return UCS_ERR_IO_ERROR;
+    }
+    window from(space, ordinal), to(space, ordinal), words(space, ordinal);
+    auto place = [&rows](const char *base, const box::side &side, uint64_t i) {
+        const uint64_t row = i / rows.rows * side.rows_of_slice + i % rows.rows;
+        return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(side.displacement) +
+               row * side.pitch;
+    };
+    for (uint64_t i = 0; i < rows.all_rows(); ++i) {
+        const char *theirs =
+            from.reach(place(work.source_base, rows.source, i), rows.width, "a row to be copied");
+        char *ours = to.reach(place(work.base, rows.target, i), rows.width, "a row's place");
+        if (theirs == nullptr || ours == nullptr) {
+            return UCS_ERR_IO_ERROR;
+        }
+        std::memcpy(ours, theirs, rows.width);
+    }
+    auto *report = reinterpret_cast<pipe_report *>(words.reach(
+        reinterpret_cast<uintptr_t>(work.report), sizeof(pipe_report), "a pipe's report"));
+    if (report == nullptr) {
+        return UCS_ERR_IO_ERROR;
+    }
+    __atomic_store_n(&report->groups[0].left, pipe_left(work.turn, true), __ATOMIC_RELEASE);
+    return UCS_OK;
+}
+
 }  // namespace
 
 ucs_status_t execute(const std::vector<pipe_work> &sides, int ordinal, const address_space &space,
                      random_source &random, const std::function<void()> &pause) {
+    if (sides[0].copies) {
+        return copy_rows(sides[0], ordinal, space);
+    }
     std::vector<running_side> running;
     running.reserve(sides.size());
     for (const pipe_work &work : sides) {

@@ -203,6 +203,7 @@ class sim_device final : public device {
         return open_region(handle, all_.space, memory_p);
     }
 
+    bool copies_rows() const noexcept override { return true; }
     bool can_access_peer(int ordinal) const noexcept override {
         return ordinal >= 0 && static_cast<unsigned>(ordinal) < num_devices_;
     }

@@ -175,7 +175,11 @@ ucs_status_t sim_stream::launch(const pipe_work *sides, size_t number, size_t *l
         !std::all_of(sides, sides + number, [](const pipe_work &one) { return valid(one); })) {
         return UCS_ERR_INVALID_PARAM;
     }
-    *launched_p = std::min<size_t>(number, max_pipe_sides);
+    size_t kernels = 0;
+    while (kernels < std::min<size_t>(number, max_pipe_sides) && !sides[kernels].copies) {
+        ++kernels;
+    }
+    *launched_p = std::max<size_t>(kernels, 1);
     operation one;
     one.what = action::pipe;
     one.sides.assign(sides, sides + *launched_p);

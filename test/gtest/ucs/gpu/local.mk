@@ -1,5 +1,6 @@
 # Sources of test/gtest/ucs/gpu; see Makefile.am for the variables.
 unit_tests_SOURCES += \
+	test/gtest/ucs/gpu/box_test.cc \
 	test/gtest/ucs/gpu/child_process.cc \
 	test/gtest/ucs/gpu/child_process.hpp \
 	test/gtest/ucs/gpu/device_test.cc \

@@ -97,6 +97,11 @@ class gpu_pipe : public random_layout_test {
         return 0;
     }
 
+    side &side_of(const pipe_work &w) {
+        return w.state == reinterpret_cast<pipe_state *>(sender_.state->address()) ? sender_
+                                                                                   : receiver_;
+    }
+
     void next_message() { sequence_ += pipe_sequence_step * number(1, 3); }
 
     pipe_geometry random_geometry(uint64_t length) {
@@ -204,6 +209,60 @@ TEST_P(gpu_pipe, pulls_bring_random_layouts_to_random_layouts) {
         ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
         next_message();
         tables_.clear();
+    }
+}
+
+// By the copy engines, where the layouts are rows.
+TEST_P(gpu_pipe, copies_bring_rows_to_rows) {
+    ASSERT_TRUE(device_->copies_rows());
+    for (int round = 0; round < 120; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(seed_));
+        const uint64_t width = number(1, 300), rows = number(1, 40), slices = number(1, 9);
+        auto buffer = [&] {
+            std::vector<layout_dim> dims;
+            const uint64_t pitch = width + number(0, 100), of_slice = rows + number(0, 5);
+            const bool plain = number(0, 2) == 0;
+            if (!plain) {
+                dims.push_back({rows, static_cast<int64_t>(pitch)});
+                dims.push_back({slices, static_cast<int64_t>(pitch * of_slice)});
+            }
+            const uint64_t block = plain ? width * rows * slices : width;
+            return random_buffer(std::make_shared<hand_made_layout>(
+                std::vector<piece>{{static_cast<int64_t>(number(0, 99)), block}}, dims));
+        };
+        laid_out_buffer from = buffer(), to = buffer();
+        const uint64_t length = from.total();
+        pipe_work pull = make_work(direction::unpack, {1, max_pull_chunk, 1}, length);
+        pull.pulls = pull.copies = true;
+        pull.source = &from.layout->view();
+        pull.source_base = from.zero_address();
+        pull.layout = &to.layout->view();
+        pull.base = to.zero_address();
+        pull.ring = pull.flags = pull.credits = nullptr;
+        pipe_work both[2] = {pull, pull};
+        both[1].copies = false;  // a kernel's, which does not go with it
+        both[1].state = reinterpret_cast<pipe_state *>(sender_.state->address());
+        both[1].report = reinterpret_cast<pipe_report *>(sender_.report_memory->address());
+        if (number(0, 1) == 0) {
+            std::swap(both[0], both[1]);
+        }
+        size_t launched = 0;
+        side_of(both[0]).begin(&both[0]);
+        side_of(both[1]).turns.begin(&both[1]);
+        ASSERT_EQ(receiver_.on->launch(both, 2, &launched), UCS_OK);
+        ASSERT_EQ(launched, 1u);
+        await_left(side_of(both[0]));
+        ASSERT_TRUE(side_of(both[0]).turns.is_through());
+        ASSERT_FALSE(HasFailure());
+
+        std::vector<size_t> source = from.positions(), target = to.positions();
+        std::vector<char> expected = to.image;
+        for (uint64_t i = 0; i < length; ++i) {
+            expected[target[i]] = from.image[source[i]];
+        }
+        ASSERT_EQ(get(to.bytes->address(), to.image.size()), expected);
+        ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
+        next_message();
     }
 }
 

@@ -45,6 +45,25 @@ TEST(pipe_shape, longer_messages_get_no_fewer_lanes_and_no_smaller_chunks) {
     }
 }
 
+TEST(pipe_shape, rows_are_copied_where_that_is_sooner) {
+    char *const aligned = reinterpret_cast<char *>(uintptr_t{1} << 30);
+    auto pays = [&](uint64_t bytes, uint64_t width, uint64_t pitch, uint64_t skew) {
+        gpu::box rows;
+        rows.width = width;
+        rows.rows = bytes / width;
+        rows.source.pitch = rows.target.pitch = pitch;
+        return copy_pays(rows, aligned + skew, aligned);
+    };
+    for (uint64_t bytes = 4096; bytes <= uint64_t{64} << 20; bytes *= 2) {
+        EXPECT_TRUE(pays(bytes, 4096, 8192, 0)) << bytes;
+        EXPECT_EQ(pays(bytes, 4096, 8200, 0), bytes <= 8 << 20) << bytes;
+        EXPECT_EQ(pays(bytes, 4096, 8192, 8), bytes <= 8 << 20) << bytes;
+        EXPECT_EQ(pays(bytes, 64, 128, 0), bytes <= 1 << 20) << bytes;
+        EXPECT_EQ(pays(bytes, 8, 16, 0), bytes <= 32 << 10) << bytes;
+    }
+    EXPECT_TRUE(copy_geometry().valid());
+}
+
 TEST(lent_memory, regions_are_apart_bounded_and_used_again) {
     if (gpu::platform::instance().num_devices() == 0) {
         GTEST_SKIP() << "no GPU, not even a simulated one";

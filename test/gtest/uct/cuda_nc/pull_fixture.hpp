@@ -45,8 +45,9 @@ inline void copy(void *target, const void *source, size_t bytes) {
     ASSERT_EQ(done->synchronize(), UCS_OK);
 }
 
-// A receiver, and a sender in another process.
-class traffic_with_source : public traffic_with_lender {
+// A receiver whose GPU's copy engines are used (true), or its kernels alone, and a sender in
+// another process.
+class traffic_with_source : public traffic_with_lender, public testing::WithParamInterface<bool> {
   protected:
     traffic_with_source() : traffic_with_lender("source_process.DISABLED_describes_memory") {}
 
@@ -84,6 +85,7 @@ class traffic_with_source : public traffic_with_lender {
             EXPECT_EQ(regions_lent(), regions_);
             EXPECT_EQ(lanes_promised(0), promised_);
             EXPECT_EQ(lanes_taken(0, gpu::direction::unpack), 0u);
+            EXPECT_EQ(copies_taken(0), 0u);
             traffic_.reset();
         }
         traffic_with_lender::TearDown();
@@ -157,6 +159,7 @@ class traffic_with_source : public traffic_with_lender {
 
     inline static unsigned (*progress_)(void *);
     inline static void *argument_;
+    with_setting copy_engines_{"UCX_CUDA_NC_COPY_ENGINES", GetParam() ? "y" : "n"};
     std::unique_ptr<gpu::memory> target_;
     size_t sides_ = 0, regions_ = 0;
     unsigned promised_ = 0;

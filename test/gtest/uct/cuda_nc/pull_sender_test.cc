@@ -141,7 +141,7 @@ TEST_F(traffic_with_early_send, a_pull_that_comes_too_late_is_cancelled) {
     end_.message->leave();
 }
 
-TEST_F(traffic_with_source, a_message_by_pipe_or_slots_is_not_complete_when_pulled_is_said) {
+TEST_P(traffic_with_source, a_message_by_pipe_or_slots_is_not_complete_when_pulled_is_said) {
     const unsigned limit = lane_limit(0);
     ASSERT_TRUE(take_lanes(0, gpu::direction::pack, limit));  // it stays under way
     for (bool by_pipe : {false, true}) {

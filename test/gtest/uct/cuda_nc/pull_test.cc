@@ -30,7 +30,11 @@ TEST(source_process, DISABLED_describes_memory) {
     lend(mine);
 }
 
-TEST_F(traffic_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_its_end) {
+INSTANTIATE_TEST_SUITE_P(by, traffic_with_source, testing::Bool(), [](const auto &one) {
+    return std::string(one.param ? "copy" : "kernel");
+});
+
+TEST_P(traffic_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_its_end) {
     const uint64_t received = counters::all().received_by_pull;
     uint64_t message = pulling();
     ASSERT_FALSE(sent.empty());
@@ -51,7 +55,7 @@ TEST_F(traffic_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_i
     expect_bytes(*end_.what);
 }
 
-TEST_F(traffic_with_source, an_end_that_comes_first_is_delivered_when_all_is_pulled) {
+TEST_P(traffic_with_source, an_end_that_comes_first_is_delivered_when_all_is_pulled) {
     const unsigned limit = lane_limit(0);
     ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));
     end(pulling());
@@ -68,7 +72,7 @@ TEST_F(traffic_with_source, an_end_that_comes_first_is_delivered_when_all_is_pul
 }
 
 // The user may close the endpoint as soon as the receive is complete.
-TEST_F(traffic_with_source, a_message_is_delivered_when_its_sender_can_hear_that_it_is_pulled) {
+TEST_P(traffic_with_source, a_message_is_delivered_when_its_sender_can_hear_that_it_is_pulled) {
     const unsigned limit = lane_limit(0);
     ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));  // the kernel waits
     uint64_t message = pulling();
@@ -86,7 +90,7 @@ TEST_F(traffic_with_source, a_message_is_delivered_when_its_sender_can_hear_that
     EXPECT_EQ(said(control_kind::pulled), 1);
 }
 
-TEST_F(traffic_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
+TEST_P(traffic_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
     end_.what = blocks(total, 0);
     uint64_t message = pulling();
     ASSERT_EQ(end_.launched.size(), 1u);
@@ -99,7 +103,7 @@ TEST_F(traffic_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
 }
 
 // Rows of a matrix with gaps, sent and received column by column.
-TEST_F(traffic_with_source, of_layouts_that_are_alike_none_is_read_otherwise_than_it_lies) {
+TEST_P(traffic_with_source, of_layouts_that_are_alike_none_is_read_otherwise_than_it_lies) {
     layout_builder element;
     element.append(first_displacement, 8);
     constexpr int64_t rows = 64, columns = total / 8 / rows, pitch = 12 * columns;
@@ -115,7 +119,7 @@ TEST_F(traffic_with_source, of_layouts_that_are_alike_none_is_read_otherwise_tha
     expect_bytes(*end_.what);
 }
 
-TEST_F(traffic_with_source, pulled_is_never_said_before_pull) {
+TEST_P(traffic_with_source, pulled_is_never_said_before_pull) {
     end_.leaves_at_once = true;
     uint64_t message = pulling();
     run_until_pulled();
@@ -126,7 +130,7 @@ TEST_F(traffic_with_source, pulled_is_never_said_before_pull) {
     take_stream(0, &later)->finish();  // waits for the kernel
 }
 
-TEST_F(traffic_with_source, bytes_up_to_the_edges_of_its_memory_are_pulled_and_none_beyond) {
+TEST_P(traffic_with_source, bytes_up_to_the_edges_of_its_memory_are_pulled_and_none_beyond) {
     const auto size = static_cast<int64_t>(source_bytes);
     for (bool alike : {true, false}) {
         say_alike(alike);
@@ -143,7 +147,7 @@ TEST_F(traffic_with_source, bytes_up_to_the_edges_of_its_memory_are_pulled_and_n
     }
 }
 
-TEST_F(traffic_with_source, layouts_that_make_no_sense_are_not_pulled) {
+TEST_P(traffic_with_source, layouts_that_make_no_sense_are_not_pulled) {
     auto expect = [&](const char *what, auto &&change) {
         SCOPED_TRACE(what);
         describe(64, 128);
@@ -176,7 +180,7 @@ TEST_F(traffic_with_source, layouts_that_make_no_sense_are_not_pulled) {
     expect("all", [](source_terms &one) { std::memset(&one, 0xff, sizeof(one)); });
 }
 
-TEST_F(traffic_with_source, no_terms_lead_out_of_its_memory) {
+TEST_P(traffic_with_source, no_terms_lead_out_of_its_memory) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -211,7 +215,7 @@ TEST_F(traffic_with_source, no_terms_lead_out_of_its_memory) {
     EXPECT_GT(taken, 100);
 }
 
-TEST_F(traffic_with_source, memory_that_is_not_shared_is_not_pulled) {
+TEST_P(traffic_with_source, memory_that_is_not_shared_is_not_pulled) {
     source_.allocation = 0;
     expect_slots();
     source_ = lent_.source;
@@ -227,13 +231,13 @@ TEST_F(traffic_with_source, memory_that_is_not_shared_is_not_pulled) {
 }
 
 // Processes that are not known cannot be told apart, and each counts its allocations from 1.
-TEST_F(traffic_with_source, allocations_of_processes_that_are_not_known_are_not_mixed_up) {
+TEST_P(traffic_with_source, allocations_of_processes_that_are_not_known_are_not_mixed_up) {
     peer_memory one = reach_user_memory(0, lent_.source.memory, {}, 7, 0);
     peer_memory other = reach_user_memory(0, lent_.handle, {}, 7, 0);
     EXPECT_FALSE(one && other.address == one.address);
 }
 
-TEST_F(traffic_with_source, messages_are_pulled_up_to_the_length_that_is_set_where_pipes_are) {
+TEST_P(traffic_with_source, messages_are_pulled_up_to_the_length_that_is_set_where_pipes_are) {
     for (bool pipes : {true, false}) {
         with_setting both("UCX_CUDA_NC_PIPE", pipes ? "y" : "n");
         {
@@ -245,7 +249,45 @@ TEST_F(traffic_with_source, messages_are_pulled_up_to_the_length_that_is_set_whe
     }
 }
 
-TEST_F(traffic_with_source, a_long_detour_is_made_on_one_gpu_alone) {
+TEST_P(traffic_with_source, rows_of_another_gpu_are_copied_where_that_is_wanted) {
+    const uint64_t copied = counters::all().received_by_copy;
+    uint64_t message = pulling();
+    ASSERT_EQ(end_.launched.size(), 1u);
+    EXPECT_EQ(end_.launched[0].copies, GetParam());
+    EXPECT_EQ(copies_taken(0), GetParam() ? 1u : 0u);
+    run_until_pulled();
+    end(message);
+    EXPECT_EQ(ucp.rest_statuses.back(), UCS_OK);
+    EXPECT_EQ(counters::all().received_by_copy, copied + (GetParam() ? 1 : 0));
+    EXPECT_EQ(copies_taken(0), 0u);
+    expect_bytes(*end_.what);
+}
+
+TEST_P(traffic_with_source, rows_on_the_same_gpu_go_by_a_kernel) {
+    const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
+    std::memset(terms_.gpu, 0, sizeof(terms_.gpu));
+    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    expect_pull();
+    EXPECT_FALSE(end_.launched[0].copies);
+}
+
+TEST_P(traffic_with_source, of_many_messages_few_are_copied) {
+    for (uint64_t bytes : {uint64_t{2} << 20, uint64_t{4} << 20}) {
+        const int most = bytes == uint64_t{2} << 20 ? 3 : 1;
+        for (int i = 0; i < most; ++i) {
+            EXPECT_TRUE(take_copy(0, bytes));
+        }
+        EXPECT_FALSE(take_copy(0, bytes));
+        expect_pull();
+        EXPECT_EQ(end_.launched[0].copies, GetParam() && most == 1) << "the message is a short one";
+        for (int i = 0; i < most; ++i) {
+            end_copy(0);
+        }
+        EXPECT_EQ(copies_taken(0), 0u);
+    }
+}
+
+TEST_P(traffic_with_source, a_long_detour_is_made_on_one_gpu_alone) {
     describe(8, 16);
     expect_pull();
     describe(8, 32);  // 24 bytes beside 8
@@ -256,7 +298,7 @@ TEST_F(traffic_with_source, a_long_detour_is_made_on_one_gpu_alone) {
     expect_pull();
 }
 
-TEST_F(traffic_with_source, a_refused_launch_stops_the_sender) {
+TEST_P(traffic_with_source, a_refused_launch_stops_the_sender) {
     const uint64_t abandoned = counters::all().abandoned;
     end_.launch_status = UCS_ERR_IO_ERROR;
     uint64_t message = ask();
@@ -272,7 +314,7 @@ TEST_F(traffic_with_source, a_refused_launch_stops_the_sender) {
     EXPECT_TRUE(ucp.lengths.empty());
 }
 
-TEST_F(traffic_with_source, a_kernel_that_fails_delivers_nothing_though_the_end_has_come) {
+TEST_P(traffic_with_source, a_kernel_that_fails_delivers_nothing_though_the_end_has_come) {
     if (std::strcmp(gpu::platform::instance().name(), "sim") != 0) {
         GTEST_SKIP() << "on a real GPU others' memory may be there, and a fault ends the process's";
     }
@@ -289,7 +331,7 @@ TEST_F(traffic_with_source, a_kernel_that_fails_delivers_nothing_though_the_end_
     EXPECT_TRUE(ucp.lengths.empty());
 }
 
-TEST_F(traffic_with_source, a_receive_that_ends_while_it_pulls_leaves_memory_alone) {
+TEST_P(traffic_with_source, a_receive_that_ends_while_it_pulls_leaves_memory_alone) {
     for (bool end_comes : {false, true}) {
         uint64_t message = pulling();
         ASSERT_NE(end_.message, nullptr);
@@ -311,7 +353,7 @@ TEST_F(traffic_with_source, a_receive_that_ends_while_it_pulls_leaves_memory_alo
     }
 }
 
-TEST_F(traffic_with_source, a_cancelled_pull_is_gone_and_owes_no_answer) {
+TEST_P(traffic_with_source, a_cancelled_pull_is_gone_and_owes_no_answer) {
     uint64_t message = pulling();
     say(control_kind::cancel, message);
     EXPECT_EQ(sides_lent(), sides_);
@@ -320,7 +362,7 @@ TEST_F(traffic_with_source, a_cancelled_pull_is_gone_and_owes_no_answer) {
     EXPECT_EQ(said(control_kind::ended) + said(control_kind::stop), 0);
 }
 
-TEST_F(traffic_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive) {
+TEST_P(traffic_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive) {
     pulling();
     traffic_->forget(ep_);
     ASSERT_NE(end_.message, nullptr);
@@ -329,7 +371,7 @@ TEST_F(traffic_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive)
     EXPECT_EQ(said(control_kind::stop) + said(control_kind::pulled), 1) << "before it is lost";
 }
 
-TEST_F(traffic_with_source, a_sender_that_is_pulled_from_hears_the_end_over_the_next_endpoint) {
+TEST_P(traffic_with_source, a_sender_that_is_pulled_from_hears_the_end_over_the_next_endpoint) {
     for (bool ended : {false, true}) {
         const unsigned limit = lane_limit(0);
         ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));  // the kernel waits
@@ -359,7 +401,7 @@ TEST_F(traffic_with_source, a_sender_that_is_pulled_from_hears_the_end_over_the_
 
 // ---- memory of other processes' users
 
-TEST_F(traffic_with_source, an_allocation_is_opened_once_and_closed_when_its_owner_is_gone) {
+TEST_P(traffic_with_source, an_allocation_is_opened_once_and_closed_when_its_owner_is_gone) {
     close_memory_of_the_gone();  // of tests before
     const size_t before = peer_allocations_open();
     peer_memory used = reach(7, 0);
@@ -368,7 +410,7 @@ TEST_F(traffic_with_source, an_allocation_is_opened_once_and_closed_when_its_own
     expect_closed_when_gone(std::move(used), before);
 }
 
-TEST_F(traffic_with_source, an_allocation_takes_the_place_of_one_that_was_freed) {
+TEST_P(traffic_with_source, an_allocation_takes_the_place_of_one_that_was_freed) {
     close_memory_of_the_gone();
     const size_t before = peer_allocations_open();
     peer_memory used = reach(7, 0);
@@ -380,7 +422,7 @@ TEST_F(traffic_with_source, an_allocation_takes_the_place_of_one_that_was_freed)
     EXPECT_EQ(peer_allocations_open(), before + 1);
 }
 
-TEST_F(traffic_with_source, an_allocation_that_cannot_be_opened_is_not_tried_again) {
+TEST_P(traffic_with_source, an_allocation_that_cannot_be_opened_is_not_tried_again) {
     close_memory_of_the_gone();
     const size_t before = peer_allocations_open();
     source_.memory = {};
