@@ -1,10 +1,10 @@
 // What kernels of the application lose while messages pass through their GPUs, and what the
-// messages lose: 64 MiB from rank 0 to rank 1, two at a time, contiguous and as a vector of 64-byte
-// blocks, beside a kernel that copies memory and one that computes, both of many short blocks of
-// threads.
+// messages lose: 64 MiB from rank 0 to rank 1, two at a time, contiguous and as a vector of blocks
+// of 64 bytes, beside a kernel that copies memory and one that computes, both of many short blocks
+// of threads.
 //
 //     nvcc -std=c++17 -O2 -arch=native -ccbin mpicxx -o beside bench/beside.cu
-//     UCX_CUDA_NC_TRANSPORT=y mpirun -np 2 ./beside [MEGABYTES]
+//     UCX_CUDA_NC_TRANSPORT=y mpirun -np 2 ./beside [MEGABYTES [BLOCK]]
 //
 // Times are medians of batches. `loss` is of the kernel; `taken` what the message's own bytes are
 // of the memory bandwidth that the copying kernel reaches alone, counted once at the sender (read)
@@ -16,11 +16,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 namespace {
 
-constexpr int block = 64, stride = 128, window = 2, kernels = 40, batches = 5;
+constexpr int window = 2, kernels = 40, batches = 5;
 constexpr size_t copied = size_t{512} << 20;  // bytes of one copying kernel
 
 void check(cudaError_t result, const char *what) {
@@ -146,7 +147,7 @@ void measure(const char *what, messages &pair, gpu &own, bool copies) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == pair.rank) {
             std::printf(
-                "%-11s %-7s %-8s kernel %.3f ms alone, %.3f beside: loss %.1f %%; messages %.0f "
+                "%-13s %-7s %-8s kernel %.3f ms alone, %.3f beside: loss %.1f %%; messages %.0f "
                 "GB/s alone, %.0f beside",
                 what, copies ? "copy" : "compute", rank == 0 ? "sender" : "receiver", median(alone),
                 median(beside), 100 * loss, median(quiet), median(loud));
@@ -180,18 +181,20 @@ int main(int argc, char **argv) {
     check(cudaMalloc(&own.from, copied), "cudaMalloc");
     check(cudaMalloc(&own.to, copied), "cudaMalloc");
     for (char *&data : pair.data) {
-        check(cudaMalloc(&data, pair.bytes * (stride / block)), "cudaMalloc");
-        check(cudaMemset(data, 1, pair.bytes * (stride / block)), "cudaMemset");
+        check(cudaMalloc(&data, pair.bytes * 2), "cudaMalloc");
+        check(cudaMemset(data, 1, pair.bytes * 2), "cudaMemset");
     }
+    const int block = argc > 2 ? std::atoi(argv[2]) : 64;
+    const std::string blocks = std::to_string(block) + " B blocks";
     MPI_Datatype vector;
-    MPI_Type_vector(static_cast<int>(pair.bytes / block), block, stride, MPI_BYTE, &vector);
+    MPI_Type_vector(static_cast<int>(pair.bytes / block), block, 2 * block, MPI_BYTE, &vector);
     MPI_Type_commit(&vector);
     for (bool derived : {false, true}) {
         pair.type = derived ? vector : MPI_BYTE;
         pair.count = derived ? 1 : static_cast<int>(pair.bytes);
         pair.run(20, nullptr);  // warm
         for (bool copies : {true, false}) {
-            measure(derived ? "64 B blocks" : "contiguous", pair, own, copies);
+            measure(derived ? blocks.c_str() : "contiguous", pair, own, copies);
         }
     }
     MPI_Type_free(&vector);

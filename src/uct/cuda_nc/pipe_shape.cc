@@ -65,22 +65,25 @@ gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool lon
     return g;
 }
 
-// Measured on two H200 (bench/results, copy engines): a copy is begun 2 us sooner than a kernel
-// and crosses the link 2.5 us sooner from a megabyte on; then a kernel moves 318 GB/s. A copy takes
-// 0.345 ns for each 128 bytes, or less, of a row, and a third more where rows begin anywhere.
+// Measured on two H200 (bench/results, copies): a copy is begun 2 us sooner than a kernel and
+// crosses the link 2.5 us sooner from a megabyte on; then a kernel moves 318 GB/s. A copy takes
+// 0.345 ns for each 128 bytes, or less, of a row. Between processes it gets slower beyond some 16
+// MiB, not with all rows.
 bool copy_pays(const gpu::box &rows, const char *source, const char *target) noexcept {
-    constexpr double kernel_rate = 318e3, sooner = 2, crossing = 2.5;
-    constexpr uint64_t piece = 128;
+    constexpr double of_piece = 0.345e-3, kernel_rate = 318e3, sooner = 2, crossing = 2.5;
+    constexpr uint64_t piece = 128, longest = uint64_t{32} << 20;
     auto places = [](const char *base, const gpu::box::side &side) {
         return (reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(side.displacement)) |
                side.pitch;
     };
     const bool aligned = (places(source, rows.source) | places(target, rows.target)) % piece == 0;
-    const double of_piece = aligned ? 0.345e-3 : 0.46e-3;
+    const uint64_t one_more = aligned || rows.width <= piece / 2 ? 0 : 1;
     const auto bytes = static_cast<double>(rows.all_rows() * rows.width);
-    const auto pieces = static_cast<double>(rows.all_rows() * ((rows.width + piece - 1) / piece));
-    return pieces * of_piece <=
-           sooner + crossing * std::min(bytes / (1 << 20), 1.0) + bytes / kernel_rate;
+    const auto pieces =
+        static_cast<double>(rows.all_rows() * ((rows.width + piece - 1) / piece + one_more));
+    return bytes <= longest &&
+           pieces * of_piece <=
+               sooner + crossing * std::min(bytes / (1 << 20), 1.0) + bytes / kernel_rate;
 }
 
 gpu::pipe_geometry copy_geometry() noexcept {

@@ -78,10 +78,11 @@ void receiving::begin_drive(const gpu::pipe_work &work, uint64_t segment,
 
 bool receiving::goes_by_copy(const gpu::device &gpu, const gpu::pipe_work &pull,
                              const layout &target, const char *base) const noexcept {
+    constexpr size_t few = 4;  // many share launches: kernels are as quick for them
     const bool alike = pull.source == nullptr;
     const layout_view &to = alike ? target.in_memory_order().view() : target.view();
     gpu::box rows;
-    return config().copy_engines && gpu.copies_rows() &&
+    return config().copy_engines && owner_.num_messages() <= few && gpu.copies_rows() &&
            gpu::find_box(alike ? to : *pull.source, to, total_, &rows) &&
            copy_pays(rows, pull.source_base, base) && take_copy(device_, total_);
 }

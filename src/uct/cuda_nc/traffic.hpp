@@ -84,7 +84,8 @@ class traffic {
     bool launch(pipe_drive &admitted) noexcept;
     void do_not_launch(const pipe_drive &stopped) noexcept { launches_.remove(stopped); }
     void launch_all() noexcept;
-    bool has_one_message() const noexcept { return sends_.size() + receives_.size() == 1; }
+    size_t num_messages() const noexcept { return sends_.size() + receives_.size(); }
+    bool has_one_message() const noexcept { return num_messages() == 1; }
     // A message that is alone does not wait for others to share a launch with.
     void launch_if_alone() noexcept {
         if (has_one_message()) {
