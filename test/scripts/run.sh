@@ -313,6 +313,15 @@ test_perftest_tune_writes_only_what_it_is_told() {
     tuned --seconds 0.5 -o /proc/none/here.json && return 1
     UCX_CUDA_NC_PROFILE=none perftest_fails_with 'no place for the profile' tune --seconds 0.5
 }
+test_perftest_tune_fails_where_too_few_predictions_are_near() {
+    local status near
+    tuned --dry-run --seconds 0.5 --check -s small --require 100 >"$WORK/said"
+    status=$?
+    near=$(sed -n 's/^# predictions: \([0-9]*\) of 10 .*/\1/p' "$WORK/said")
+    [ -n "$near" ] && [ "$status" = $((near < 10)) ] || return 1
+    tuned --require 90 --seconds 0.5 --dry-run # without --check
+    [ $? -ge 100 ] && perftest_fails_with 101 tune --check --require 101
+}
 test_a_broken_machine_profile_is_ignored_with_one_warning() {
     printf '{"format": 1' >"$WORK/broken.json"
     UCX_CUDA_NC_PROFILE=$WORK/broken.json UCX_CUDA_NC_GPU=sim "$HOME_DIR/bin/nc_info" \

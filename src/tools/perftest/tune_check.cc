@@ -41,6 +41,16 @@ void print(const checked_row &row) {
     std::fflush(stdout);
 }
 
+size_t count_near(const std::vector<checked_row> &rows) {
+    return static_cast<size_t>(
+        std::count_if(rows.begin(), rows.end(), [](const checked_row &row) { return row.near(); }));
+}
+
+double percent_near(const std::vector<checked_row> &rows) {
+    return 100.0 * static_cast<double>(count_near(rows)) /
+           static_cast<double>(std::max<size_t>(1, rows.size()));
+}
+
 }  // namespace
 
 std::vector<checked_row> check_predictions(const model::machine_profile &profile, bool on_gpu,
@@ -76,11 +86,12 @@ std::vector<checked_row> check_predictions(const model::machine_profile &profile
 }
 
 std::string share_of(const std::vector<checked_row> &rows) {
-    const auto near =
-        std::count_if(rows.begin(), rows.end(), [](const checked_row &row) { return row.near(); });
-    const size_t all = std::max<size_t>(1, rows.size());
-    return fmt::format("{} of {} ({:.0f}%) within 25%", near, rows.size(),
-                       100.0 * static_cast<double>(near) / static_cast<double>(all));
+    return fmt::format("{} of {} ({:.0f}%) within 25%", count_near(rows), rows.size(),
+                       percent_near(rows));
+}
+
+bool enough_near(const std::vector<checked_row> &rows, double percent) {
+    return percent_near(rows) >= percent;
 }
 
 nlohmann::json to_json(const std::vector<checked_row> &rows) {

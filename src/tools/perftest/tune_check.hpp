@@ -27,6 +27,8 @@ std::vector<checked_row> check_predictions(const model::machine_profile &profile
 
 // "44 of 48 (92%) within 25%".
 std::string share_of(const std::vector<checked_row> &rows);
+// Whether `percent` of them are, or more. Rows that failed are not; of no rows 0 % are.
+bool enough_near(const std::vector<checked_row> &rows, double percent);
 
 nlohmann::json to_json(const std::vector<checked_row> &rows);
 

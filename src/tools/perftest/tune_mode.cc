@@ -22,7 +22,7 @@ namespace {
 
 struct tune_mode_options {
     std::string output, set, json;
-    double seconds = 50;
+    double seconds = 50, require = 0;
     bool dry_run = false, check = false, verbose = false;
 };
 
@@ -146,6 +146,11 @@ int run_check(const tune_mode_options &o, const model::machine_profile &profile)
     if (!o.json.empty()) {
         save(o.json, to_json(rows).dump(1) + "\n");
     }
+    if (!enough_near(rows, o.require)) {
+        fmt::print(stderr, "nc_perftest: fewer than {:g}% of the predictions are within 25%\n",
+                   o.require);
+        return 1;
+    }
     return 0;
 }
 
@@ -192,8 +197,13 @@ void add_tune_mode(CLI::App *app, std::function<int()> *run_p) {
         ->check(CLI::Range(0.5, 3600.0))
         ->capture_default_str();
     mode->add_flag("--verbose", o->verbose, "Say what each value of the kernel rules did");
-    mode->add_flag("--check", o->check,
-                   "Then compare predictions with measurements, layout by layout");
+    CLI::Option *check = mode->add_flag(
+        "--check", o->check, "Then compare predictions with measurements, layout by layout");
+    mode->add_option("--require", o->require,
+                     "Status 1 where --check finds less than this percentage within 25%")
+        ->check(CLI::Range(0.0, 100.0))
+        ->needs(check)
+        ->capture_default_str();
     mode->add_option("-s,--set", o->set,
                      "Layouts of --check: standard (the default on a GPU), applications, small");
     mode->add_option("--json", o->json, "Write what --check found to this file");

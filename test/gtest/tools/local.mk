@@ -9,5 +9,6 @@ unit_tests_SOURCES += \
 	test/gtest/tools/sizes_test.cc \
 	test/gtest/tools/socket_test.cc \
 	test/gtest/tools/thread_messenger.hpp \
+	test/gtest/tools/tune_check_test.cc \
 	test/gtest/tools/tune_rules_test.cc
 endif
