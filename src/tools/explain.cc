@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "tools/perftest/catalogue.hpp"
 #include "tools/perftest/run_error.hpp"
@@ -107,23 +108,20 @@ void explain_host_side(const subject &s, int ordinal, const model::gpu_profile &
                config().fragment_size_is_set ? " (UCX_CUDA_NC_FRAGMENT_SIZE)" : "");
 }
 
-double link_of(const model::gpu_profile &of, const gpu::device_properties &properties,
-               bool *measured_p) {
-    for (const model::link_profile &one : model::machine().links) {
-        if (one.from == of.bus_id) {
-            *measured_p = true;
-            return one.copy;
-        }
-    }
-    return model::default_link(properties);
+void explain_message_times(const subject &s, const model::gpu_profile &of,
+                           const gpu::device_properties &properties) {
+    const std::optional<double> measured = model::fastest_link(model::machine(), of.bus_id);
+    const double link = measured.value_or(model::default_link(properties));
+    fmt::print("  {:<10} GPU to GPU {:.1f} us ({} link), through host memory {:.1f} us\n", "",
+               model::predict_direct(of, properties.num_sms, *s.what, link, s.misalign),
+               measured ? "measured" : "usual",
+               model::predict_through_host(of, model::machine().host_moves, s.what->packed_size()));
 }
 
 void explain_message(const subject &s, const model::gpu_profile &of,
                      const gpu::device_properties &properties) {
     const uint64_t bytes = s.what->packed_size();
     const size_t thresh = model::direct_thresh(true), least = model::direct_thresh(false);
-    bool measured = false;
-    const double link = link_of(of, properties, &measured);
     const bool reaches = gpu::platform::instance().num_devices() > 1 &&
                          gpu::platform::instance()
                              .get_device(properties.ordinal)
@@ -142,9 +140,7 @@ void explain_message(const subject &s, const model::gpu_profile &of,
         fmt::print("  {:<10} MPI_Send below {}: eager, through host memory\n", "",
                    size_text(thresh));
     }
-    fmt::print("  {:<10} GPU to GPU {:.1f} us ({} link), through host memory {:.1f} us\n", "",
-               model::predict_direct(of, link, bytes), measured ? "measured" : "usual",
-               model::predict_through_host(of, model::machine().host_moves, bytes));
+    explain_message_times(s, of, properties);
 }
 
 }  // namespace
@@ -166,6 +162,11 @@ void explain(const std::vector<std::string> &arguments) {
     const model::machine_profile &machine = model::machine();
     fmt::print("{:<12} {}\n", "figures", model::why_machine());
     gpu::platform &platform = gpu::platform::instance();
+    if (config().max_sms != 0 && platform.num_devices() > 0) {
+        fmt::print(
+            "{:<12} grids are those of UCX_CUDA_NC_MAX_SMS={}, all times those of a whole GPU\n",
+            "limit", config().max_sms);
+    }
     for (int ordinal = 0; ordinal < platform.num_devices(); ++ordinal) {
         gpu::device *device = platform.get_device(ordinal);
         if (device == nullptr || static_cast<size_t>(ordinal) >= machine.gpus.size()) {

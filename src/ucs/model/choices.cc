@@ -78,11 +78,7 @@ const gpu_profile *find(const std::vector<gpu_profile> &all, const gpu::device_p
 }
 
 double link_of(const machine_profile &profile, const gpu::device_properties &p) {
-    double best = 0;
-    for (const link_profile &one : profile.links) {
-        best = one.from == p.bus_id && (best == 0 || one.copy < best) ? one.copy : best;
-    }
-    return best != 0 ? best : default_link(p);
+    return fastest_link(profile, p.bus_id).value_or(default_link(p));
 }
 
 // What the file says, and in *why_p what became of it.

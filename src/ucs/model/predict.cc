@@ -196,10 +196,17 @@ prediction predict_host(const moving &by, const layout &what, gpu::direction dir
     return p;
 }
 
-double predict_direct(const gpu_profile &of, double link, uint64_t bytes) noexcept {
-    // Both kernels begin at about the same time; flags and credits take their part of the link.
-    constexpr double launches = 1.6, effort = 1.15;
-    return launches * of.completion + static_cast<double>(bytes) / mib * link * effort;
+double predict_direct(const gpu_profile &of, unsigned num_sms, const layout &what, double link,
+                      size_t misalign) {
+    // Both kernels begin at about the same time. The part of the slower one that the link waits for
+    // fits bench/results/2026-11-22-h200-small-messages.md.
+    constexpr double launches = 1.6, apart_from_link = 0.6;
+    double slower = 0;
+    for (auto dir : {gpu::direction::pack, gpu::direction::unpack}) {
+        slower = std::max(slower, predict(of, num_sms, what, dir, packed_side::gpu, misalign).rate);
+    }
+    return launches * of.completion + static_cast<double>(what.packed_size()) / mib *
+                                          std::max(slower, link + apart_from_link * slower);
 }
 
 double predict_through_host(const gpu_profile &of, const moving &host, uint64_t bytes) noexcept {

@@ -72,8 +72,10 @@ prediction predict(const gpu_profile &of, unsigned num_sms, const layout &what, 
 // Host memory on both sides, one thread.
 prediction predict_host(const moving &by, const layout &what, gpu::direction dir, size_t misalign);
 
-// us of a message between two GPUs by their link, one kernel on each; `link` in us for a MiB.
-double predict_direct(const gpu_profile &of, double link, uint64_t bytes) noexcept;
+// us of a message between two such GPUs by their link, the same layout and one kernel on each;
+// `link` in us for a MiB.
+double predict_direct(const gpu_profile &of, unsigned num_sms, const layout &what, double link,
+                      size_t misalign);
 // ... through host memory.
 double predict_through_host(const gpu_profile &of, const moving &host, uint64_t bytes) noexcept;
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ gpu_profile default_gpu(const gpu::device_properties &properties);
 moving default_host();
 // Of a link between two such GPUs where they reach each other.
 double default_link(const gpu::device_properties &properties) noexcept;
+// Of the fastest link from the GPU of that bus id, if one was measured.
+std::optional<double> fastest_link(const machine_profile &of, const std::string &bus_id) noexcept;
 
 // us for a MiB of packed bytes, between the figures at hand; `working_set`: all bytes touched.
 double rate(const moving &by, family what, gpu::direction dir, unsigned align_log2, double block,

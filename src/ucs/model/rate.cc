@@ -73,6 +73,16 @@ double rate(const moving &by, family what, gpu::direction dir, unsigned align_lo
     return std::exp(std::log(at(*below)) * (1 - place) + std::log(at(*above)) * place);
 }
 
+std::optional<double> fastest_link(const machine_profile &of, const std::string &bus_id) noexcept {
+    std::optional<double> best;
+    for (const link_profile &one : of.links) {
+        if (one.from == bus_id) {
+            best = std::min(best.value_or(one.copy), one.copy);
+        }
+    }
+    return best;
+}
+
 const char *name_of(family which) noexcept {
     static const char *const names[num_families] = {"strided", "sparse",     "listed",
                                                     "uneven",  "transposed", "pinned"};

@@ -80,6 +80,10 @@ TEST(nc_info, explains_what_would_be_chosen) {
                              "eager, through host memory"}) {
         EXPECT_TRUE(says(seen, text)) << text << seen;
     }
+    EXPECT_FALSE(says(seen, "MAX_SMS")) << seen;
+    seen = nc_info("--explain vector:1M,8,16", "UCX_CUDA_NC_GPU=sim UCX_CUDA_NC_MAX_SMS=3");
+    EXPECT_TRUE(says(seen, "UCX_CUDA_NC_MAX_SMS=3, all times those of a whole GPU\n")) << seen;
+    EXPECT_TRUE(says(seen, "grid 3 x")) << seen;
     // A GPU is not needed; a layout of one size is repeated.
     seen = nc_info("--explain triangle:100,8 1M", "UCX_CUDA_NC_GPU=none");
     EXPECT_EQ(seen.status, 0);

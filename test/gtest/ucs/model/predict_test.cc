@@ -193,17 +193,50 @@ TEST(model_predict, odd_layouts_have_finite_times) {
     }
 }
 
+// bench/results/2026-11-22-h200-small-messages.md: 64 KiB, 1, 16 and 64 MiB
 TEST(model_predict, messages_come_near_what_two_h200_did) {
-    // bench/results/2026-11-21-h200x2-pipe_messages.md, blocks of 64 B
     const struct {
-        uint64_t kib;
-        double us;
-    } done[] = {{64, 16.8}, {256, 17.3}, {1024, 19.4}, {4096, 28.7}, {16384, 65.1}, {65536, 205.1}};
+        const char *texts[4];
+        double us[4];
+    } done[] = {
+        {{"vector:8K,8,16", "vector:128K,8,16", "vector:2M,8,16", "vector:8M,8,16"},
+         {16.0, 20.7, 72.7, 208.5}},
+        {{"vector:1K,64,128", "vector:16K,64,128", "vector:256K,64,128", "vector:1M,64,128"},
+         {14.8, 18.6, 65.7, 206.1}},
+        {{"vector:16,4K,8K", "vector:256,4K,8K", "vector:4K,4K,8K", "vector:16K,4K,8K"},
+         {14.9, 17.6, 60.4, 199.1}},
+        {{"subarray:8,52x52x32,52x52x3,0x0x3", "subarray:8,209x209x32,209x209x3,0x0x3",
+          "subarray:8,836x836x32,836x836x3,0x0x3", "subarray:8,1672x1672x32,1672x1672x3,0x0x3"},
+         {15.0, 21.0, 83.2, 237.9}},
+    };
     for (const auto &one : done) {
-        const double ratio = predict_direct(h200(), 2.7, one.kib << 10) / one.us;
-        EXPECT_GT(ratio, 0.8) << one.kib;
-        EXPECT_LT(ratio, 1.25) << one.kib;
+        for (int i = 0; i < 4; ++i) {
+            const layout_ref what = make(one.texts[i]);
+            const double us = predict_direct(h200(), sms, *what, 2.7, 0);
+            EXPECT_NEAR(us / one.us[i], 1, 0.2) << one.texts[i];
+        }
     }
+}
+
+TEST(model_predict, no_message_is_faster_than_its_kernels_or_its_link) {
+    for (const char *text : {"vector:2M,8,1000", "indexed:1M,8,8,8,5", "vector:16K,4K,8K"}) {
+        const layout_ref what = make(text);
+        for (double link : {0.01, 2.7, 1000.0}) {
+            const double us = predict_direct(h200(), sms, *what, link, 0);
+            EXPECT_GE(us, predict(text, pack).single) << text;
+            EXPECT_GE(us, predict(text, unpack).single) << text;
+            EXPECT_GE(us, static_cast<double>(what->packed_size()) / (1 << 20) * link) << text;
+        }
+    }
+}
+
+TEST(model_predict, of_several_links_the_fastest_counts) {
+    machine_profile machine;
+    EXPECT_FALSE(fastest_link(machine, "a"));
+    machine.links = {{"a", "b", 20}, {"a", "c", 3}, {"b", "a", 1}, {"a", "d", 5}};
+    EXPECT_EQ(fastest_link(machine, "a"), 3);
+    EXPECT_EQ(fastest_link(machine, "b"), 1);
+    EXPECT_FALSE(fastest_link(machine, "c"));
 }
 
 }  // namespace
