@@ -72,6 +72,35 @@ TEST(model_choices, a_slower_way_is_left) {
     EXPECT_FALSE(stages(by, unpack, 3, 8, 64 << 20));
 }
 
+// Kernels for those layouts are slower, but the bus is slower still. So choices may look at the
+// figures of strided ones alone.
+TEST(model_choices, usual_figures_of_lists_and_sparse_blocks_choose_as_strided_ones_do) {
+    const choices by = make_choices(h200(), 2.7);
+    for (family what : {family::sparse, family::listed, family::uneven}) {
+        gpu_profile own = h200();
+        for (figure &one : own.moves.figures) {
+            if (one.what == family::strided) {
+                one.what = family::transposed;  // out of the way
+            } else if (one.what == what) {
+                one.what = family::strided;
+            }
+        }
+        const choices like = make_choices(own, 2.7);
+        for (auto dir : {pack, unpack}) {
+            for (unsigned align = 0; align < num_aligns; ++align) {
+                for (unsigned length = 0; length < num_lengths; ++length) {
+                    for (uint64_t size : {uint64_t{1} << 20, uint64_t{64} << 20}) {
+                        EXPECT_EQ(stages(by, dir, align, uint64_t{1} << length, size),
+                                  stages(like, dir, align, uint64_t{1} << length, size))
+                            << name_of(what) << " align " << align << " length " << length << " "
+                            << size;
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST(model_choices, a_second_step_that_takes_for_ever_is_never_made) {
     gpu_profile of = h200();
     of.copy_completion = 1e12;
