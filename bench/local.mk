@@ -19,7 +19,7 @@ EXTRA_DIST += bench/results/2026-11-21-h200-nc_perftest.md bench/results/2026-11
 EXTRA_PROGRAMS += pipe_bench
 pipe_bench_SOURCES = bench/pipe_bench.cc
 pipe_bench_LDADD = libcuda_nc_core.la
-EXTRA_DIST += bench/peer_cupy.py
+EXTRA_DIST += bench/peer_cupy.py bench/peer_torch.py
 EXTRA_DIST += bench/results/2026-11-22-h100-host-pairs.md \
 	bench/results/2026-11-22-h200-bars.md \
 	bench/results/2026-11-22-h200-blocks.md \
