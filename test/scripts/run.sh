@@ -68,6 +68,29 @@ assert len(rows) == 15 and all(r['verified'] and r['time']['min_us'] > 0 for r i
             return 1
     done
 }
+# Astaroth's lie in a GiB each: boxes of 32^3 in place of theirs of 256^3.
+application_layouts() {
+    local box halo
+    perftest pack --list | sed -n '/^applications:/,/^messages:/s/^  \([^ ]*\) .*/\1/p' |
+        grep -v '^Astaroth_'
+    for halo in 32x32x3 32x3x32 3x32x32 32x3x3 3x3x3; do
+        box=subarray:8,38x38x38,$halo,3x3x3
+        echo "parts:0=$box;438976=$box;877952=$box"
+    done
+}
+test_perftest_verifies_layouts_of_applications() {
+    local memory names
+    mapfile -t names < <(application_layouts)
+    [ ${#names[@]} = 23 ] || return 1
+    for memory in host gpu; do
+        perftest pack "${names[@]/#/-l}" -d pack,unpack -m "$memory" -n 1 -b 1 \
+            --json "$WORK/applications.json" || return 1
+        python3 -c "
+import json
+rows = json.load(open('$WORK/applications.json'))['rows']
+assert len(rows) == 46 and all(r['verified'] for r in rows), rows" || return 1
+    done
+}
 test_perftest_says_what_is_wrong_with_options() {
     local wanted
     perftest_fails_with 'give --layout or --set' pack &&
@@ -480,7 +503,7 @@ for name in $(declare -F | awk '$3 ~ /^test_/ {print $3}'); do
     # shellcheck disable=SC2163
     export -f "$name" sourced needed env_works_in settings_are_known perftest \
         perftest_fails_with output_is_missed script_fails_with perftest_p2p p2p_fails_with \
-        children_of result tuned
+        children_of result tuned application_layouts
     timeout -k 5 120 bash -uo pipefail -c "$name" >"$log" 2>&1 </dev/null
     case $? in
     0) echo "PASS ${name#test_}" ;;
