@@ -52,6 +52,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/run_error.hpp \
 	src/tools/perftest/sampling.cc \
 	src/tools/perftest/sampling.hpp \
+	src/tools/perftest/sectors.cc \
+	src/tools/perftest/sectors.hpp \
 	src/tools/perftest/sizes.cc \
 	src/tools/perftest/sizes.hpp \
 	src/tools/perftest/socket.cc \

@@ -29,6 +29,13 @@ class mover {
     virtual double transfer(unsigned times) = 0;
     // The same for plain copies of as many bytes.
     virtual double plain_copy(unsigned times) = 0;
+
+    // Makes room for sector_copy(); returns the bytes of whole sectors that a transfer reads and
+    // writes (see sectors.hpp). 0: not known, no memory for it, or a side is in pinned memory.
+    virtual uint64_t prepare_sector_copy() = 0;
+    // As plain_copy(), of half as many bytes as prepare_sector_copy() has said: it touches as many
+    // as the transfer does.
+    virtual double sector_copy(unsigned times) = 0;
 };
 
 struct mover_request {

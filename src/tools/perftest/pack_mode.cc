@@ -120,6 +120,29 @@ double time_of_listing(const layout &what) {
     return seconds_now() - begin;
 }
 
+// Side by side: all see the same machine.
+void sample(mover &moves, const pack_options &o, result_row *row) {
+    row->touched = moves.prepare_sector_copy();
+    for (unsigned i = 0; i < o.warm_up; ++i) {
+        moves.transfer(1);
+        moves.plain_copy(1);
+        if (row->touched != 0) {
+            moves.sector_copy(1);
+        }
+    }
+    std::vector<double> times, copies, sector_copies;
+    for (unsigned i = 0; i < o.iterations; ++i) {
+        times.push_back(moves.transfer(o.batch));
+        copies.push_back(moves.plain_copy(o.batch));
+        if (row->touched != 0) {
+            sector_copies.push_back(moves.sector_copy(o.batch));
+        }
+    }
+    row->time = summarise(std::move(times));
+    row->plain_copy = summarise(std::move(copies));
+    row->sector_copy = summarise(std::move(sector_copies));
+}
+
 result_row measure(const named_layout &named, const std::string &direction, memory_choice memory,
                    const pack_options &o) {
     result_row row;
@@ -153,17 +176,7 @@ result_row measure(const named_layout &named, const std::string &direction, memo
         if (!o.no_verify) {
             verify(*request.what, request.dir, *moves, &row);
         }
-        for (unsigned i = 0; i < o.warm_up; ++i) {
-            moves->transfer(1);
-            moves->plain_copy(1);
-        }
-        std::vector<double> times, copies;
-        for (unsigned i = 0; i < o.iterations; ++i) {  // side by side: both see the same machine
-            times.push_back(moves->transfer(o.batch));
-            copies.push_back(moves->plain_copy(o.batch));
-        }
-        row.time = summarise(std::move(times));
-        row.plain_copy = summarise(std::move(copies));
+        sample(*moves, o, &row);
     } catch (const run_error &failure) {
         row.error = failure.what();
     } catch (const std::bad_alloc &) {

@@ -21,6 +21,11 @@ namespace {
 
 constexpr double us = 1e6;
 
+// `none` where there is no such number.
+std::string or_none(double number, unsigned digits, const char *none) {
+    return number == 0 ? none : fmt::format("{:.{}f}", number, digits);
+}
+
 }  // namespace
 
 std::string quoted(const std::string &text) {
@@ -115,11 +120,14 @@ nlohmann::json times_of(const summary &s) {
 void print_heading(const result_file &about) {
     fmt::print("# nc_perftest {} {}, {}, memory {}, {}\n", about.version, about.mode, about.device,
                about.memory, about.date);
-    fmt::print("# {} samples of {} calls, {} to warm up; D: a plain copy of the same bytes\n",
-               about.iterations, about.batch, about.warm_up);
-    fmt::print("{:<24} {:<6} {:>8} {:>9} {:>9} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9}\n",
-               "layout", "", "MB", "min us", "median", "p95", "D us", "GB/s", "in D", "bar",
-               "first us", "list us");
+    fmt::print(
+        "# {} samples of {} calls, {} to warm up; D: a plain copy of the same bytes, S: one that "
+        "touches as much memory\n",
+        about.iterations, about.batch, about.warm_up);
+    fmt::print(
+        "{:<24} {:<6} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>6} {:>6} {:>6} {:>9} {:>9}\n",
+        "layout", "", "MB", "min us", "median", "p95", "D us", "S us", "GB/s", "in D", "in S",
+        "bar", "first us", "list us");
 }
 
 void print_row(const result_row &row) {
@@ -130,13 +138,13 @@ void print_row(const result_row &row) {
     const double rate =
         row.time.median > 0 ? static_cast<double>(row.bytes) / row.time.median / 1e9 : 0;
     fmt::print(
-        "{:<24} {:<6} {:>8.2f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>8.1f} {:>6.2f} {:>6} "
-        "{:>9.1f} {:>9}{}\n",
+        "{:<24} {:<6} {:>8.2f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9} {:>8.1f} {:>6.2f} {:>6} "
+        "{:>6} {:>9.1f} {:>9}{}\n",
         row.layout, row.direction, static_cast<double>(row.bytes) / 1e6, row.time.least * us,
-        row.time.median * us, row.time.p95 * us, row.plain_copy.median * us, rate, row.ratio(),
-        row.bar == 0 ? "-" : fmt::format("{:.2f}", row.bar), row.first_use * us,
-        row.listing == 0 ? "-" : fmt::format("{:.1f}", row.listing * us),
-        row.within_bar() ? "" : "  above");
+        row.time.median * us, row.time.p95 * us, row.plain_copy.median * us,
+        or_none(row.sector_copy.median * us, 1, "-"), rate, row.ratio(),
+        or_none(row.sector_ratio(), 2, "-"), or_none(row.bar, 2, "-"), row.first_use * us,
+        or_none(row.listing * us, 1, "-"), row.within_bar() ? "" : "  above");
     std::fflush(stdout);
 }
 
@@ -153,6 +161,11 @@ std::string to_json(const result_file &all) {
             one["time"] = times_of(row.time);
             one["plain_copy"] = times_of(row.plain_copy);
             one["ratio"] = row.ratio();
+            if (row.touched != 0) {
+                one["touched_bytes"] = row.touched;
+                one["sector_copy"] = times_of(row.sector_copy);
+                one["sector_ratio"] = row.sector_ratio();
+            }
             one["first_use_us"] = row.first_use * us;
             if (row.listing != 0) {
                 one["list_us"] = row.listing * us;
@@ -176,15 +189,16 @@ std::string to_json(const result_file &all) {
 std::string to_csv(const result_file &all) {
     std::string text =
         "layout,text,direction,bytes,blocks,misalign,min_us,median_us,p95_us,copy_median_us,ratio,"
-        "bar,first_use_us,list_us,verified,error\n";
+        "sector_copy_median_us,sector_ratio,bar,first_use_us,list_us,verified,error\n";
     for (const result_row &row : all.rows) {
         text += fmt::format(
-            "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{:.3f},{},{},{}\n",
+            "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{},{},{:.3f},{},{},{}\n",
             quoted(row.layout), quoted(row.text), row.direction, row.bytes, row.blocks,
             row.misalign, row.time.least * us, row.time.median * us, row.time.p95 * us,
-            row.plain_copy.median * us, row.ratio(), row.bar == 0 ? "" : fmt::format("{}", row.bar),
-            row.first_use * us, row.listing == 0 ? "" : fmt::format("{:.3f}", row.listing * us),
-            row.verified ? "yes" : "no", quoted(row.error));
+            row.plain_copy.median * us, row.ratio(), or_none(row.sector_copy.median * us, 3, ""),
+            or_none(row.sector_ratio(), 4, ""), row.bar == 0 ? "" : fmt::format("{}", row.bar),
+            row.first_use * us, or_none(row.listing * us, 3, ""), row.verified ? "yes" : "no",
+            quoted(row.error));
     }
     return text;
 }

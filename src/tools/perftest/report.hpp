@@ -24,7 +24,8 @@ struct result_row {
     uint64_t blocks = 0;
     size_t table_bytes = 0;  // of lists that a GPU holds
     size_t misalign = 0;
-    summary time, plain_copy;
+    uint64_t touched = 0;  // bytes of sectors read and written; 0: not known
+    summary time, plain_copy, sector_copy;
     double first_use = 0;  // seconds
     double listing = 0;    // seconds: a list's blocks made into the layout; 0: not a list
     double bar = 0;        // of time over plain_copy; 0: none
@@ -32,6 +33,10 @@ struct result_row {
     bool verified = false;
 
     double ratio() const { return plain_copy.median > 0 ? time.median / plain_copy.median : 0; }
+    // 0: there is no such copy.
+    double sector_ratio() const {
+        return sector_copy.median > 0 ? time.median / sector_copy.median : 0;
+    }
     // Within 2% of the bar.
     bool within_bar() const { return bar == 0 || ratio() <= bar * 1.02; }
 };

@@ -6,6 +6,7 @@ unit_tests_SOURCES += \
 	test/gtest/tools/halo_test.cc \
 	test/gtest/tools/message_test_test.cc \
 	test/gtest/tools/report_test.cc \
+	test/gtest/tools/sectors_test.cc \
 	test/gtest/tools/sizes_test.cc \
 	test/gtest/tools/socket_test.cc \
 	test/gtest/tools/thread_messenger.hpp \
