@@ -66,6 +66,7 @@ class host_mover final : public mover {
         return std::vector<char>(begin, begin + size_.target);
     }
     double first_use() override { return transfer(1); }
+    size_t table_bytes() const override { return request_.what->table_bytes(); }
     double transfer(unsigned times) override {
         const layout_view &view = request_.what->view();
         const int64_t low = request_.what->lower_bound();
@@ -168,6 +169,7 @@ class gpu_mover final : public mover {
             finish();
         });
     }
+    size_t table_bytes() const override { return list_->device_bytes(); }
     // The end of one call is seen as the engine sees it where it waits for one.
     double transfer(unsigned times) override {
         if (times == 1) {

@@ -25,6 +25,9 @@ class mover {
 
     // Everything up to the first kernel's end, with nothing cached: seconds. Once, before the rest.
     virtual double first_use() = 0;
+    // Bytes of the tables of blocks that a transfer reads: in a GPU's memory the whole work list,
+    // after first_use(); 0 where the layout has none.
+    virtual size_t table_bytes() const = 0;
     // `times` transfers after each other, complete on return; each takes (seconds):
     virtual double transfer(unsigned times) = 0;
     // The same for plain copies of as many bytes.

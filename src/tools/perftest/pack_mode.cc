@@ -159,7 +159,6 @@ result_row measure(const named_layout &named, const std::string &direction, memo
     request.max_sms = o.max_sms;
     row.bytes = request.what->packed_size();
     row.blocks = request.what->total_blocks();
-    row.table_bytes = request.what->table_bytes();
     if (row.bytes == 0) {
         row.error = "the layout is empty";
         return row;
@@ -173,6 +172,7 @@ result_row measure(const named_layout &named, const std::string &direction, memo
             row.listing = time_of_listing(*request.what);
         }
         row.first_use = moves->first_use();
+        row.table_bytes = moves->table_bytes();
         if (!o.no_verify) {
             verify(*request.what, request.dir, *moves, &row);
         }

@@ -189,16 +189,16 @@ std::string to_json(const result_file &all) {
 std::string to_csv(const result_file &all) {
     std::string text =
         "layout,text,direction,bytes,blocks,misalign,min_us,median_us,p95_us,copy_median_us,ratio,"
-        "sector_copy_median_us,sector_ratio,bar,first_use_us,list_us,verified,error\n";
+        "sector_copy_median_us,sector_ratio,bar,first_use_us,list_us,verified,error,table_bytes\n";
     for (const result_row &row : all.rows) {
         text += fmt::format(
-            "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{},{},{:.3f},{},{},{}\n",
+            "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{},{},{:.3f},{},{},{},{}\n",
             quoted(row.layout), quoted(row.text), row.direction, row.bytes, row.blocks,
             row.misalign, row.time.least * us, row.time.median * us, row.time.p95 * us,
             row.plain_copy.median * us, row.ratio(), or_none(row.sector_copy.median * us, 3, ""),
             or_none(row.sector_ratio(), 4, ""), row.bar == 0 ? "" : fmt::format("{}", row.bar),
             row.first_use * us, or_none(row.listing * us, 3, ""), row.verified ? "yes" : "no",
-            quoted(row.error));
+            quoted(row.error), row.table_bytes);
     }
     return text;
 }

@@ -22,7 +22,7 @@ struct result_row {
     std::string layout, text, direction;
     uint64_t bytes = 0;
     uint64_t blocks = 0;
-    size_t table_bytes = 0;  // of lists that a GPU holds
+    size_t table_bytes = 0;  // of lists, where they are read
     size_t misalign = 0;
     uint64_t touched = 0;  // bytes of sectors read and written; 0: not known
     summary time, plain_copy, sector_copy;

@@ -51,7 +51,7 @@ class layout {
     // Blocks of the whole layout, dims counted (saturates at 2^64 - 1).
     uint64_t total_blocks() const noexcept;
 
-    // Bytes of the block tables: what a copy of this layout on a GPU costs.
+    // Bytes of the block tables. On a GPU up to 2 bytes a block more where lengths vary: an index.
     size_t table_bytes() const noexcept;
 
     // This layout `count` times, each `extent` bytes (may be negative or 0) after the one before.

@@ -6,7 +6,8 @@
 // UCX_CUDA_NC_WORKLIST_CACHE_SIZE bytes a device, least recently used first out, found by content.
 //
 // The DEV (datatype engine vector) list of Wu et al., "GPU-aware non-contiguous data movement in
-// Open MPI" (HPDC 2016), compressed to at most 4 bytes a block where lengths are uniform.
+// Open MPI" (HPDC 2016), compressed to little more than 4 bytes a block where lengths are uniform,
+// 8 to 10 where they vary.
 #pragma once
 
 #include <cstdint>

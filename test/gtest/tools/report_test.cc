@@ -97,5 +97,15 @@ TEST(pack_report, times_are_set_against_both_copies) {
     EXPECT_NE(text.find(",3.0000,,,"), std::string::npos) << text;
 }
 
+TEST(pack_report, files_tell_the_bytes_of_tables) {
+    result_file file;
+    file.rows = {packed_row()};
+    file.rows[0].table_bytes = 4711;
+    EXPECT_EQ(nlohmann::json::parse(to_json(file))["rows"][0]["table_bytes"], 4711);
+    const std::string text = to_csv(file);
+    EXPECT_NE(text.find(",table_bytes\n"), std::string::npos) << text;
+    EXPECT_NE(text.find(",4711\n"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace cuda_nc::tools

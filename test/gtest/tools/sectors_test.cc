@@ -6,7 +6,6 @@
 #include <random>
 
 #include "tools/perftest/catalogue.hpp"
-#include "tools/perftest/mover.hpp"
 #include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::tools {
@@ -129,31 +128,6 @@ TEST(sectors, what_is_written_in_part_is_read_before) {
         EXPECT_EQ(touched("vector:1K,64,128", dir), 2u * 64 * 1024);
     }
     EXPECT_EQ(touched("vector:1,40,40", gpu::direction::pack), 5 * gpu_sector);
-}
-
-// A copy of half the bytes that a transfer touches fits into what the mover has.
-TEST(sectors, movers_copy_what_they_say) {
-    for (memory_choice memory :
-         {memory_choice::host, memory_choice::device, memory_choice::pinned}) {
-        mover_request request;
-        request.what = layout_of("vector:1K,8,1000");
-        request.dir = gpu::direction::unpack;
-        request.memory = memory;
-        if (memory != memory_choice::host && gpu::platform::instance().num_devices() == 0) {
-            continue;
-        }
-        std::unique_ptr<mover> moves = make_mover(request);
-        moves->first_use();
-        const uint64_t sector = memory == memory_choice::host ? host_sector : gpu_sector;
-        EXPECT_EQ(moves->prepare_sector_copy(),
-                  memory == memory_choice::pinned
-                      ? 0
-                      : touched_bytes(*request.what, request.dir, 0, sector).value());
-        EXPECT_GT(moves->plain_copy(2), 0);
-        if (memory != memory_choice::pinned) {
-            EXPECT_GT(moves->sector_copy(2), 0);
-        }
-    }
 }
 
 }  // namespace
