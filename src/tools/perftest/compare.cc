@@ -20,7 +20,7 @@ struct measurement {
 std::string key_of(const json &row, const compare_options &options) {
     std::string key;
     for (const char *name : {"test", "layout", "direction", "transport", "bytes", "window",
-                             "misalign", "ranks", "first", "second"}) {
+                             "misalign", "max_sms", "ranks", "first", "second"}) {
         if (!row.contains(name) || (options.any_transport && std::string(name) == "transport")) {
             continue;
         }
@@ -29,7 +29,8 @@ std::string key_of(const json &row, const compare_options &options) {
                                  : value.is_number_float()
                                      ? fmt::format("{:g}", value.get<double>())
                                      : value.dump();
-        if (text.empty() || (std::string(name) == "misalign" && text == "0") ||
+        if (text.empty() ||
+            ((std::string(name) == "misalign" || std::string(name) == "max_sms") && text == "0") ||
             (std::string(name) == "window" && text == "1")) {
             continue;
         }

@@ -150,6 +150,7 @@ result_row measure(const named_layout &named, const std::string &direction, memo
     row.text = named.text;
     row.direction = direction;
     row.misalign = named.misalign;
+    row.max_sms = o.max_sms;
     mover_request request;
     request.what = parse(named.text);
     request.dir = directions.at(direction);
@@ -203,6 +204,9 @@ int run_pack(pack_options o) {
                                     gpu::platform::instance().why()));
     }
     model::machine();  // before the first launch
+    if (memory == memory_choice::host) {
+        o.max_sms = 0;
+    }
     if (o.batch == 0) {
         o.batch = memory == memory_choice::host ? 1 : 20;
     }
@@ -216,6 +220,7 @@ int run_pack(pack_options o) {
     all.iterations = o.iterations;
     all.batch = o.batch;
     all.warm_up = o.warm_up;
+    all.max_sms = o.max_sms;
     print_heading(all);
     bool good = true;
     for (const named_layout &one : layouts) {

@@ -118,7 +118,9 @@ nlohmann::json times_of(const summary &s) {
 }
 
 void print_heading(const result_file &about) {
-    fmt::print("# nc_perftest {} {}, {}, memory {}, {}\n", about.version, about.mode, about.device,
+    fmt::print("# nc_perftest {} {}, {}{}, memory {}, {}\n", about.version, about.mode,
+               about.device,
+               about.max_sms == 0 ? "" : fmt::format(", at most {} multiprocessors", about.max_sms),
                about.memory, about.date);
     fmt::print(
         "# {} samples of {} calls, {} to warm up; D: a plain copy of the same bytes, S: one that "
@@ -151,10 +153,10 @@ void print_row(const result_row &row) {
 std::string to_json(const result_file &all) {
     nlohmann::json rows = nlohmann::json::array();
     for (const result_row &row : all.rows) {
-        nlohmann::json one = {{"layout", row.layout},       {"text", row.text},
-                              {"direction", row.direction}, {"bytes", row.bytes},
-                              {"blocks", row.blocks},       {"table_bytes", row.table_bytes},
-                              {"misalign", row.misalign},   {"verified", row.verified}};
+        nlohmann::json one = {
+            {"layout", row.layout},     {"text", row.text},       {"direction", row.direction},
+            {"bytes", row.bytes},       {"blocks", row.blocks},   {"table_bytes", row.table_bytes},
+            {"misalign", row.misalign}, {"max_sms", row.max_sms}, {"verified", row.verified}};
         if (!row.error.empty()) {
             one["error"] = row.error;
         } else {
@@ -188,13 +190,14 @@ std::string to_json(const result_file &all) {
 
 std::string to_csv(const result_file &all) {
     std::string text =
-        "layout,text,direction,bytes,blocks,misalign,min_us,median_us,p95_us,copy_median_us,ratio,"
+        "layout,text,direction,bytes,blocks,misalign,max_sms,min_us,median_us,p95_us,copy_median_"
+        "us,ratio,"
         "sector_copy_median_us,sector_ratio,bar,first_use_us,list_us,verified,error,table_bytes\n";
     for (const result_row &row : all.rows) {
         text += fmt::format(
-            "{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{},{},{:.3f},{},{},{},{}\n",
+            "{},{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{},{},{:.3f},{},{},{},{}\n",
             quoted(row.layout), quoted(row.text), row.direction, row.bytes, row.blocks,
-            row.misalign, row.time.least * us, row.time.median * us, row.time.p95 * us,
+            row.misalign, row.max_sms, row.time.least * us, row.time.median * us, row.time.p95 * us,
             row.plain_copy.median * us, row.ratio(), or_none(row.sector_copy.median * us, 3, ""),
             or_none(row.sector_ratio(), 4, ""), row.bar == 0 ? "" : fmt::format("{}", row.bar),
             row.first_use * us, or_none(row.listing * us, 3, ""), row.verified ? "yes" : "no",

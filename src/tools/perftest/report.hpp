@@ -24,6 +24,7 @@ struct result_row {
     uint64_t blocks = 0;
     size_t table_bytes = 0;  // of lists, where they are read
     size_t misalign = 0;
+    unsigned max_sms = 0;  // 0: all of the GPU, or no GPU
     uint64_t touched = 0;  // bytes of sectors read and written; 0: not known
     summary time, plain_copy, sector_copy;
     double first_use = 0;  // seconds
@@ -43,7 +44,7 @@ struct result_row {
 
 struct result_file {
     std::string version, mode, command, date, device, memory;
-    unsigned iterations = 0, batch = 0, warm_up = 0;
+    unsigned iterations = 0, batch = 0, warm_up = 0, max_sms = 0;
     std::vector<result_row> rows;
 };
 

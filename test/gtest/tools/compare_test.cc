@@ -106,6 +106,19 @@ TEST(compare, rows_are_told_apart_by_what_they_measure) {
     EXPECT_EQ(of(row("v", {1e-6}), other, any), verdict::slower);
 }
 
+TEST(compare, runs_on_part_of_a_gpu_are_rows_of_their_own) {
+    json all = row("v", {1e-6}), part = all;
+    all["max_sms"] = 0;
+    part["max_sms"] = 8;
+    EXPECT_EQ(of(row("v", {1e-6}), all), verdict::same);
+    EXPECT_EQ(of(part, part), verdict::same);
+    const auto rows = compare_results(file({all}), file({part}), {});
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(rows[0].is, verdict::missing);
+    EXPECT_EQ(rows[1].is, verdict::added);
+    EXPECT_NE(rows[1].key.find("max_sms=8"), std::string::npos) << rows[1].key;
+}
+
 TEST(compare, relative_times_cancel_the_speed_of_the_machine) {
     auto with_reference = [](double time, double reference) {
         json one = row("v", noisy(time, 1));

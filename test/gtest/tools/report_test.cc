@@ -97,6 +97,16 @@ TEST(pack_report, times_are_set_against_both_copies) {
     EXPECT_NE(text.find(",3.0000,,,"), std::string::npos) << text;
 }
 
+TEST(pack_report, files_tell_how_much_of_the_gpu_was_used) {
+    result_file file;
+    file.rows = {packed_row()};
+    file.rows[0].max_sms = 8;
+    EXPECT_EQ(nlohmann::json::parse(to_json(file))["rows"][0]["max_sms"], 8);
+    const std::string text = to_csv(file);
+    EXPECT_NE(text.find(",misalign,max_sms,min_us,"), std::string::npos) << text;
+    EXPECT_NE(text.find(",0,8,3.000,"), std::string::npos) << text;
+}
+
 TEST(pack_report, files_tell_the_bytes_of_tables) {
     result_file file;
     file.rows = {packed_row()};
