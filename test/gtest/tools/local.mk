@@ -2,6 +2,7 @@
 if ENABLE_TOOLS
 unit_tests_SOURCES += \
 	test/gtest/tools/applications_test.cc \
+	test/gtest/tools/catalogue_test.cc \
 	test/gtest/tools/compare_test.cc \
 	test/gtest/tools/halo_test.cc \
 	test/gtest/tools/message_test_test.cc \
