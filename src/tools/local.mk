@@ -45,6 +45,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/product_library.hpp \
 	src/tools/perftest/program.cc \
 	src/tools/perftest/program.hpp \
+	src/tools/perftest/progress.cc \
+	src/tools/perftest/progress.hpp \
 	src/tools/perftest/report.cc \
 	src/tools/perftest/report.hpp \
 	src/tools/perftest/rule_trials.cc \

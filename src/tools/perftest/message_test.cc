@@ -269,7 +269,8 @@ message_row run_pair_test(messenger &by, const message_plan &plan, const message
     return row;
 }
 
-void run_pair_tests(messenger &by, const message_plan &plan, const row_handler &on_row) {
+void run_pair_tests(messenger &by, const message_plan &plan, const begin_handler &on_begin,
+                    const row_handler &on_row) {
     const pairing with = first_two(by);
     if (with.peer >= 0) {
         watch_for(plan.timeout + 60, "the first messages");
@@ -277,11 +278,15 @@ void run_pair_tests(messenger &by, const message_plan &plan, const row_handler &
     }
     for (const message_case &what : plan.cases) {
         for (const std::string &test : plan.tests) {
-            if (is_pair_test(test)) {
-                const message_row row = run_pair_test(by, plan, what, test);
-                if (by.rank() == 0) {
-                    on_row(row);
-                }
+            if (!is_pair_test(test)) {
+                continue;
+            }
+            if (by.rank() == 0) {
+                on_begin(what.name);
+            }
+            const message_row row = run_pair_test(by, plan, what, test);
+            if (by.rank() == 0) {
+                on_row(row);
             }
         }
     }

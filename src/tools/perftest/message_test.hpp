@@ -79,8 +79,11 @@ std::string prepare(messenger &by, const message_plan &plan, const message_case 
 message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,
                           const std::string &test);
 
-// All pair tests of the plan. `on_row` is called on rank 0.
+// All pair tests of the plan. On rank 0 `on_begin` is called with each layout's name before it is
+// measured, `on_row` with what has come of it.
+using begin_handler = std::function<void(const std::string &)>;
 using row_handler = std::function<void(const message_row &)>;
-void run_pair_tests(messenger &by, const message_plan &plan, const row_handler &on_row);
+void run_pair_tests(messenger &by, const message_plan &plan, const begin_handler &on_begin,
+                    const row_handler &on_row);
 
 }  // namespace cuda_nc::tools

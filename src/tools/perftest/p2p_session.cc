@@ -19,6 +19,7 @@
 #include "tools/perftest/message_test.hpp"
 #include "tools/perftest/product_library.hpp"
 #include "tools/perftest/program.hpp"
+#include "tools/perftest/progress.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/ucp_messenger.hpp"
 #include "tools/perftest/watchdog.hpp"
@@ -49,7 +50,7 @@ void set_environment(const message_plan &plan, int rank) {
 
 void run_side(int rank, connection peer, const message_plan &plan,
               const std::function<void(const ucp_messenger &)> &on_start,
-              const row_handler &on_row) {
+              const begin_handler &on_begin, const row_handler &on_row) {
     watch_for(start_limit + plan.timeout, "starting UCX");
     const ucp_library &ucp = load_ucp();
     if (plan.transport == "y" && ucp.major == 1 && ucp.minor < 19) {
@@ -65,7 +66,7 @@ void run_side(int rank, connection peer, const message_plan &plan,
             "UCX does not use the transport cuda_nc, but {} (does UCX_TLS leave it out?)", used));
     }
     on_start(messages);
-    run_pair_tests(messages, plan, on_row);
+    run_pair_tests(messages, plan, on_begin, on_row);
     watch_for(plan.timeout + 60, "closing the connection");
 }
 
@@ -80,7 +81,8 @@ int run_server_side(connection client, double limit_s) {
     }
     set_environment(plan, 1);
     run_side(
-        1, std::move(client), plan, [](const ucp_messenger &) {}, [](const message_row &) {});
+        1, std::move(client), plan, [](const ucp_messenger &) {}, [](const std::string &) {},
+        [](const message_row &) {});
     return plan.more ? more_follows : done;
 }
 
@@ -108,12 +110,15 @@ int run_client_side(message_plan plan, const std::string &host, int port, int re
                              {"device", describe_memory(plan.memory.front(), plan.gpus.front())},
                              {"memory", of_rank(plan.memory, 0) + "," + of_rank(plan.memory, 1)}});
     };
+    progress_counter progress(plan.cases.size() * plan.tests.size());
+    auto on_begin = [&](const std::string &layout) { progress.begin(layout); };
     auto on_row = [&](const message_row &row) {
+        progress.clear();
         print_message_row(row);
         good = good && row.error.empty();
         write_line(results, {{"row", to_json(row)}});
     };
-    run_side(0, std::move(server), plan, on_start, on_row);
+    run_side(0, std::move(server), plan, on_start, on_begin, on_row);
     return good ? done : failed;
 }
 

@@ -12,6 +12,7 @@
 #include "tools/perftest/message_options.hpp"
 #include "tools/perftest/mover.hpp"
 #include "tools/perftest/oracle.hpp"
+#include "tools/perftest/progress.hpp"
 #include "tools/perftest/report.hpp"
 #include "tools/perftest/sampling.hpp"
 #include "tools/perftest/sizes.hpp"
@@ -223,10 +224,13 @@ int run_pack(pack_options o) {
     all.max_sms = o.max_sms;
     print_heading(all);
     bool good = true;
+    progress_counter progress(layouts.size() * o.directions.size());
     for (const named_layout &one : layouts) {
         for (const std::string &direction : o.directions) {
+            progress.begin(one.name);
             all.rows.push_back(measure(one, direction, memory, o));
             good = good && all.rows.back().error.empty();
+            progress.clear();
             print_row(all.rows.back());
         }
     }

@@ -190,9 +190,9 @@ std::string to_json(const result_file &all) {
 
 std::string to_csv(const result_file &all) {
     std::string text =
-        "layout,text,direction,bytes,blocks,misalign,max_sms,min_us,median_us,p95_us,copy_median_"
-        "us,ratio,"
-        "sector_copy_median_us,sector_ratio,bar,first_use_us,list_us,verified,error,table_bytes\n";
+        "layout,text,direction,bytes,blocks,misalign,max_sms,min_us,median_us,p95_us,"
+        "copy_median_us,ratio,sector_copy_median_us,sector_ratio,bar,first_use_us,list_us,"
+        "verified,error,table_bytes\n";
     for (const result_row &row : all.rows) {
         text += fmt::format(
             "{},{},{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{},{},{},{:.3f},{},{},{},{}\n",

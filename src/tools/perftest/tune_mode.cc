@@ -1,13 +1,13 @@
 #include "tools/perftest/tune_mode.hpp"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
 
+#include "tools/perftest/progress.hpp"
 #include "tools/perftest/report.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/tune.hpp"
@@ -30,27 +30,23 @@ double gb_per_s(double us_per_mib) {
     return us_per_mib > 0 ? (1 << 20) / us_per_mib / 1e3 : 0;
 }
 
-// One line that is written over on a terminal; every tenth of the way elsewhere.
-class progress_line {
+// The step on a terminal; every tenth of the way elsewhere.
+class tune_progress {
   public:
     void show(double done, const std::string &step) {
+        const std::string text = fmt::format("{:>3.0f}%  {}", done * 100, step);
         const int tenth = static_cast<int>(done * 10);
-        if (terminal_) {
-            fmt::print(stderr, "\r{:>3.0f}%  {:<60}", done * 100, step);
+        if (line_.is_terminal()) {
+            line_.show(text);
         } else if (tenth != tenth_) {
-            fmt::print(stderr, "{:>3.0f}%  {}\n", done * 100, step);
+            fmt::print(stderr, "{}\n", text);
         }
         tenth_ = tenth;
-        std::fflush(stderr);
     }
-    void end() {
-        if (terminal_) {
-            fmt::print(stderr, "\r{:<66}\r", "");
-        }
-    }
+    void clear() { line_.clear(); }
 
   private:
-    const bool terminal_ = isatty(STDERR_FILENO) != 0;
+    progress_line line_;
     int tenth_ = -1;
 };
 
@@ -97,12 +93,12 @@ void print_profile(const model::machine_profile &p) {
 }
 
 model::machine_profile measure(const tune_mode_options &o) {
-    progress_line line;
+    tune_progress line;
     tune_options how;
     how.seconds = o.seconds;
     how.progress = [&](double done, const std::string &step) { line.show(done, step); };
     how.found = [&](const std::string &what) {
-        line.end();
+        line.clear();
         fmt::print("# {}\n", what);
         std::fflush(stdout);
     };
@@ -110,7 +106,7 @@ model::machine_profile measure(const tune_mode_options &o) {
     const auto begin = std::chrono::steady_clock::now();
     unsigned left_out = 0;
     model::machine_profile made = measure_machine(how, &left_out);
-    line.end();
+    line.clear();
     fmt::print("# measured in {:.1f} s{}\n",
                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
                left_out != 0

@@ -28,17 +28,24 @@ message_plan small_plan() {
 
 std::vector<message_row> run(thread_world &world, const message_plan &plan) {
     std::vector<message_row> rows;
+    std::vector<std::string> begun;
     std::vector<std::thread> ranks;
     for (int rank = 0; rank < world.size; ++rank) {
         ranks.emplace_back([&, rank] {
             thread_messenger messages(world, rank);
-            run_pair_tests(messages, plan, [&](const message_row &row) { rows.push_back(row); });
+            run_pair_tests(
+                messages, plan, [&](const std::string &layout) { begun.push_back(layout); },
+                [&](const message_row &row) { rows.push_back(row); });
         });
     }
     for (std::thread &one : ranks) {
         one.join();
     }
     watch_for(0, "");
+    EXPECT_EQ(begun.size(), rows.size());
+    for (size_t i = 0; i < std::min(begun.size(), rows.size()); ++i) {
+        EXPECT_EQ(begun[i], rows[i].layout);
+    }
     return rows;
 }
 

@@ -17,6 +17,7 @@
 #include "tools/perftest/mpi/mpi_messenger.hpp"
 #include "tools/perftest/pairs_test.hpp"
 #include "tools/perftest/program.hpp"
+#include "tools/perftest/progress.hpp"
 #include "tools/perftest/run_error.hpp"
 #include "tools/perftest/watchdog.hpp"
 
@@ -84,18 +85,37 @@ void choose_gpus(messenger &by, message_plan *plan) {
     }
 }
 
+bool is_halo_test(const std::string &test) {
+    return test == "halo6" || test == "halo26";
+}
+
+size_t count_measurements(const message_plan &plan, const mpi_options &o) {
+    size_t count = 0;
+    for (const std::string &test : plan.tests) {
+        count += is_halo_test(test) ? o.boxes.size() : plan.cases.size();
+    }
+    return count;
+}
+
 void run_tests(messenger &by, const message_plan &plan, const mpi_options &o,
-               const row_handler &on_row) {
-    run_pair_tests(by, plan, on_row);
+               const begin_handler &on_begin, const row_handler &on_row) {
+    auto begin = [&](const std::string &layout) {
+        if (by.rank() == 0) {
+            on_begin(layout);
+        }
+    };
+    run_pair_tests(by, plan, on_begin, on_row);
     for (const std::string &test : plan.tests) {
         if (test == "pairs" || test == "pairs-bidir") {
             for (const message_case &what : plan.cases) {
+                begin(what.name);
                 for (const message_row &row : run_pairs_test(by, plan, what, test)) {
                     on_row(row);
                 }
             }
-        } else if (test == "halo6" || test == "halo26") {
+        } else if (is_halo_test(test)) {
             for (int edge : o.boxes) {
+                begin(test);
                 on_row(run_halo_test(by, plan, test, edge, o.halo));
             }
         }
@@ -121,8 +141,11 @@ int run(const mpi_options &o) {
                    cuda_nc_version(), mpi_library(), messages.size(), now());
         print_message_heading("", "");
     }
-    run_tests(messages, plan, o, [&](const message_row &row) {
+    progress_counter progress(count_measurements(plan, o));
+    auto on_begin = [&](const std::string &layout) { progress.begin(layout); };
+    run_tests(messages, plan, o, on_begin, [&](const message_row &row) {
         if (messages.rank() == 0) {
+            progress.clear();
             print_message_row(row);
             good = good && row.error.empty();
             rows.push_back(to_json(row));
