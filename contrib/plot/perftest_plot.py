@@ -3,7 +3,8 @@
 
 One picture for each test of p2p and mpi: latency or bandwidth over the message's size and the ratio
 to contiguous memory, a line for each layout, file and transport. One for pack: the time of each
-layout over that of a plain copy.
+layout over that of a plain copy; where layouts were measured at several sizes one more, of these,
+over size.
 
     perftest_plot.py a.json                         # a-latency.png, a-bandwidth.png, ...
     perftest_plot.py old.json new.json --label old --label new --output compared
@@ -26,10 +27,11 @@ def read(path):
 
 
 def lines_of(rows):
-    """{(layout, transport): rows by size}; of all pairs the slowest."""
+    """{(layout, transport or direction): rows by size}; of all pairs the slowest."""
     lines = {}
     for row in rows:
-        line = lines.setdefault((row["layout"], row.get("transport", "")), {})
+        way = row.get("direction", row.get("transport", ""))
+        line = lines.setdefault((row["layout"], way), {})
         known = line.get(row["bytes"])
         if known is None or known["time"]["median_us"] < row["time"]["median_us"]:
             line[row["bytes"]] = row
@@ -53,17 +55,19 @@ def finish(plt, figure, path):
     plt.close(figure)
 
 
-def draw_messages(plt, test, files, path):
-    is_time = test == "latency" or test.startswith("halo")
+def draw_over_size(plt, test, files, path):
+    is_time = test in ("latency", "pack") or test.startswith("halo")
+    reference, of_what = (("plain_copy", "a plain copy of the same bytes") if test == "pack" else
+                          ("contiguous", "contiguous memory"))
     figure, (upper, lower) = plt.subplots(2, 1, figsize=(9, 9), sharex=True)
     colors = {}
     for (label, rows), style in zip(files, STYLES * len(files)):
-        for (layout, transport), line in lines_of(rows).items():
+        for (layout, way), line in lines_of(rows).items():
             name = layout if not test.startswith("halo") else "boxes"
-            color = colors.setdefault((name, transport), f"C{len(colors) % 10}")
+            color = colors.setdefault((name, way), f"C{len(colors) % 10}")
             sizes = [row["bytes"] for row in line]
-            way = {"y": ", with transport", "n": ", without"}.get(transport, "")
-            text = f"{label}{': ' if label else ''}{name}{way}"
+            said = {"y": ", with transport", "n": ", without", "": ""}.get(way, f", {way}")
+            text = f"{label}{': ' if label else ''}{name}{said}"
 
             def values(which):
                 return [row[which]["median_us"] if is_time else row[
@@ -73,21 +77,35 @@ def draw_messages(plt, test, files, path):
             if is_time:
                 upper.fill_between(sizes, [row["time"]["p5_us"] for row in line],
                                    [row["time"]["p95_us"] for row in line], color=color, alpha=0.12)
-            upper.plot(sizes, values("contiguous"), style, color="#999", linewidth=0.7)
+            upper.plot(sizes, values(reference), style, color="#999", linewidth=0.7)
             lower.plot(sizes, [row["ratio"] for row in line], style, color=color, marker=".")
     upper.set_ylabel("microseconds, 5th to 95th percentile" if is_time else "GB/s")
     upper.set_yscale("log")
-    upper.set_title(f"{test} (grey: contiguous memory)")
+    upper.set_title(f"{test} (grey: {of_what})")
     upper.legend(fontsize=7)
     lower.axhline(1, color="#999", linewidth=0.7)
-    lower.set_ylabel("time, over that of contiguous memory")
+    lower.set_ylabel(f"time, over that of {of_what}")
     lower.set_ylim(bottom=0)
-    lower.set_xlabel("bytes of a message")
+    lower.set_xlabel("packed bytes" if test == "pack" else "bytes of a message")
     lower.set_xscale("log", base=2)
     lower.xaxis.set_major_formatter(size_text)
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
     finish(plt, figure, path)
+
+
+def split_by_sizes(files):
+    """Files with the rows of layouts that have several sizes, and with the others."""
+    sizes = {}
+    for _, rows in files:
+        for row in rows:
+            sizes.setdefault(row["layout"], set()).add(row.get("bytes", 0))
+
+    def those(several):
+        return [(label, [row for row in rows if (len(sizes[row["layout"]]) > 1) == several])
+                for label, rows in files]
+
+    return those(True), those(False)
 
 
 def draw_packing(plt, files, path):
@@ -132,11 +150,18 @@ def main():
         of_test = [(label, [row for row in rows if row.get("test", "pack") == test])
                    for label, rows in results]
         path = f"{output}-{test}.png"
-        if test == "pack":
-            draw_packing(plt, of_test, path)
-        else:
-            draw_messages(plt, test, of_test, path)
-        print(path)
+        if test != "pack":
+            draw_over_size(plt, test, of_test, path)
+            print(path)
+            continue
+        over_size, of_one_size = split_by_sizes(of_test)
+        if any(rows for _, rows in of_one_size):
+            draw_packing(plt, of_one_size, path)
+            print(path)
+        if any(rows for _, rows in over_size):
+            path = f"{output}-pack-sizes.png"
+            draw_over_size(plt, test, over_size, path)
+            print(path)
 
 
 if __name__ == "__main__":

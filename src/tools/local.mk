@@ -39,6 +39,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/mover.hpp \
 	src/tools/perftest/oracle.cc \
 	src/tools/perftest/oracle.hpp \
+	src/tools/perftest/pack_layouts.cc \
+	src/tools/perftest/pack_layouts.hpp \
 	src/tools/perftest/pairs_test.cc \
 	src/tools/perftest/pairs_test.hpp \
 	src/tools/perftest/product_library.cc \

@@ -91,12 +91,25 @@ rows = json.load(open('$WORK/applications.json'))['rows']
 assert len(rows) == 46 and all(r['verified'] for r in rows), rows" || return 1
     done
 }
+test_perftest_measures_layouts_of_several_sizes() {
+    perftest pack -l 'vector:*,8,16' -l small-off-1 --sizes 64,1K,100K -m host -n 2 -b 50 \
+        --json "$WORK/sizes.json" || return 1
+    python3 -c "
+import json
+rows = json.load(open('$WORK/sizes.json'))['rows']
+assert [r['bytes'] for r in rows if r['direction'] == 'pack'] == [64, 12288, 1024, 102400], rows
+assert all(r['verified'] and r['sector_ratio'] > 0 for r in rows), rows" || return 1
+    "$LOCAL/venv/bin/python3" "$ROOT/contrib/plot/perftest_plot.py" "$WORK/sizes.json" \
+        --output "$WORK/packed" && [ -s "$WORK/packed-pack.png" ] &&
+        [ -s "$WORK/packed-pack-sizes.png" ]
+}
 test_perftest_says_what_is_wrong_with_options() {
     local wanted
     perftest_fails_with 'give --layout or --set' pack &&
         perftest_fails_with 'neither a known layout' pack -l nonsense &&
         perftest_fails_with 'nc_perftest: layout vector:1:' pack -l vector:1 &&
         perftest_fails_with 'a layout of any size' pack -l vector-8 &&
+        perftest_fails_with 'is not a range' pack -l vector-8 --sizes 64:8 &&
         perftest_fails_with 'standard' pack --set nonsense &&
         perftest_fails_with 'there is no GPU 9' pack -l vector:1,8,8 --device 9 || return 1
     for wanted in "" "pack" "pack -l vector:1,8,8 -n 0" "pack -l vector:1,8,8 -d sideways" "tuna"; do

@@ -12,10 +12,10 @@
 #include "tools/perftest/message_options.hpp"
 #include "tools/perftest/mover.hpp"
 #include "tools/perftest/oracle.hpp"
+#include "tools/perftest/pack_layouts.hpp"
 #include "tools/perftest/progress.hpp"
 #include "tools/perftest/report.hpp"
 #include "tools/perftest/sampling.hpp"
-#include "tools/perftest/sizes.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/exec/host/split.hpp"
 #include "ucs/layout/layout_spec.hpp"
@@ -25,11 +25,11 @@ namespace cuda_nc::tools {
 namespace {
 
 struct pack_options {
-    std::vector<std::string> layouts, directions{"pack", "unpack"};
-    std::string set, memory = "auto", json, csv, command;
+    layout_choice what;
+    std::vector<std::string> directions{"pack", "unpack"};
+    std::string memory = "auto", json, csv, command;
     unsigned iterations = 11, warm_up = 2, batch = 0, max_sms = 0;
     int device = 0;
-    size_t misalign = 0;
     bool no_verify = false, list = false;
 };
 
@@ -50,44 +50,11 @@ std::string device_name(memory_choice memory, int ordinal) {
     return device != nullptr ? device->properties().name : "no GPU";
 }
 
-layout_ref parse(const std::string &text) {
-    std::string error;
-    layout_ref what = parse_layout(text, &error);
-    if (what == nullptr) {
-        throw run_error(fmt::format("layout {}: {}", text, error));
-    }
-    return what;
-}
-
-std::vector<named_layout> chosen_layouts(const pack_options &o) {
-    std::vector<named_layout> chosen;
-    if (!o.set.empty()) {
-        const std::vector<named_layout> *set = find_set(o.set);
-        if (set == nullptr) {
-            throw run_error(fmt::format("there is no set \"{}\"; there are: {}", o.set,
-                                        CLI::detail::join(set_names(), ", ")));
-        }
-        chosen = *set;
-    }
-    for (const std::string &text : o.layouts) {
-        std::optional<named_layout> one = find_layout(text);
-        if (!one) {
-            throw run_error(fmt::format(
-                "\"{}\" is neither a known layout (--list shows them) nor a text form such as "
-                "vector:1024,8,16",
-                text));
-        }
-        if (is_family(one->text)) {
-            throw run_error(
-                fmt::format("{} is a layout of any size: for packing put a number for * in {}",
-                            text, one->text));
-        }
-        parse(one->text);
-        one->misalign += o.misalign;
-        chosen.push_back(*one);
-    }
-    if (chosen.empty()) {
-        throw run_error("nothing to measure: give --layout or --set");
+std::vector<named_layout> chosen_layouts(const layout_choice &from) {
+    std::vector<std::string> notes;
+    std::vector<named_layout> chosen = choose_layouts(from, &notes);
+    for (const std::string &note : notes) {
+        fmt::print("# {}\n", note);
     }
     return chosen;
 }
@@ -153,7 +120,7 @@ result_row measure(const named_layout &named, const std::string &direction, memo
     row.misalign = named.misalign;
     row.max_sms = o.max_sms;
     mover_request request;
-    request.what = parse(named.text);
+    request.what = layout_of(named.text);
     request.dir = directions.at(direction);
     request.memory = memory;
     request.misalign = named.misalign;
@@ -193,7 +160,7 @@ int run_pack(pack_options o) {
     }
     check_writable(o.json);
     check_writable(o.csv);
-    const std::vector<named_layout> layouts = chosen_layouts(o);
+    const std::vector<named_layout> layouts = chosen_layouts(o.what);
     if (o.memory == "auto") {
         o.memory = gpu::platform::instance().num_devices() != 0 ? "gpu" : "host";
     }
@@ -250,9 +217,14 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
     auto o = std::make_shared<pack_options>();
     o->command = command;
     mode->add_option(
-        "-l,--layout", o->layouts,
-        "A layout by name (see --list) or text, e.g. vector:1024,8,16 (forms: below); repeatable");
-    mode->add_option("-s,--set", o->set, "A set of layouts: standard, applications, small");
+        "-l,--layout", o->what.layouts,
+        "A layout by name (see --list) or text, e.g. vector:1024,8,16 (forms: below); * stands for "
+        "a count that makes it as large as --sizes says: vector:*,8,16; repeatable");
+    mode->add_option("-s,--set", o->what.set,
+                     "A set of layouts: standard, applications, small, messages (with --sizes)");
+    mode->add_option(
+        "--sizes", o->what.sizes,
+        "Packed bytes of layouts of any size: 64K, 8,1M, 8:64M (by factors of 2), 8:64M:4 (of 4)");
     mode->add_option("-d,--direction", o->directions, "pack, unpack, copy; several with commas")
         ->delimiter(',')
         ->check(CLI::IsMember({"pack", "unpack", "copy"}))
@@ -271,7 +243,8 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
                      "Calls in a sample, back to back; 1 is the latency of one (default: 20 on a "
                      "GPU, 1 on the host)")
         ->check(CLI::Range(1u, 1000000u));
-    mode->add_option("--misalign", o->misalign, "Bytes by which the laid-out buffer is misaligned")
+    mode->add_option("--misalign", o->what.misalign,
+                     "Bytes by which the laid-out buffer is misaligned")
         ->check(CLI::Range(0, 255));
     mode->add_option("--device", o->device, "Which GPU")->capture_default_str();
     mode->add_option("--max-sms", o->max_sms, "Multiprocessors to use at most; 0: all")

@@ -26,6 +26,11 @@ std::string or_none(double number, unsigned digits, const char *none) {
     return number == 0 ? none : fmt::format("{:.{}f}", number, digits);
 }
 
+// Small ones to the byte.
+std::string megabytes(uint64_t bytes) {
+    return fmt::format("{:.{}f}", static_cast<double>(bytes) / 1e6, bytes < 100000 ? 6 : 2);
+}
+
 }  // namespace
 
 std::string quoted(const std::string &text) {
@@ -140,13 +145,12 @@ void print_row(const result_row &row) {
     const double rate =
         row.time.median > 0 ? static_cast<double>(row.bytes) / row.time.median / 1e9 : 0;
     fmt::print(
-        "{:<24} {:<6} {:>8.2f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9} {:>8.1f} {:>6.2f} {:>6} "
+        "{:<24} {:<6} {:>8} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9} {:>8.1f} {:>6.2f} {:>6} "
         "{:>6} {:>9.1f} {:>9}{}\n",
-        row.layout, row.direction, static_cast<double>(row.bytes) / 1e6, row.time.least * us,
-        row.time.median * us, row.time.p95 * us, row.plain_copy.median * us,
-        or_none(row.sector_copy.median * us, 1, "-"), rate, row.ratio(),
-        or_none(row.sector_ratio(), 2, "-"), or_none(row.bar, 2, "-"), row.first_use * us,
-        or_none(row.listing * us, 1, "-"), row.within_bar() ? "" : "  above");
+        row.layout, row.direction, megabytes(row.bytes), row.time.least * us, row.time.median * us,
+        row.time.p95 * us, row.plain_copy.median * us, or_none(row.sector_copy.median * us, 1, "-"),
+        rate, row.ratio(), or_none(row.sector_ratio(), 2, "-"), or_none(row.bar, 2, "-"),
+        row.first_use * us, or_none(row.listing * us, 1, "-"), row.within_bar() ? "" : "  above");
     std::fflush(stdout);
 }
 

@@ -7,6 +7,7 @@ unit_tests_SOURCES += \
 	test/gtest/tools/halo_test.cc \
 	test/gtest/tools/message_test_test.cc \
 	test/gtest/tools/mover_test.cc \
+	test/gtest/tools/pack_layouts_test.cc \
 	test/gtest/tools/progress_test.cc \
 	test/gtest/tools/report_test.cc \
 	test/gtest/tools/sectors_test.cc \
