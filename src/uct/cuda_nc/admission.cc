@@ -42,6 +42,10 @@ bool take_lanes(int device, gpu::direction dir, unsigned lanes) noexcept {
     return false;
 }
 
+void take_lanes_beyond(int device, gpu::direction dir, unsigned lanes) noexcept {
+    count_of(device, dir).fetch_add(lanes, std::memory_order_relaxed);
+}
+
 void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept {
     count_of(device, dir).fetch_sub(lanes, std::memory_order_relaxed);
 }

@@ -1,7 +1,8 @@
 // How many lanes of pipes are in flight on each GPU: as many as fit on it together, so that none
 // waits for another's end, and as many packing as unpacking, so that waiting unpacks never keep
 // away the packs that other processes wait for. (Pulls of lists of blocks take a third of a
-// multiprocessor for a lane, not a fourth; they wait for nobody.) Thread safe, free of locks.
+// multiprocessor for a lane, not a fourth; they wait for nobody.) More are slower, but safe: a
+// kernel waits for its peer a while only, and is launched again. Thread safe, free of locks.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@ unsigned message_lanes(int device) noexcept;
 
 // False: there are too many. Each lane taken is given back when its kernel has left.
 bool take_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
+void take_lanes_beyond(int device, gpu::direction dir, unsigned lanes) noexcept;  // the limit too
 void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
 unsigned lanes_taken(int device, gpu::direction dir) noexcept;  // for tests
 

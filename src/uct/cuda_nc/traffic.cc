@@ -271,14 +271,30 @@ bool traffic::uses_pipes() const noexcept {
     return config().pipe && !config().launches_block;
 }
 
-bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept try {
-    std::set<uint64_t> &waiting = waiting_[dir == gpu::direction::pack ? 0 : 1];
-    const bool first = waiting.empty() || *waiting.begin() >= message;
-    if (!first || !take_lanes(device, dir, lanes)) {
-        waiting.insert(message);
-        return false;
+// Another worker gives its lanes back when somebody progresses it, and kernels of ours leave.
+bool traffic::lane_queue::is_overdue(uint64_t first) noexcept {
+    constexpr auto for_others = std::chrono::milliseconds(10), for_own = 100 * for_others;
+    const auto now = std::chrono::steady_clock::now();
+    if (refused != first) {
+        refused = first;
+        since = now;
     }
-    waiting.erase(message);
+    return now - since >= (own == 0 ? for_others : for_own);
+}
+
+bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept try {
+    lane_queue &queue = lanes_[{device, dir}];
+    const bool first = queue.waiting.empty() || *queue.waiting.begin() >= message;
+    if (!first || !take_lanes(device, dir, lanes)) {
+        if (!first || !queue.is_overdue(message)) {
+            queue.waiting.insert(message);
+            return false;
+        }
+        take_lanes_beyond(device, dir, lanes);
+    }
+    queue.waiting.erase(message);
+    queue.refused = queue.refused == message ? 0 : queue.refused;
+    queue.own += lanes;
     return true;
 } catch (const std::bad_alloc &) {
     return false;
@@ -286,6 +302,7 @@ bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned l
 
 void traffic::end_admission(int device, gpu::direction dir, unsigned lanes) noexcept {
     give_lanes(device, dir, lanes);
+    lanes_[{device, dir}].own -= lanes;
     lanes_are_free_ = true;
 }
 
@@ -309,8 +326,8 @@ void traffic::launch_all() noexcept {
 }
 
 void traffic::stop_waiting(uint64_t message) noexcept {
-    for (std::set<uint64_t> &waiting : waiting_) {
-        lanes_are_free_ |= waiting.erase(message) != 0;  // for those behind it
+    for (auto &[where, queue] : lanes_) {
+        lanes_are_free_ |= queue.waiting.erase(message) != 0;  // for those behind it
     }
 }
 

@@ -73,7 +73,8 @@ class traffic {
     const process_id &process() const noexcept { return process_; }
     bool uses_pipes() const noexcept;
     uint64_t longest_segment() const noexcept { return longest_segment_; }
-    // Lanes for a kernel of one message, in the order of messages; then end_admission().
+    // Lanes for a kernel of one message, in the order of messages; then end_admission(). Lanes of
+    // other workers, which may rest, are not waited for long.
     bool admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept;
     void stop_waiting(uint64_t message) noexcept;
     void one_is_settled(uint64_t message) noexcept;
@@ -146,6 +147,15 @@ class traffic {
         endpoint *ep;
         wire::control message;
     };
+    // One direction on one GPU.
+    struct lane_queue {
+        unsigned own = 0;            // lanes that messages of ours have
+        std::set<uint64_t> waiting;  // messages
+        uint64_t refused = 0;        // the first in line
+        std::chrono::steady_clock::time_point since;
+
+        bool is_overdue(uint64_t first) noexcept;
+    };
 
     bool hold(endpoint &ep, void *request) noexcept;
     static ucs_status_t dispatch_carried(carried_request *carried) noexcept;
@@ -195,8 +205,8 @@ class traffic {
     // By UCP's number of the send, and the sender's interface.
     std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;
     std::multimap<uint64_t, last_word> unsaid_;  // by the addressee's interface
-    std::set<uint64_t> waiting_[2];              // messages that wait for lanes, of each direction
-    bool lanes_are_free_ = false;                // since they were last told
+    std::map<std::pair<int, gpu::direction>, lane_queue> lanes_;
+    bool lanes_are_free_ = false;  // since those that wait were last told
     bool looks_at_all_held_ = false;
     std::vector<uint64_t> settled_;  // messages that requests may be held for
     bool polled_ = false;            // some messages are seen to go on by polls alone

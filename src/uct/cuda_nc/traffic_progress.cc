@@ -71,11 +71,11 @@ unsigned traffic::progress_in_flight() noexcept {
 // Those that wait for lanes, in their order.
 unsigned traffic::progress_waiting() noexcept {
     unsigned happened = 0;
-    for (std::set<uint64_t> &waiting : waiting_) {
-        while (!waiting.empty()) {
-            const uint64_t first = *waiting.begin();
+    for (auto &[where, queue] : lanes_) {
+        while (!queue.waiting.empty()) {
+            const uint64_t first = *queue.waiting.begin();
             happened += progress_one(first);
-            if (!waiting.empty() && *waiting.begin() == first) {
+            if (!queue.waiting.empty() && *queue.waiting.begin() == first) {
                 break;
             }
         }

@@ -218,25 +218,52 @@ TEST_F(pipe_drive_test, sides_that_hear_nothing_meet_all_the_same) {
     expect_arrived();
 }
 
-TEST_F(pipe_drive_test, a_side_waits_for_lanes_that_others_have) {
+TEST_F(pipe_drive_test, a_side_waits_for_lanes_that_another_message_has) {
     const unsigned limit = lane_limit(0);
-    ASSERT_TRUE(take_lanes(0, gpu::direction::pack, limit));
+    ASSERT_TRUE(traffic_->admit(9, 0, gpu::direction::pack, limit));
     begin();
-    for (int i = 0; i < 100; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(30)) {
         step();
+        std::this_thread::yield();
     }
     EXPECT_EQ(from_->launches, 0);
     EXPECT_EQ(send_->now(), state::waiting);
-    give_lanes(0, gpu::direction::pack, limit);
+    traffic_->end_admission(0, gpu::direction::pack, limit);
     run();
     expect_arrived();
 }
 
-TEST_F(pipe_drive_test, messages_get_lanes_in_their_order) {
+TEST_F(pipe_drive_test, a_message_arrives_though_another_worker_keeps_all_lanes) {
     const unsigned limit = lane_limit(0);
     ASSERT_TRUE(take_lanes(0, gpu::direction::pack, limit));
-    EXPECT_FALSE(traffic_->admit(7, 0, gpu::direction::pack, limit));
+    ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));
+    begin();
+    step();
+    EXPECT_EQ(send_->now(), state::waiting) << "at first";
+    run();
+    expect_arrived();
     give_lanes(0, gpu::direction::pack, limit);
+    give_lanes(0, gpu::direction::unpack, limit);
+}
+
+TEST_F(pipe_drive_test, messages_on_one_gpu_do_not_wait_for_lanes_of_another) {
+    const unsigned limit = lane_limit(0);
+    if (lane_limit(1) == 0) {
+        GTEST_SKIP() << "one GPU";
+    }
+    ASSERT_TRUE(traffic_->admit(6, 0, gpu::direction::pack, limit));
+    EXPECT_FALSE(traffic_->admit(7, 0, gpu::direction::pack, 1));
+    EXPECT_TRUE(traffic_->admit(8, 1, gpu::direction::pack, 1));
+    traffic_->end_admission(1, gpu::direction::pack, 1);
+    traffic_->end_admission(0, gpu::direction::pack, limit);
+}
+
+TEST_F(pipe_drive_test, messages_get_lanes_in_their_order) {
+    const unsigned limit = lane_limit(0);
+    ASSERT_TRUE(traffic_->admit(9, 0, gpu::direction::pack, limit));
+    EXPECT_FALSE(traffic_->admit(7, 0, gpu::direction::pack, limit));
+    traffic_->end_admission(0, gpu::direction::pack, limit);
     EXPECT_FALSE(traffic_->admit(8, 0, gpu::direction::pack, 1)) << "message 7 was first";
     ASSERT_TRUE(traffic_->admit(7, 0, gpu::direction::pack, limit));
     traffic_->end_admission(0, gpu::direction::pack, limit);
