@@ -102,8 +102,9 @@ ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *paylo
 
 ssize_t am_bcopy(uct_ep *ep, uint8_t id, uct_pack_callback pack, void *arg, unsigned flags) {
     endpoint &ours = endpoint::of(ep);
-    if (id == wire::rndv_data_id && ours.direct) {
-        return interface::of(ep->iface).direct->send_rndv_data(ours, pack, arg, flags);
+    traffic *direct = id == wire::rndv_data_id ? interface::of(ep->iface).direct.get() : nullptr;
+    if (direct != nullptr) {  // also where nothing new is offered: messages may be under way
+        return direct->send_rndv_data(ours, pack, arg, flags);
     }
     return ours.carrier->iface->ops.ep_am_bcopy(ours.carrier, id, pack, arg, flags);
 }

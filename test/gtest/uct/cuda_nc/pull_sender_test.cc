@@ -141,6 +141,70 @@ TEST_F(traffic_with_early_send, a_pull_that_comes_too_late_is_cancelled) {
     end_.message->leave();
 }
 
+// With UCP, which asks for the message's bytes through the endpoint's table.
+class traffic_asked_for_data : public traffic_with_early_send {
+  protected:
+    void SetUp() override {
+        traffic_with_early_send::SetUp();
+        set_endpoint_ops(iface_.super.super.ops);
+        ep_.super.iface = &iface_.super.super;
+        carrier_.ops.ep_am_bcopy = [](abi::uct_ep *ep, uint8_t id, abi::uct_pack_callback write,
+                                      void *arg, unsigned flags) {
+            char message[8192];
+            return id == rndv_data_id ? static_cast<ssize_t>(write(message, arg))
+                                      : carrier_am_bcopy(ep, id, write, arg, flags);
+        };
+    }
+    // As the datatype packs; `answer_` is what it was told.
+    static size_t pack(void *destination, void *self) {
+        auto &test = *static_cast<traffic_asked_for_data *>(self);
+        std::memset(destination, 0, sizeof(rndv_header));
+        size_t length = 4096;
+        pack_call *call = pack_call::current();
+        test.answer_ = call != nullptr ? call->ask(test.end_, 0, &length) : pack_answer::host;
+        return sizeof(rndv_header) + (test.answer_ == pack_answer::rest ? total : length);
+    }
+    ssize_t ask_for_data(endpoint &on) {
+        iface_.direct = std::move(traffic_);
+        ssize_t sent = on.super.iface->ops.ep_am_bcopy(&on.super, rndv_data_id, pack, this, 0);
+        traffic_ = std::move(iface_.direct);
+        return sent;
+    }
+    // A pulled message, whose receiver has the end.
+    uint64_t begin_pull() {
+        const uint64_t id = begin().id();
+        answer(control_kind::pull, id);
+        EXPECT_EQ(ask_for_data(ep_), UCS_ERR_NO_RESOURCE);
+        EXPECT_TRUE(static_cast<sending *>(end_.message)->end_is_sent());
+        return id;
+    }
+    void expect_ends_by_pull(uint64_t id, endpoint &on) {
+        EXPECT_EQ(ask_for_data(on), UCS_ERR_NO_RESOURCE);
+        EXPECT_EQ(answer_, pack_answer::busy);
+        answer(control_kind::pulled, id);
+        EXPECT_EQ(ask_for_data(on), static_cast<ssize_t>(sizeof(rndv_header) + total));
+        EXPECT_EQ(answer_, pack_answer::rest);
+        if (end_.message != nullptr) {
+            end_.message->leave();
+        }
+        EXPECT_EQ(sent.size(), 1u) << "nothing to cancel";
+    }
+
+    pack_answer answer_ = pack_answer::host;
+};
+
+TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_where_no_more_are_offered) {
+    const uint64_t id = begin_pull();
+    ep_.direct = false;
+    expect_ends_by_pull(id, ep_);
+}
+
+TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_over_another_lane) {
+    const uint64_t id = begin_pull();
+    endpoint other = ep_;
+    expect_ends_by_pull(id, other);
+}
+
 TEST_P(traffic_with_source, a_message_by_pipe_or_slots_is_not_complete_when_pulled_is_said) {
     const unsigned limit = lane_limit(0);
     ASSERT_TRUE(take_lanes(0, gpu::direction::pack, limit));  // it stays under way
