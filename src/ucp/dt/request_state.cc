@@ -144,7 +144,7 @@ ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_
     }
     ucs_status_t status = to.write(offset, source, length);
     if (status == UCS_OK && to.mover().has_kernels()) {
-        call->end = &to;
+        call->taker = to.handle;
     }
     return status;
 }

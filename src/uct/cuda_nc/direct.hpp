@@ -96,7 +96,8 @@ class pack_call {
 struct unpack_call {
     bool rest = false;             // all but the first bytes have arrived, in the memory of `end`
     bool whole = false;            // rest: the first bytes too, once more
-    direct_end *end = nullptr;     // not rest: set by unpack() to take up the offer
+    direct_end *end = nullptr;     // rest: whose they are
+    uint64_t taker = 0;            // not rest: set to its ucx_state() by an end that takes offers
     ucs_status_t status = UCS_OK;  // rest: what became of them
 
     static unpack_call *current() noexcept { return current_; }

@@ -42,6 +42,12 @@ class request_finder {
         }
     }
 
+    // The end whose ucx_state() is `state`; null: it has ended, or there never was one.
+    static direct_end *find_state(uint64_t state) noexcept {
+        auto *finder = end_finder.load(std::memory_order_acquire);
+        return finder != nullptr ? finder(state) : nullptr;
+    }
+
     // The receive; null: not ours, or not known.
     direct_end *find(uint64_t request) noexcept {
         direct_end *end = belief_ != belief::refuted ? find_any(request) : nullptr;
@@ -67,10 +73,7 @@ class request_finder {
     }
 
   private:
-    static direct_end *find_any(uint64_t request) noexcept {
-        auto *finder = end_finder.load(std::memory_order_acquire);
-        return finder != nullptr ? finder(read(request)) : nullptr;
-    }
+    static direct_end *find_any(uint64_t request) noexcept { return find_state(read(request)); }
 
     enum class belief : uint8_t { none, confirmed, refuted };
 

@@ -78,7 +78,8 @@ void traffic::take_offer(const data_prefix &prefix, char *message, size_t length
         uint64_t word = requests_.read(header.request);
         unpack_call call;
         deliver(message, length, call);  // whatever comes of the offer
-        end = call.end;
+        // gone where these bytes were all that UCP awaited
+        end = requests_.find_state(call.taker);
         if (end != nullptr && request_finder::is_address(header.request)) {
             requests_.learn(word, end->ucx_state());
         }

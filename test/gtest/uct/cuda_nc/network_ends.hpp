@@ -102,7 +102,7 @@ class network_receiver final : public network_end {
         }
         stub::now->copy(memory_->address() + offset, data, length);
         if (call != nullptr) {
-            call->end = this;
+            call->taker = ucx_state();
         }
     }
     uint64_t arrived_ = 0;

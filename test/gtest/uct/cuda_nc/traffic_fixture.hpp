@@ -72,7 +72,8 @@ inline direct_end *find_known_end(uint64_t word) noexcept {
 struct seen_by_ucp {
     std::vector<uint64_t> lengths;
     std::vector<ucs_status_t> rest_statuses;
-    direct_end *takes_offers = nullptr;
+    fake_end *takes_offers = nullptr;
+    bool completes = false;  // the receive, with whatever comes
 };
 inline seen_by_ucp ucp;
 
@@ -83,8 +84,11 @@ inline ucs_status_t ucp_handler(void *, void *, size_t length, unsigned) {
     unpack_call *call = unpack_call::current();
     if (call != nullptr && call->rest) {
         ucp.rest_statuses.push_back(call->status);
-    } else if (call != nullptr) {
-        call->end = ucp.takes_offers;
+    } else if (call != nullptr && ucp.takes_offers != nullptr) {
+        call->taker = ucp.takes_offers->state;
+        if (ucp.completes) {
+            ucp.takes_offers->state = 0;
+        }
     }
     return UCS_OK;
 }
@@ -125,6 +129,7 @@ class traffic_test : public testing::Test {
         traffic_ = std::make_unique<traffic>(iface_);
         known_end = &end_;
         finder_ = end_finder.exchange(find_known_end);
+        learn_requests();
     }
     void TearDown() override { end_finder = finder_; }
 

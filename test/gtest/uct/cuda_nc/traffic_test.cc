@@ -104,6 +104,15 @@ TEST_F(traffic_test, a_receiver_that_is_not_ours_declines) {
     EXPECT_EQ(sent.back().to, 5u);
 }
 
+TEST_F(traffic_test, an_offer_whose_first_bytes_complete_the_receive_is_declined) {
+    ucp.completes = true;
+    offer();
+    EXPECT_EQ(ucp.lengths.size(), 1u);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(end_.message, nullptr);
+}
+
 TEST_F(traffic_test, an_offer_of_more_bytes_than_there_is_room_for_is_declined) {
     offer(total + 1);
     ASSERT_EQ(sent.size(), 1u);
