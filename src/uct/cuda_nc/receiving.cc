@@ -14,13 +14,14 @@
 namespace cuda_nc::uct {
 
 receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id, uint64_t sender,
-                     uint64_t total, uint64_t first) noexcept
+                     uint64_t request, uint64_t total, uint64_t first) noexcept
     : owner_(owner),
       ep_(&ep),
       end_(&end),
       id_(id),
       sender_(sender),
       interface_(ep.peer),
+      request_(request),
       total_(total),
       first_(first),
       device_(end.device()),
@@ -187,7 +188,7 @@ void receiving::take_rest(const wire::rndv_header &header, uint64_t length) noex
         owner_.erase(*this);
         return;
     }
-    if (has_rest_ || length != rest() || header.offset != first_) {
+    if (has_rest_ || length != rest() || header.offset != first_ || header.request != request_) {
         nc_error("a sender ends a message otherwise than it began");
         return;
     }

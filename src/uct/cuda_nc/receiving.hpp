@@ -18,9 +18,10 @@ class traffic;
 
 class receiving final : public direct_message {
   public:
-    // The message has `total` bytes, of which `first` have arrived with the offer.
+    // The message has `total` bytes, of which `first` have arrived with the offer. UCP calls the
+    // receive `request`.
     receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id, uint64_t sender,
-              uint64_t total, uint64_t first) noexcept;
+              uint64_t request, uint64_t total, uint64_t first) noexcept;
     ~receiving();
 
     // Also where the user's side ends before the message does: then the ring is kept until the
@@ -80,6 +81,7 @@ class receiving final : public direct_message {
     const uint64_t id_;
     const uint64_t sender_;     // its message
     const uint64_t interface_;  // that the message came from
+    const uint64_t request_;
     const uint64_t total_, first_;
     const int device_;
     bool by_pipe_ = false;

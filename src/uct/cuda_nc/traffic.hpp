@@ -177,11 +177,12 @@ class traffic {
     void start_progress() noexcept;
     void stop_progress() noexcept;
     void take_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
-    // `first`: bytes of the message that are there. `flags`: of the answer.
+    // `first`: bytes of the message that are there. `request`: UCP's, of the receive.
     bool accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                const wire::early_terms &terms, uint64_t first, uint32_t flags) noexcept;
+                const wire::early_terms &terms, uint64_t first, uint64_t request) noexcept;
     void accept_or_decline(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                           const wire::early_terms &terms, uint64_t first, uint32_t flags) noexcept;
+                           const wire::early_terms &terms, uint64_t first,
+                           uint64_t request) noexcept;
     void take_early(const wire::control &message) noexcept;
     void withdraw(const wire::control &message) noexcept;
     bool is_accepted(const endpoint &ep, uint64_t message) const noexcept;

@@ -94,7 +94,7 @@ void traffic::take_offer(const data_prefix &prefix, char *message, size_t length
     }
     if (!is_accepted(*peer->second, prefix.message)) {
         accept_or_decline(*peer->second, end, prefix.message, prefix.length, terms, first,
-                          requests_.answer_flags(header.request));
+                          header.request);
     }
 }
 
@@ -106,11 +106,13 @@ bool traffic::is_accepted(const endpoint &ep, uint64_t message) const noexcept {
 }
 
 void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                                const early_terms &terms, uint64_t first, uint32_t flags) noexcept {
-    if (!accept(ep, end, message, total, terms, first, flags)) {
+                                const early_terms &terms, uint64_t first,
+                                uint64_t request) noexcept {
+    if (!accept(ep, end, message, total, terms, first, request)) {
         control answer = {};
         answer.kind = control_kind::decline;
-        answer.flags = flags | (ep.by_carrier && iface_.gpu_memory->refuses() ? never : 0);
+        answer.flags = requests_.answer_flags(request) |
+                       (ep.by_carrier && iface_.gpu_memory->refuses() ? never : 0);
         answer.to = message;
         send_control(&ep, answer);
     }
@@ -118,16 +120,17 @@ void traffic::accept_or_decline(endpoint &ep, direct_end *end, uint64_t message,
 
 // False: not ours, or out of resources.
 bool traffic::accept(endpoint &ep, direct_end *end, uint64_t message, uint64_t total,
-                     const early_terms &terms, uint64_t first, uint32_t flags) noexcept try {
+                     const early_terms &terms, uint64_t first, uint64_t request) noexcept try {
     if (end == nullptr || end->message != nullptr || first >= total ||
         total > end->packed_bytes()) {
         return false;
     }
     release_quarantined();
-    auto made =
-        std::make_unique<receiving>(*this, ep, *end, next_message_id(), message, total, first);
+    auto made = std::make_unique<receiving>(*this, ep, *end, next_message_id(), message, request,
+                                            total, first);
     uint64_t id = made->id();
     receiving &taken = *receives_.emplace(id, std::move(made)).first->second;
+    const uint32_t flags = requests_.answer_flags(request);
     const bool is_taken = ep.by_carrier ? taken.accept_puts(flags)
                                         : (first == 0 && taken.accept_pull(terms, flags)) ||
                                               taken.accept_pipe(terms.offer, flags) ||
@@ -193,8 +196,7 @@ void traffic::before_short(endpoint &ep, uint8_t id, uint64_t header, const void
             early_.erase(found);
             std::memcpy(words, payload, sizeof(words[0]));
             direct_end *end = requests_.find(words[0]);
-            accept_or_decline(ep, end, offer.message, offer.total, offer.terms, 0,
-                              requests_.answer_flags(words[0]));
+            accept_or_decline(ep, end, offer.message, offer.total, offer.terms, 0, words[0]);
         }
     }
 } catch (const std::bad_alloc &) {

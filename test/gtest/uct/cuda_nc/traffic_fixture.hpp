@@ -155,7 +155,7 @@ class traffic_test : public testing::Test {
             rndv_header header;
         } message = {};
         message.prefix = {0, mark | static_cast<uint64_t>(data_kind::rest), to, identity, length};
-        message.header.offset = offset;
+        message.header = {reinterpret_cast<uint64_t>(request_), offset};
         traffic_->take_data(reinterpret_cast<char *>(&message), sizeof(message));
     }
     void say(control_kind kind, uint64_t to, unsigned slot = 0, uint64_t offset = 0,
