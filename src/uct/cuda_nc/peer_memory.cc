@@ -145,6 +145,13 @@ peer_memory reach(bool on_host, int device, const gpu::ipc_handle &handle, const
     std::lock_guard<std::mutex> guard(peers.mutex);
     const key name = {on_host ? host : device, handle};
     auto found = peers.all.find(name);
+    if (found != peers.all.end() && found->second.owner != owner) {
+        if (found->second.memory.use_count() != 1) {
+            return {};
+        }
+        peers.all.erase(found);  // what the handle meant may be gone
+        found = peers.all.end();
+    }
     if (found == peers.all.end()) {
         peers.close_unused();
         std::shared_ptr<gpu::memory> memory =

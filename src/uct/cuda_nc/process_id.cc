@@ -55,8 +55,7 @@ process_id own_process_id() noexcept {
 
 bool is_own(const process_id &process) noexcept {
     static const process_id own = own_process_id();
-    return process.started != 0 && process.started == own.started && process.pid == own.pid &&
-           process.pid_space == own.pid_space && !gpu::forked();
+    return process.started != 0 && process == own && !gpu::forked();
 }
 
 bool is_gone(const process_id &process) noexcept {

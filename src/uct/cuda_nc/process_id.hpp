@@ -12,6 +12,13 @@ struct process_id {
     uint64_t started;    // clock ticks since the machine's start
 };
 
+inline bool operator==(const process_id &one, const process_id &other) noexcept {
+    return one.pid == other.pid && one.pid_space == other.pid_space && one.started == other.started;
+}
+inline bool operator!=(const process_id &one, const process_id &other) noexcept {
+    return !(one == other);
+}
+
 process_id own_process_id() noexcept;
 process_id process_id_of(uint32_t pid) noexcept;  // one of our own numbering
 

@@ -243,6 +243,25 @@ TEST_F(traffic_with_peer, its_memory_is_reached_within_its_bounds) {
     EXPECT_FALSE(reach(~uint64_t{0} - 15, 32));
 }
 
+// A handle may be met again, of another process.
+TEST_F(traffic_with_peer, its_memory_is_opened_anew_for_another_owner) {
+    close_memory_of_the_gone();  // of tests before
+    const size_t before = peer_allocations_open();
+    process_id other = lent_.process;
+    ++other.started;
+    peer_memory used = reach(0, 4096);
+    ASSERT_TRUE(used);
+    auto reach_of_other = [&] {
+        return reach_peer_memory(0, lent_.handle, other, lent_.offset, 4096, 16);
+    };
+    EXPECT_FALSE(reach_of_other()) << "in use";
+    used = {};
+    EXPECT_TRUE(reach_of_other());
+    EXPECT_EQ(peer_allocations_open(), before + 1);
+    close_memory_of_the_gone();
+    EXPECT_EQ(peer_allocations_open(), before) << "there is no such process";
+}
+
 TEST_F(traffic_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_it) {
     close_memory_of_the_gone();  // of tests before
     const size_t before = peer_allocations_open();
