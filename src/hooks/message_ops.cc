@@ -65,15 +65,15 @@ dt::request_state *start_engine(layout_ref what, const void *buffer,
 }
 
 // Neither our engine nor the CPU can move the message.
-void *fail(const type_record &type, void *original, bool packs) noexcept {
+void *fail(const type_record &type, void *original, bool packs, const char *why) noexcept {
     std::string name;
     try {
         name = type.api.name(type.context);
     } catch (...) {
     }
     NC_LOG(packs ? log_level::fatal : log_level::error,
-           "a message of %s in GPU memory cannot be %s: no memory, or the GPU is lost",
-           name.c_str(), packs ? "sent" : "received");
+           "a message of %s in GPU memory cannot be %s: %s", name.c_str(),
+           packs ? "sent" : "received", why);
     if (packs) {
         std::abort();  // a sender cannot report an error to UCX, and must not deliver wrong bytes
     }
@@ -113,7 +113,7 @@ void *start_on_gpu(const type_record &type, void *original, layout_ref what,
         return engine->to_ucx();
     }
     if (info.kind == gpu::memory_kind::device) {
-        return fail(type, original, packs);
+        return fail(type, original, packs, "no memory, or the GPU is lost");
     }
     return start_original<packs>(original, nullptr, "no memory for the engine");
 }
@@ -137,12 +137,29 @@ void *start_counted(const type_record &type, void *original, const counted_layou
     return start_on_host<packs>(original, std::move(what), path, buffer, info);
 }
 
+bool lies_in_gpu_memory(const type_record &type, size_t count, const void *buffer) noexcept {
+    int64_t first;
+    return sees_gpu_memory() && type.api.first_displacement(type.context, count, &first) &&
+           gpu::platform::instance().query(dt::displaced(buffer, first)).kind ==
+               gpu::memory_kind::device;
+}
+
+template <bool packs>
+void *start_unknown(const type_record &type, void *original, size_t count,
+                    const void *buffer) noexcept {
+    constexpr const char *why = "layout not understood";
+    if (lies_in_gpu_memory(type, count, buffer) && !type.api.takes_gpu_memory()) {
+        return fail(type, original, packs, why);
+    }
+    return start_original<packs>(original, nullptr, why);
+}
+
 template <bool packs>
 __attribute__((noinline)) void *start_new_count(const type_record &type, void *original,
                                                 size_t count, const void *buffer) noexcept {
     counted_layout made;
     if (!type.make(count, originals.packed_size(original), &made)) {
-        return start_original<packs>(original, nullptr, "layout not understood");
+        return start_unknown<packs>(type, original, count, buffer);
     }
     return start_counted<packs>(type, original, made, false, buffer);
 }

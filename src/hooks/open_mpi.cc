@@ -162,6 +162,7 @@ bool open_mpi::load(void *handle) noexcept try {
         number += std::strlen("Open MPI v");
         version_.assign(number, std::strcspn(number, ", \n"));
     }
+    look_up(handle, "MPIX_Query_cuda_support", &supports_cuda_);
     known_types_ = {dlsym(handle, "ompi_mpi_byte"), dlsym(handle, "ompi_mpi_double")};
     if (!look_up(handle, "PMPI_Initialized", &initialized_) ||
         !look_up(handle, "PMPI_Finalized", &finalized_) ||

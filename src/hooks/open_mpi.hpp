@@ -58,6 +58,11 @@ class open_mpi {
     // with odd strides, and partial messages of misaligned blocks.
     bool packs_wrongly() const noexcept { return major_ >= 5; }
 
+    // Whether its own operations take GPU memory; false where it does not say.
+    bool takes_gpu_memory() const noexcept {
+        return supports_cuda_ != nullptr && supports_cuda_() == 1;
+    }
+
     // Same bytes on both sides of a convertor, as the local architecture has them.
     bool is_native(const void *convertor) const noexcept;
 
@@ -98,6 +103,7 @@ class open_mpi {
     int32_t (*raw_)(void *, iovec *, uint32_t *, size_t *) = nullptr;
     int (*get_extent_)(const void *, ptrdiff_t *, ptrdiff_t *) = nullptr;
     int (*get_name_)(const void *, char *, int *) = nullptr;
+    int (*supports_cuda_)() = nullptr;  // null: not known
     const uint32_t *local_arch_ = nullptr;
     known_types known_types_ = {};
     // Null where this Open MPI does not have them, or has the last with other arguments.

@@ -182,6 +182,22 @@ TEST(datatype_ops_host, where_sizes_disagree_the_originals_run_with_one_warning)
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
+TEST(datatype_ops_gpu, the_cpu_does_not_touch_what_is_laid_out_nobody_knows_how) {
+    datatype type("liar", vector_blocks, 96, 1);
+    registered in_ucp(type);
+    buffer to(96, true);
+    const std::vector<char> packed = pattern(32, 1);
+    testing::internal::CaptureStderr();
+    void *state = in_ucp.ops.start_unpack(in_ucp.context, to.address(), 1);
+    EXPECT_EQ(in_ucp.ops.unpack(state, 0, packed.data(), packed.size()), UCS_ERR_NO_MEMORY);
+    in_ucp.ops.finish(state);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("cannot be received: layout not understood"), std::string::npos) << said;
+    EXPECT_EQ(calls().unpacks, 0);
+    EXPECT_EQ(calls().starts, calls().finishes);
+    EXPECT_EQ(to.read(), std::vector<char>(96, buffer::untouched));
+}
+
 TEST(datatype_ops_host, a_type_may_be_destroyed_from_within_its_last_finish) {
     int before = live_in_ucp();
     datatype type("vector", vector_blocks, 96);
