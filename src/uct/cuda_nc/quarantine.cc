@@ -13,7 +13,7 @@ struct held {
     region memory;
     pipe_side *side;
     process_id writer;
-    uint64_t message;
+    message_of_peer message;
 };
 
 struct ward {
@@ -66,16 +66,18 @@ bool release_if(Condition &&is_through) noexcept {
 
 }  // namespace
 
-void quarantine(const region &memory, const process_id &writer, uint64_t message) noexcept {
+void quarantine(const region &memory, const process_id &writer, message_of_peer message) noexcept {
     hold({memory, nullptr, writer, message});
 }
 
-void quarantine(pipe_side *side, const process_id &writer, uint64_t message) noexcept {
+void quarantine(pipe_side *side, const process_id &writer, message_of_peer message) noexcept {
     hold({{}, side, writer, message});
 }
 
-bool leave_quarantine(uint64_t message) noexcept {
-    return release_if([message](const held &one) { return one.message == message; });
+bool leave_quarantine(message_of_peer message) noexcept {
+    return release_if([message](const held &one) {
+        return one.message.number == message.number && one.message.peer == message.peer;
+    });
 }
 
 void release_quarantined(bool now) noexcept {

@@ -8,12 +8,17 @@
 
 namespace cuda_nc::uct {
 
-// Gives it back once `writer` is gone; never, where that cannot be told. `message` is ours.
-void quarantine(const region &memory, const process_id &writer, uint64_t message) noexcept;
-void quarantine(pipe_side *side, const process_id &writer, uint64_t message) noexcept;
+// A message of ours, and the identity of the peer's interface: nobody else may end it.
+struct message_of_peer {
+    uint64_t number, peer;
+};
+
+// Gives it back once `writer` is gone; never, where that cannot be told.
+void quarantine(const region &memory, const process_id &writer, message_of_peer message) noexcept;
+void quarantine(pipe_side *side, const process_id &writer, message_of_peer message) noexcept;
 
 // The writer is through with the message. False: nothing of it was kept.
-bool leave_quarantine(uint64_t message) noexcept;
+bool leave_quarantine(message_of_peer message) noexcept;
 
 // Looks for processes that are gone; a few times a second at most, unless `now`.
 void release_quarantined(bool now = false) noexcept;

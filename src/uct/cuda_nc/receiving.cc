@@ -20,7 +20,7 @@ receiving::receiving(traffic &owner, endpoint &ep, direct_end &end, uint64_t id,
       end_(&end),
       id_(id),
       sender_(sender),
-      interface_(ep.peer),
+      peer_(ep.peer),
       request_(request),
       total_(total),
       first_(first),
@@ -51,7 +51,7 @@ void receiving::release(bool sender_is_through) noexcept {
     } else if (side_ != nullptr && (sender_is_through || pulls_)) {
         give_side(side_);
     } else if (side_ != nullptr) {
-        quarantine(side_, sending_process_, id_);
+        quarantine(side_, sending_process_, {id_, peer_});
     }
     side_ = nullptr;
     if (promised_ != 0) {
@@ -65,7 +65,7 @@ void receiving::release(bool sender_is_through) noexcept {
     } else if (memory_ && by_carrier_) {
         owner_.keep_until_closed(memory_);
     } else if (memory_) {
-        quarantine(memory_, sending_process_, id_);
+        quarantine(memory_, sending_process_, {id_, peer_});
     }
     memory_ = {};
 }
@@ -164,7 +164,7 @@ void receiving::cancelled() noexcept {
     end_work();
     release(true);
     if (by_pipe_ && !pulls_) {
-        owner_.say_ended(interface_, sender_);
+        owner_.say_ended(peer_, sender_);
     }
     owner_.erase(*this);
 }

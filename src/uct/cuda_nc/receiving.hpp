@@ -45,6 +45,7 @@ class receiving final : public direct_message {
 
     uint64_t id() const noexcept { return id_; }
     uint64_t sender() const noexcept { return sender_; }
+    uint64_t peer() const noexcept { return peer_; }
     const endpoint *ep() const noexcept { return ep_; }
     // Nobody but progress() will see what its GPU does next.
     bool is_polled() const noexcept { return unpacking_ != 0; }
@@ -79,8 +80,8 @@ class receiving final : public direct_message {
     endpoint *ep_;
     direct_end *end_;  // null: the user's side has left
     const uint64_t id_;
-    const uint64_t sender_;     // its message
-    const uint64_t interface_;  // that the message came from
+    const uint64_t sender_;  // its message
+    const uint64_t peer_;    // identity of the sender's interface
     const uint64_t request_;
     const uint64_t total_, first_;
     const int device_;

@@ -16,6 +16,7 @@ sending::sending(traffic &owner, endpoint &ep, direct_end &end, uint64_t id) noe
       ep_(&ep),
       end_(&end),
       id_(id),
+      peer_(ep.peer),
       total_(end.packed_bytes()),
       device_(end.device()),
       drive_(owner, id, id) {
@@ -53,7 +54,7 @@ void sending::settle() noexcept {
     } else if (!by_pipe_ || drive_.now() == pipe_drive::state::complete) {
         give_side(side);
     } else {
-        owner_.await_end(side, id_, ep_, receiving_process_);
+        owner_.await_end(side, {id_, peer_}, ep_, receiving_process_);
     }
 }
 

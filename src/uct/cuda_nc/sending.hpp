@@ -70,6 +70,7 @@ class sending final : public direct_message {
     state now() const noexcept { return state_; }
     uint64_t id() const noexcept { return id_; }
     uint64_t receiver() const noexcept { return receiver_; }
+    uint64_t peer() const noexcept { return peer_; }
     uint64_t total() const noexcept { return total_; }
     uint64_t first() const noexcept { return first_; }
     const endpoint *ep() const noexcept { return ep_; }
@@ -124,6 +125,7 @@ class sending final : public direct_message {
     endpoint *ep_;
     direct_end *end_;
     const uint64_t id_;
+    const uint64_t peer_;  // identity of the receiver's interface
     const uint64_t total_;
     const int device_;
     state state_ = state::made;

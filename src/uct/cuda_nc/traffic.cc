@@ -60,7 +60,7 @@ traffic::~traffic() {
     keep_puts();
     stop_progress();
     for (auto &[id, one] : ending_) {
-        quarantine(one.side, one.receiver, id);
+        quarantine(one.side, one.receiver, {id, one.peer});
     }
 }
 
@@ -135,6 +135,17 @@ void traffic::answer_late(const control &answer) noexcept {
     tell(answer.identity, {control_kind::cancel, answer.from, answer.to});
 }
 
+// Null also where it is not a message of that peer.
+sending *traffic::find_send(message_of_peer message) const noexcept {
+    sending *one = find(sends_, message.number);
+    return one != nullptr && one->peer() == message.peer ? one : nullptr;
+}
+
+receiving *traffic::find_receive(message_of_peer message) const noexcept {
+    receiving *one = find(receives_, message.number);
+    return one != nullptr && one->peer() == message.peer ? one : nullptr;
+}
+
 void traffic::take_control(const void *data, size_t length) noexcept {
     control message = {};
     if (length < length_of(control_kind::data) || length > sizeof(message)) {
@@ -146,8 +157,9 @@ void traffic::take_control(const void *data, size_t length) noexcept {
         length != length_of(message.kind)) {
         return;
     }
-    sending *send = find(sends_, message.to);
-    receiving *receive = find(receives_, message.to);
+    const message_of_peer addressed = {message.to, message.identity};
+    sending *send = find_send(addressed);
+    receiving *receive = find_receive(addressed);
     switch (message.kind) {
         case control_kind::accept:
         case control_kind::lend:
@@ -201,7 +213,7 @@ void traffic::take_control(const void *data, size_t length) noexcept {
         case control_kind::cancel:
             if (receive != nullptr) {
                 receive->cancelled();
-            } else if (leave_quarantine(message.to)) {
+            } else if (leave_quarantine(addressed)) {
                 say_ended(message.identity, message.from);
             }
             break;
@@ -212,7 +224,7 @@ void traffic::take_control(const void *data, size_t length) noexcept {
             withdraw(message);
             break;
         case control_kind::ended:
-            ended(message.to);
+            ended(addressed);
             break;
     }
 }
@@ -256,7 +268,7 @@ void traffic::forget(endpoint &ep) noexcept {
     }
     for (auto at = ending_.begin(); at != ending_.end();) {
         if (at->second.ep == &ep) {
-            quarantine(at->second.side, at->second.receiver, at->first);
+            quarantine(at->second.side, at->second.receiver, {at->first, at->second.peer});
             at = ending_.erase(at);
         } else {
             ++at;
@@ -331,20 +343,20 @@ void traffic::stop_waiting(uint64_t message) noexcept {
     }
 }
 
-void traffic::await_end(pipe_side *side, uint64_t message, const endpoint *ep,
+void traffic::await_end(pipe_side *side, message_of_peer message, const endpoint *ep,
                         const process_id &receiver) noexcept try {
     if (ep == nullptr) {
         quarantine(side, receiver, message);
     } else {
-        ending_.emplace(message, ending_side{side, ep, receiver});
+        ending_.emplace(message.number, ending_side{side, message.peer, ep, receiver});
     }
 } catch (const std::bad_alloc &) {
     quarantine(side, receiver, message);
 }
 
-void traffic::ended(uint64_t message) noexcept {
-    auto found = ending_.find(message);
-    if (found != ending_.end()) {
+void traffic::ended(message_of_peer message) noexcept {
+    auto found = ending_.find(message.number);
+    if (found != ending_.end() && found->second.peer == message.peer) {
         give_side(found->second.side);
         ending_.erase(found);
     } else {

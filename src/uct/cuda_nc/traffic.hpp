@@ -15,6 +15,7 @@
 #include "uct/cuda_nc/direct.hpp"
 #include "uct/cuda_nc/pipe_launches.hpp"
 #include "uct/cuda_nc/pipe_side.hpp"
+#include "uct/cuda_nc/quarantine.hpp"
 #include "uct/cuda_nc/request_finder.hpp"
 #include "uct/cuda_nc/wire.hpp"
 
@@ -95,7 +96,7 @@ class traffic {
     }
     void end_admission(int device, gpu::direction dir, unsigned lanes) noexcept;
     // Gives `side` back when the receiver has said that it writes there no more, or is gone.
-    void await_end(pipe_side *side, uint64_t message, const endpoint *ep,
+    void await_end(pipe_side *side, message_of_peer message, const endpoint *ep,
                    const process_id &receiver) noexcept;
     // Keeps `slots` until the carrier has moved what is under way, and then says cancel to the
     // message `to` unless that or `ep` is null.
@@ -135,6 +136,7 @@ class traffic {
     };
     struct ending_side {
         pipe_side *side;
+        uint64_t peer;
         const endpoint *ep;
         process_id receiver;
     };
@@ -188,7 +190,9 @@ class traffic {
     bool is_accepted(const endpoint &ep, uint64_t message) const noexcept;
     void take_rest(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
 
-    void ended(uint64_t message) noexcept;
+    sending *find_send(message_of_peer message) const noexcept;
+    receiving *find_receive(message_of_peer message) const noexcept;
+    void ended(message_of_peer message) noexcept;
     void answer_late(const wire::control &answer) noexcept;
     void tell(uint64_t interface, const last_word &what) noexcept;
     void keep_unsaid(uint64_t interface, const last_word &what) noexcept;

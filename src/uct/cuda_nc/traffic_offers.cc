@@ -221,7 +221,7 @@ void traffic::withdraw(const control &message) noexcept {
 
 void traffic::take_rest(const data_prefix &prefix, const char *message, size_t length) noexcept {
     rndv_header header;
-    receiving *receive = find(receives_, prefix.message);
+    receiving *receive = find_receive({prefix.message, prefix.identity});
     if (length != sizeof(header) || receive == nullptr) {
         nc_debug("a message ends that had not begun, or whose endpoint is closed");
         return;

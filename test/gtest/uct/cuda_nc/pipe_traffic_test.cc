@@ -360,6 +360,7 @@ TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_o
         control ended = {};
         ended.version = protocol_version;
         ended.kind = control_kind::ended;
+        ended.identity = identity;
         ended.to = 9;
         traffic_->take_control(&ended, length_of(ended.kind));
     }
@@ -411,6 +412,7 @@ TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
         control ended = {};
         ended.version = protocol_version;
         ended.kind = control_kind::ended;
+        ended.identity = identity;
         ended.to = 9;
         traffic_->take_control(&ended, length_of(ended.kind));
     }

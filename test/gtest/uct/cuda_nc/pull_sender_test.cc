@@ -109,6 +109,17 @@ TEST_F(traffic_with_early_send, a_message_is_complete_when_it_has_been_pulled) {
     EXPECT_TRUE(end_.launched.empty() && end_.unpacked.empty());
 }
 
+TEST_F(traffic_with_early_send, nobody_but_its_peer_answers_an_offer) {
+    sending &one = begin();
+    author_ = identity + 1;
+    for (control_kind kind : {control_kind::accept, control_kind::lend, control_kind::pipe,
+                              control_kind::pull, control_kind::decline, control_kind::stop}) {
+        say(kind, one.id());
+        EXPECT_EQ(one.now(), sending::state::offered);
+    }
+    end_.message->leave();
+}
+
 TEST_F(traffic_with_early_send, a_pull_that_is_stopped_or_left_is_cancelled) {
     for (bool left : {false, true}) {
         sending &one = begin();

@@ -154,7 +154,7 @@ class traffic_test : public testing::Test {
             data_prefix prefix;
             rndv_header header;
         } message = {};
-        message.prefix = {0, mark | static_cast<uint64_t>(data_kind::rest), to, identity, length};
+        message.prefix = {0, mark | static_cast<uint64_t>(data_kind::rest), to, author_, length};
         message.header = {reinterpret_cast<uint64_t>(request_), offset};
         traffic_->take_data(reinterpret_cast<char *>(&message), sizeof(message));
     }
@@ -166,7 +166,7 @@ class traffic_test : public testing::Test {
         message.slot = static_cast<uint16_t>(slot);
         message.to = to;
         message.from = 5;
-        message.identity = identity;
+        message.identity = author_;
         message.offset = offset;
         message.length = length;
         traffic_->take_control(&message, length_of(kind));
@@ -219,8 +219,9 @@ class traffic_test : public testing::Test {
     abi::uct_ep carrier_ep_ = {};
     endpoint ep_ = {};
     fake_end end_;
-    pipe_offer terms_ = {};     // none: slots will do
-    source_terms source_ = {};  // of early offers
+    uint64_t author_ = identity;  // of what is said after an offer
+    pipe_offer terms_ = {};       // none: slots will do
+    source_terms source_ = {};    // of early offers
     alignas(8) char own_request_[256] = {};
     char *request_ = own_request_;  // UCP's
     direct_end *(*finder_)(uint64_t) noexcept = nullptr;

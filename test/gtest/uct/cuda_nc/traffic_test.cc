@@ -223,6 +223,29 @@ TEST_F(traffic_test, an_end_that_does_not_fit_the_beginning_is_not_delivered) {
     EXPECT_EQ(end_.message, nullptr);
 }
 
+TEST_F(traffic_test, nobody_but_its_peer_moves_or_ends_a_message) {
+    const size_t lent = regions_lent();
+    const uint64_t message = accepted();
+    author_ = identity + 1;
+    auto say_all = [&] {
+        say(control_kind::data, message, 0, first, 4096);
+        rest(message);
+        say(control_kind::cancel, message);
+    };
+    say_all();
+    EXPECT_TRUE(end_.unpacked.empty());
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    ASSERT_NE(end_.message, nullptr);
+    traffic_->forget(ep_);
+    end_.message->leave();
+    say_all();
+    EXPECT_EQ(quarantined(), 1u);
+    author_ = identity;
+    say(control_kind::cancel, message);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+}
+
 TEST_F(traffic_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
     size_t lent = regions_lent();
     uint64_t message = accepted();
