@@ -11,9 +11,12 @@ EXTRA_DIST += \
 	test/abi/check_abi.py \
 	test/abi/mirror.cc \
 	test/scripts/run.sh \
+	test/uct/endpoints.hpp \
 	test/uct/hosts.hpp \
 	test/uct/matrix.cc \
 	test/uct/messages.hpp \
+	test/uct/options.hpp \
+	test/uct/plan.hpp \
 	test/uct/run.sh \
 	test/scripts/vector.cc \
 	docs/manual.md

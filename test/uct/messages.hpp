@@ -1,58 +1,18 @@
-// What the matrix sends: options, messages at random, and the users' buffers with every byte of
-// them.
+// What the matrix sends: messages, and the users' buffers with every byte of them.
 #pragma once
 
 #include <cuda_nc/cuda_nc.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "bench/test_memory.hpp"
+#include "test/uct/options.hpp"
 
 namespace matrix {
-
-constexpr int max_ranks = 8;
-
-struct options {
-    int ranks = 2;
-    int batches = 20;
-    int window = 8;
-    size_t largest = 3 << 20;
-    unsigned long long seed = 1;
-    bool wakeup = false;
-    bool peer_errors = false;
-    std::string kinds = "ghci";
-    std::string memory = "sim";  // of kind g
-    int gpus = 2;
-    int kill_batch = -1;
-    int close_batch = -1;
-    int sleep_batch = -1;
-    bool hosts = false;
-    bool self = false;
-    std::vector<std::string> odd;
-};
-inline options chosen;
-
-inline int rank_;
-
-[[noreturn]] inline void fail(const std::string &what) {
-    std::printf("seed %llu: rank %d: %s\n", chosen.seed, rank_, what.c_str());
-    std::fflush(stdout);
-    _exit(1);
-}
-
-inline void check(ucs_status_t status, const char *what) {
-    if (status != UCS_OK) {
-        fail(std::string(what) + ": " + ucs_status_string(status));
-    }
-}
-
-// ---- one message
 
 struct message {
     int id, from, to;
@@ -204,92 +164,6 @@ class buffer {
     ucp_datatype_t datatype_ = 0;
     size_t count_ = 0;
     bool made_ = false;
-};
-
-// ---- the plan
-
-class planner {
-  public:
-    planner() : random_(chosen.seed) {}
-
-    std::vector<message> batch() {
-        std::vector<message> all;
-        int number = 1 + below(chosen.window);
-        for (int i = 0; i < number; ++i) {
-            message one;
-            one.id = next_id_++;
-            one.from = below(chosen.ranks);
-            one.to = (one.from + (chosen.self && below(2) == 0 ? 0 : 1 + below(chosen.ranks - 1))) %
-                     chosen.ranks;
-            one.bytes = size();
-            if (below(2) == 0 && one.bytes > whole_blocks) {
-                one.bytes -= one.bytes % whole_blocks;  // regular layouts
-            }
-            one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
-            one.send = side(one.bytes);
-            one.receive = side(one.room);
-            if (below(4) == 0) {
-                make_triangle(&one);
-            }
-            if (below(3) == 0 && one.receive.kind == one.send.kind) {
-                one.receive = one.send;
-            }
-            one.unexpected = below(2) == 0;
-            all.push_back(one);
-        }
-        return all;
-    }
-
-  private:
-    int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
-    size_t size() {
-        size_t limit = size_t(1) << below(64 - __builtin_clzll(chosen.largest));
-        return 1 + random_() % (below(4) == 0 ? std::min(limit, size_t(2000)) : limit * 2 - 1) %
-                       chosen.largest;
-    }
-    // A multiple of most blocks below.
-    static constexpr size_t whole_blocks = 4800;
-    message::side side(size_t bytes) {
-        static const size_t blocks[] = {1, 3, 4, 8, 20, 64, 100, 4096, 70000};
-        message::side made;
-        made.kind = chosen.kinds[static_cast<size_t>(below(static_cast<int>(chosen.kinds.size())))];
-        made.block = blocks[below(9)];
-        while (bytes / made.block > 40000 || (made.kind == 'i' && bytes / made.block > 500)) {
-            made.block *= 4;
-        }
-        made.stride = made.block + static_cast<size_t>(below(3) == 0 ? below(50) : made.block % 97);
-        made.columns = 1;
-        made.growth = 0;
-        made.ragged = made.kind != 'c' && below(5) == 0;
-        const size_t columns = static_cast<size_t>(2 + below(15));
-        if (below(3) == 0 && !made.ragged && bytes % (made.block * columns) == 0) {
-            made.columns = columns;
-        }
-        return made;
-    }
-    // The rows of a triangle or a trapezoid, as many as there are bytes for, at the sender.
-    void make_triangle(message *one) {
-        static const size_t steps[] = {1, 4, 8, 8, 24, 64};
-        const size_t step = steps[below(6)], first = step * static_cast<size_t>(1 + below(9));
-        size_t rows = 0, bytes = 0;
-        while (bytes + first + rows * step <= one->bytes && rows < 500) {
-            bytes += first + rows++ * step;
-        }
-        if (rows < 2) {
-            return;
-        }
-        one->room -= one->bytes - bytes;
-        one->bytes = bytes;
-        one->send.block = first;
-        one->send.stride = first + step * static_cast<size_t>(below(4));
-        one->send.columns = 1;
-        one->send.growth = step;
-        one->send.ragged = false;
-        one->receive.columns = 1;
-    }
-
-    std::mt19937_64 random_;
-    int next_id_ = 0;
 };
 
 }  // namespace matrix

@@ -1,0 +1,144 @@
+// Workers, endpoints and requests of the processes of a matrix, and where they meet.
+#pragma once
+
+#include <poll.h>
+#include <sched.h>
+#include <ucp/api/ucp.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "test/uct/hosts.hpp"
+#include "test/uct/options.hpp"
+
+namespace matrix {
+
+constexpr auto patience = std::chrono::seconds(60);
+
+struct shared_state {
+    struct {
+        char bytes[4096];
+        size_t length;
+    } addresses[max_ranks];
+    std::atomic<int> arrived[5];  // barriers, each used once
+    hosts::state hosts;
+};
+inline shared_state *common;
+
+inline ucp_worker_h worker;
+inline int wakeup_fd = -1;
+inline bool lost_a_peer = false;
+
+inline void barrier(int which, bool progress) {
+    ++common->arrived[which];
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (common->arrived[which] < chosen.ranks) {
+        if (progress) {
+            ucp_worker_progress(worker);
+        }
+        if (std::chrono::steady_clock::now() > end) {
+            fail("another process does not come");
+        }
+    }
+}
+
+// ---- UCP
+
+inline void on_error(void *, ucp_ep_h, ucs_status_t) {
+    lost_a_peer = true;
+}
+
+inline void sleep_until_event() {
+    ucs_status_t status = ucp_worker_arm(worker);
+    if (status == UCS_OK) {
+        pollfd wanted = {wakeup_fd, POLLIN, 0};
+        poll(&wanted, 1, 5000);
+    }
+}
+
+inline void wait_all(std::vector<void *> &requests) {
+    auto end = std::chrono::steady_clock::now() + patience;
+    for (void *request : requests) {
+        if (UCS_PTR_IS_ERR(request) && lost_a_peer) {
+            continue;
+        }
+        if (UCS_PTR_IS_ERR(request)) {
+            fail(std::string("a request: ") + ucs_status_string(UCS_PTR_STATUS(request)));
+        }
+        if (request == nullptr) {
+            continue;
+        }
+        ucs_status_t status;
+        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+            if (ucp_worker_progress(worker) == 0) {
+                if (chosen.wakeup) {
+                    sleep_until_event();
+                } else {
+                    sched_yield();
+                }
+                if (std::chrono::steady_clock::now() > end) {
+                    fail("a message does not end");
+                }
+            }
+        }
+        ucp_request_free(request);
+        if (!lost_a_peer) {
+            check(status, "a request");
+        }
+    }
+    requests.clear();
+}
+
+// What will never come ends by being cancelled.
+inline void cancel_all(const std::vector<void *> &requests) {
+    for (void *request : requests) {
+        if (request != nullptr && !UCS_PTR_IS_ERR(request)) {
+            ucp_request_cancel(worker, request);
+        }
+    }
+}
+
+inline void await_loss_of_a_peer() {
+    auto end = std::chrono::steady_clock::now() + patience;
+    while (!lost_a_peer) {
+        ucp_worker_progress(worker);
+        if (std::chrono::steady_clock::now() > end) {
+            fail("no error is reported");
+        }
+    }
+}
+
+inline void close_all(std::vector<ucp_ep_h> &eps, bool by_force) {
+    std::vector<void *> closing;
+    ucp_request_param_t close = {};
+    if (by_force) {
+        close.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        close.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    }
+    for (ucp_ep_h &ep : eps) {
+        if (ep != nullptr) {
+            closing.push_back(ucp_ep_close_nbx(ep, &close));
+            ep = nullptr;
+        }
+    }
+    wait_all(closing);
+}
+
+inline void connect(std::vector<ucp_ep_h> &eps) {
+    for (int peer = 0; peer < chosen.ranks; ++peer) {
+        ucp_ep_params_t of_ep = {};
+        of_ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                           UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        of_ep.address = reinterpret_cast<ucp_address_t *>(common->addresses[peer].bytes);
+        of_ep.err_mode =
+            chosen.peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
+        of_ep.err_handler.cb = on_error;
+        if (peer != rank_ || chosen.self) {
+            check(ucp_ep_create(worker, &of_ep, &eps[static_cast<size_t>(peer)]), "ucp_ep_create");
+        }
+    }
+}
+
+}  // namespace matrix

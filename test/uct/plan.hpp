@@ -1,0 +1,96 @@
+// The messages of a matrix, at random from its seed: the same ones in each process.
+#pragma once
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "test/uct/messages.hpp"
+
+namespace matrix {
+
+class planner {
+  public:
+    planner() : random_(chosen.seed) {}
+
+    std::vector<message> batch() {
+        std::vector<message> all;
+        int number = 1 + below(chosen.window);
+        for (int i = 0; i < number; ++i) {
+            message one;
+            one.id = next_id_++;
+            one.from = below(chosen.ranks);
+            one.to = (one.from + (chosen.self && below(2) == 0 ? 0 : 1 + below(chosen.ranks - 1))) %
+                     chosen.ranks;
+            one.bytes = size();
+            if (below(2) == 0 && one.bytes > whole_blocks) {
+                one.bytes -= one.bytes % whole_blocks;  // regular layouts
+            }
+            one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
+            one.send = side(one.bytes);
+            one.receive = side(one.room);
+            if (below(4) == 0) {
+                make_triangle(&one);
+            }
+            if (below(3) == 0 && one.receive.kind == one.send.kind) {
+                one.receive = one.send;
+            }
+            one.unexpected = below(2) == 0;
+            all.push_back(one);
+        }
+        return all;
+    }
+
+  private:
+    int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+    size_t size() {
+        size_t limit = size_t(1) << below(64 - __builtin_clzll(chosen.largest));
+        return 1 + random_() % (below(4) == 0 ? std::min(limit, size_t(2000)) : limit * 2 - 1) %
+                       chosen.largest;
+    }
+    // A multiple of most blocks below.
+    static constexpr size_t whole_blocks = 4800;
+    message::side side(size_t bytes) {
+        static const size_t blocks[] = {1, 3, 4, 8, 20, 64, 100, 4096, 70000};
+        message::side made;
+        made.kind = chosen.kinds[static_cast<size_t>(below(static_cast<int>(chosen.kinds.size())))];
+        made.block = blocks[below(9)];
+        while (bytes / made.block > 40000 || (made.kind == 'i' && bytes / made.block > 500)) {
+            made.block *= 4;
+        }
+        made.stride = made.block + static_cast<size_t>(below(3) == 0 ? below(50) : made.block % 97);
+        made.columns = 1;
+        made.growth = 0;
+        made.ragged = made.kind != 'c' && below(5) == 0;
+        const size_t columns = static_cast<size_t>(2 + below(15));
+        if (below(3) == 0 && !made.ragged && bytes % (made.block * columns) == 0) {
+            made.columns = columns;
+        }
+        return made;
+    }
+    // The rows of a triangle or a trapezoid, as many as there are bytes for, at the sender.
+    void make_triangle(message *one) {
+        static const size_t steps[] = {1, 4, 8, 8, 24, 64};
+        const size_t step = steps[below(6)], first = step * static_cast<size_t>(1 + below(9));
+        size_t rows = 0, bytes = 0;
+        while (bytes + first + rows * step <= one->bytes && rows < 500) {
+            bytes += first + rows++ * step;
+        }
+        if (rows < 2) {
+            return;
+        }
+        one->room -= one->bytes - bytes;
+        one->bytes = bytes;
+        one->send.block = first;
+        one->send.stride = first + step * static_cast<size_t>(below(4));
+        one->send.columns = 1;
+        one->send.growth = step;
+        one->send.ragged = false;
+        one->receive.columns = 1;
+    }
+
+    std::mt19937_64 random_;
+    int next_id_ = 0;
+};
+
+}  // namespace matrix
