@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	test/abi/check_abi.py \
 	test/abi/mirror.cc \
 	test/scripts/run.sh \
+	test/uct/batch.hpp \
 	test/uct/endpoints.hpp \
 	test/uct/hosts.hpp \
 	test/uct/matrix.cc \

@@ -16,6 +16,11 @@
 namespace matrix {
 
 constexpr auto patience = std::chrono::seconds(60);
+using time_point = std::chrono::steady_clock::time_point;
+
+inline time_point after(std::chrono::steady_clock::duration some) {
+    return std::chrono::steady_clock::now() + some;
+}
 
 struct shared_state {
     struct {
@@ -33,7 +38,7 @@ inline bool lost_a_peer = false;
 
 inline void barrier(int which, bool progress) {
     ++common->arrived[which];
-    auto end = std::chrono::steady_clock::now() + patience;
+    const time_point end = after(patience);
     while (common->arrived[which] < chosen.ranks) {
         if (progress) {
             ucp_worker_progress(worker);
@@ -58,50 +63,46 @@ inline void sleep_until_event() {
     }
 }
 
-inline void wait_all(std::vector<void *> &requests) {
-    auto end = std::chrono::steady_clock::now() + patience;
-    for (void *request : requests) {
-        if (UCS_PTR_IS_ERR(request) && lost_a_peer) {
+inline ucs_status_t wait_for(void *request, time_point end) {
+    if (request == nullptr || UCS_PTR_IS_ERR(request)) {
+        return UCS_PTR_STATUS(request);
+    }
+    ucs_status_t status;
+    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+        if (ucp_worker_progress(worker) != 0) {
             continue;
         }
-        if (UCS_PTR_IS_ERR(request)) {
-            fail(std::string("a request: ") + ucs_status_string(UCS_PTR_STATUS(request)));
+        if (chosen.wakeup) {
+            sleep_until_event();
+        } else {
+            sched_yield();
         }
-        if (request == nullptr) {
-            continue;
-        }
-        ucs_status_t status;
-        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-            if (ucp_worker_progress(worker) == 0) {
-                if (chosen.wakeup) {
-                    sleep_until_event();
-                } else {
-                    sched_yield();
-                }
-                if (std::chrono::steady_clock::now() > end) {
-                    fail("a message does not end");
-                }
-            }
-        }
-        ucp_request_free(request);
-        if (!lost_a_peer) {
-            check(status, "a request");
+        if (std::chrono::steady_clock::now() > end) {
+            fail("a message does not end");
         }
     }
-    requests.clear();
+    ucp_request_free(request);
+    return status;
+}
+
+// False: it failed, as it may.
+inline bool wait_well(void *request, time_point end) {
+    ucs_status_t status = wait_for(request, end);
+    if (!lost_a_peer) {
+        check(status, "a request");
+    }
+    return status == UCS_OK;
 }
 
 // What will never come ends by being cancelled.
-inline void cancel_all(const std::vector<void *> &requests) {
-    for (void *request : requests) {
-        if (request != nullptr && !UCS_PTR_IS_ERR(request)) {
-            ucp_request_cancel(worker, request);
-        }
+inline void cancel(void *request) {
+    if (request != nullptr && !UCS_PTR_IS_ERR(request)) {
+        ucp_request_cancel(worker, request);
     }
 }
 
 inline void await_loss_of_a_peer() {
-    auto end = std::chrono::steady_clock::now() + patience;
+    const time_point end = after(patience);
     while (!lost_a_peer) {
         ucp_worker_progress(worker);
         if (std::chrono::steady_clock::now() > end) {
@@ -123,7 +124,10 @@ inline void close_all(std::vector<ucp_ep_h> &eps, bool by_force) {
             ep = nullptr;
         }
     }
-    wait_all(closing);
+    const time_point end = after(patience);
+    for (void *request : closing) {
+        wait_well(request, end);
+    }
 }
 
 inline void connect(std::vector<ucp_ep_h> &eps) {

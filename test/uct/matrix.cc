@@ -15,10 +15,10 @@
 //   hosts: each process has a network and a host name of its own; exit status 77 where that is not
 //          allowed
 //   close-batch: in the middle of that batch each process closes its endpoints by force; every
-//                request must end, the buffers are freed at once, and what is sent over new
-//                endpoints afterwards arrives
+//                request must end, what was received well is right, the buffers are freed at
+//                once, and what is sent over new endpoints afterwards arrives
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
-//               well or not, and they go on without it
+//               well or not, and what was received well is right
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -28,11 +28,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <string>
 #include <vector>
 
+#include "test/uct/batch.hpp"
 #include "test/uct/endpoints.hpp"
 #include "test/uct/hosts.hpp"
 #include "test/uct/plan.hpp"
@@ -41,82 +41,57 @@ namespace {
 
 using namespace matrix;
 
-// A batch whose endpoints are closed by force while it is under way: requests may end in any way,
-// but they end.
-void break_off(std::vector<ucp_ep_h> &eps, std::vector<void *> &requests) {
+// Endpoints closed by force while a batch is under way: requests may end in any way, but they end.
+void break_off(batch &under_way, std::vector<ucp_ep_h> &eps) {
     lost_a_peer = true;
     close_all(eps, true);
-    cancel_all(requests);
-    wait_all(requests);
+    under_way.cancel();
+    under_way.verify();
 }
 
-void run_batch(int number, const std::vector<message> &plan, std::vector<ucp_ep_h> &eps) {
-    const bool kills = number == chosen.kill_batch, closes = number == chosen.close_batch,
-               asleep = number == chosen.sleep_batch;
-    std::vector<std::unique_ptr<buffer>> buffers, targets;
-    std::vector<void *> requests, of_sleeper;
-    ucp_request_param_t parameters = {};
-    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
-    auto list_of = [&](int peer) -> std::vector<void *> & {
-        return asleep && peer == 1 ? of_sleeper : requests;
-    };
-    auto receive = [&](const message &one) {
-        targets.push_back(std::make_unique<buffer>(one, one.receive, false));
-        buffer &target = *targets.back();
-        parameters.datatype = target.datatype();
-        list_of(one.from).push_back(ucp_tag_recv_nbx(worker, target.address(), target.count(),
-                                                     static_cast<ucp_tag_t>(one.id), ~ucp_tag_t(0),
-                                                     &parameters));
-    };
-    for (const message &one : plan) {
-        if (one.to == rank_ && !one.unexpected) {
-            receive(one);
-        }
-    }
-    for (const message &one : plan) {
-        if (one.from == rank_) {
-            buffers.push_back(std::make_unique<buffer>(one, one.send, true));
-            buffer &source = *buffers.back();
-            parameters.datatype = source.datatype();
-            list_of(one.to).push_back(
-                ucp_tag_send_nbx(eps[static_cast<size_t>(one.to)], source.address(), source.count(),
-                                 static_cast<ucp_tag_t>(one.id), &parameters));
-        }
-    }
-    for (int i = 0; i < 200; ++i) {
+// Rank 1 is killed, or endpoints are closed, after a number of these that the seed tells.
+bool progress_some(int number, batch &under_way, std::vector<ucp_ep_h> &eps) {
+    for (unsigned i = 0; i < 200; ++i) {
         ucp_worker_progress(worker);
-        if (kills && rank_ == 1 && i == static_cast<int>(chosen.seed % 200)) {
+        if (number == chosen.kill_batch && rank_ == 1 && i == chosen.seed % 200) {
             raise(SIGKILL);
         }
-        if (closes &&
-            i == static_cast<int>((chosen.seed + 77 * static_cast<unsigned>(rank_)) % 200)) {
-            return break_off(eps, requests);
+        if (number == chosen.close_batch &&
+            i == (chosen.seed + 77 * static_cast<unsigned>(rank_)) % 200) {
+            break_off(under_way, eps);
+            return false;
         }
     }
-    for (const message &one : plan) {
-        if (one.to == rank_ && one.unexpected) {
-            receive(one);
-        }
-    }
-    if (kills) {
-        await_loss_of_a_peer();
-        cancel_all(requests);
-    }
-    if (asleep && rank_ == 1) {
+    return true;
+}
+
+void wait_beside_sleeper(batch &under_way) {
+    if (rank_ == 1) {
         sleep(3);
     }
     auto begin = std::chrono::steady_clock::now();
-    wait_all(requests);
-    if (asleep && rank_ != 1 &&
-        std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(2500)) {
+    under_way.wait();
+    if (rank_ != 1 && std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(2500)) {
         fail("messages wait for a process that has no part in them");
     }
-    wait_all(of_sleeper);
-    for (auto &target : targets) {
-        if (!lost_a_peer) {
-            target->verify();
-        }
+    under_way.wait_for_sleeper();
+}
+
+void run_batch(int number, const std::vector<message> &plan, std::vector<ucp_ep_h> &eps) {
+    const bool asleep = number == chosen.sleep_batch;
+    batch under_way(plan, eps, asleep ? 1 : -1);
+    under_way.receive_all(false);
+    under_way.send_all();
+    if (!progress_some(number, under_way, eps)) {
+        return;
     }
+    under_way.receive_all(true);
+    if (number == chosen.kill_batch) {
+        await_loss_of_a_peer();
+        under_way.cancel();
+    }
+    asleep ? wait_beside_sleeper(under_way) : under_way.wait();
+    under_way.verify();
 }
 
 void run() {
