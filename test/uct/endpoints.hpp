@@ -35,11 +35,21 @@ inline shared_state *common;
 inline ucp_worker_h worker;
 inline int wakeup_fd = -1;
 inline bool lost_a_peer = false;
+inline int gone = -1;  // the process that is there no more
+
+inline int number_of_present() {
+    return chosen.ranks - (gone < 0 ? 0 : 1);
+}
+
+// Requests, because of a loss. A process that leaves of its own accord takes no message with it.
+inline bool may_fail() {
+    return lost_a_peer && chosen.leave_batch < 0;
+}
 
 inline void barrier(int which, bool progress) {
     ++common->arrived[which];
     const time_point end = after(patience);
-    while (common->arrived[which] < chosen.ranks) {
+    while (common->arrived[which] < number_of_present()) {
         if (progress) {
             ucp_worker_progress(worker);
         }
@@ -88,7 +98,7 @@ inline ucs_status_t wait_for(void *request, time_point end) {
 // False: it failed, as it may.
 inline bool wait_well(void *request, time_point end) {
     ucs_status_t status = wait_for(request, end);
-    if (!lost_a_peer) {
+    if (!may_fail()) {
         check(status, "a request");
     }
     return status == UCS_OK;
@@ -130,6 +140,11 @@ inline void close_all(std::vector<ucp_ep_h> &eps, bool by_force) {
     }
 }
 
+// A process that is alone sends to itself.
+inline bool has_messages_for(int peer) {
+    return peer != gone && (peer != rank_ || chosen.self || number_of_present() == 1);
+}
+
 inline void connect(std::vector<ucp_ep_h> &eps) {
     for (int peer = 0; peer < chosen.ranks; ++peer) {
         ucp_ep_params_t of_ep = {};
@@ -139,8 +154,9 @@ inline void connect(std::vector<ucp_ep_h> &eps) {
         of_ep.err_mode =
             chosen.peer_errors ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
         of_ep.err_handler.cb = on_error;
-        if (peer != rank_ || chosen.self) {
-            check(ucp_ep_create(worker, &of_ep, &eps[static_cast<size_t>(peer)]), "ucp_ep_create");
+        ucp_ep_h &ep = eps[static_cast<size_t>(peer)];
+        if (ep == nullptr && has_messages_for(peer)) {
+            check(ucp_ep_create(worker, &of_ep, &ep), "ucp_ep_create");
         }
     }
 }

@@ -4,7 +4,8 @@
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
 //               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--close-batch N]
-//               [--sleep-batch N] [--hosts] [--gpus N] [--memory sim|cuda] [--self]
+//               [--leave-batch N] [--sleep-batch N] [--hosts] [--gpus N] [--memory sim|cuda]
+//               [--self]
 //               [--odd NAME=VALUE]
 //   gpus: simulated ones that the processes use in turn (2)
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
@@ -17,6 +18,9 @@
 //   close-batch: in the middle of that batch each process closes its endpoints by force; every
 //                request must end, what was received well is right, the buffers are freed at
 //                once, and what is sent over new endpoints afterwards arrives
+//   leave-batch: all messages of that batch are from rank 1, which ends without a word once its
+//                sends are complete; all of them arrive, and the others go on without it. (Over tcp UCX
+//                itself keeps back bytes of messages through host memory: kinds g alone there)
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, and what was received well is right
 #include <signal.h>
@@ -78,7 +82,7 @@ void wait_beside_sleeper(batch &under_way) {
 }
 
 void run_batch(int number, const std::vector<message> &plan, std::vector<ucp_ep_h> &eps) {
-    const bool asleep = number == chosen.sleep_batch;
+    const bool asleep = number == chosen.sleep_batch, leaves = number == chosen.leave_batch;
     batch under_way(plan, eps, asleep ? 1 : -1);
     under_way.receive_all(false);
     under_way.send_all();
@@ -91,7 +95,61 @@ void run_batch(int number, const std::vector<message> &plan, std::vector<ucp_ep_
         under_way.cancel();
     }
     asleep ? wait_beside_sleeper(under_way) : under_way.wait();
+    if (leaves && rank_ == 1) {
+        _exit(0);
+    }
     under_way.verify();
+}
+
+// All who are there close by force what endpoints they have, and open new ones to each other.
+void begin_anew(std::vector<ucp_ep_h> &eps) {
+    close_all(eps, true);
+    barrier(4, true);
+    lost_a_peer = false;
+    connect(eps);
+}
+
+// The processes that are left send among themselves, one that is alone to itself.
+void go_on_without(int rank, planner &plan, std::vector<ucp_ep_h> &eps) {
+    gone = rank;
+    plan.leave_out(rank);
+    eps[static_cast<size_t>(rank)] = nullptr;  // UCX closes it with the worker
+    connect(eps);
+    for (int i = 0; i < 2; ++i) {
+        run_batch(chosen.batches, plan.batch(), eps);
+    }
+}
+
+void run_batches(std::vector<ucp_ep_h> &eps) {
+    planner plan;
+    for (int i = 0; i < chosen.batches && !may_fail(); ++i) {
+        const bool closes = i == chosen.close_batch, leaves = i == chosen.leave_batch;
+        if (closes) {
+            barrier(3, true);  // UCX resets the endpoints of those that are behind
+        }
+        run_batch(i, plan.batch(leaves ? 1 : -1), eps);
+        if (closes) {
+            begin_anew(eps);
+        }
+        if (leaves) {
+            return go_on_without(1, plan, eps);
+        }
+    }
+    if (may_fail() && chosen.kill_batch < 0) {
+        fail("an endpoint failed");
+    }
+}
+
+void publish_address() {
+    ucp_address_t *address;
+    auto &mine = common->addresses[rank_];
+    check(ucp_worker_get_address(worker, &address, &mine.length), "ucp_worker_get_address");
+    if (mine.length > sizeof(mine.bytes)) {
+        fail("a long address");
+    }
+    std::memcpy(mine.bytes, address, mine.length);
+    ucp_worker_release_address(worker, address);
+    barrier(0, false);
 }
 
 void run() {
@@ -105,38 +163,16 @@ void run() {
     if (chosen.wakeup) {
         check(ucp_worker_get_efd(worker, &wakeup_fd), "ucp_worker_get_efd");
     }
-    ucp_address_t *address;
-    auto &mine = common->addresses[rank_];
-    check(ucp_worker_get_address(worker, &address, &mine.length), "ucp_worker_get_address");
-    if (mine.length > sizeof(mine.bytes)) {
-        fail("a long address");
-    }
-    std::memcpy(mine.bytes, address, mine.length);
-    ucp_worker_release_address(worker, address);
-    barrier(0, false);
-
+    publish_address();
     std::vector<ucp_ep_h> eps(static_cast<size_t>(chosen.ranks));
     connect(eps);
-    planner plan;
-    for (int i = 0; i < chosen.batches && !lost_a_peer; ++i) {
-        if (i == chosen.close_batch) {
-            barrier(3, true);  // UCX resets the endpoints of those that are behind
-        }
-        run_batch(i, plan.batch(), eps);
-        if (i == chosen.close_batch) {
-            barrier(4, true);
-            lost_a_peer = false;
-            connect(eps);
-        }
-    }
-    if (lost_a_peer && chosen.kill_batch < 0) {
-        fail("an endpoint failed");
-    }
-    if (!lost_a_peer) {
+    run_batches(eps);
+    const bool part_in_peace = !may_fail();
+    if (part_in_peace) {
         barrier(1, true);
     }
-    close_all(eps, lost_a_peer);
-    if (!lost_a_peer) {
+    close_all(eps, !part_in_peace);
+    if (part_in_peace) {
         barrier(2, true);
     }
     ucp_worker_destroy(worker);

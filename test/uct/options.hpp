@@ -26,6 +26,7 @@ struct options {
     std::string memory = "sim";  // of kind g
     int gpus = 2;
     int kill_batch = -1;
+    int leave_batch = -1;
     int close_batch = -1;
     int sleep_batch = -1;
     bool hosts = false;
@@ -64,9 +65,13 @@ inline bool set_flag(const std::string &name) {
 
 inline bool set_number(const std::string &name, const char *value) {
     static const std::map<std::string, int options::*> numbers = {
-        {"--batches", &options::batches}, {"--close-batch", &options::close_batch},
-        {"--gpus", &options::gpus},       {"--kill-batch", &options::kill_batch},
-        {"--ranks", &options::ranks},     {"--sleep-batch", &options::sleep_batch},
+        {"--batches", &options::batches},
+        {"--close-batch", &options::close_batch},
+        {"--gpus", &options::gpus},
+        {"--kill-batch", &options::kill_batch},
+        {"--leave-batch", &options::leave_batch},
+        {"--ranks", &options::ranks},
+        {"--sleep-batch", &options::sleep_batch},
         {"--window", &options::window},
     };
     auto found = numbers.find(name);

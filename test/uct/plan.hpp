@@ -11,17 +11,24 @@ namespace matrix {
 
 class planner {
   public:
-    planner() : random_(chosen.seed) {}
+    planner() : random_(chosen.seed) {
+        for (int rank = 0; rank < chosen.ranks; ++rank) {
+            ranks_.push_back(rank);
+        }
+    }
 
-    std::vector<message> batch() {
+    // Of messages to come: it has no part in them.
+    void leave_out(int rank) { ranks_.erase(std::find(ranks_.begin(), ranks_.end(), rank)); }
+
+    // `sender`: the only one; -1: anybody.
+    std::vector<message> batch(int sender = -1) {
         std::vector<message> all;
         int number = 1 + below(chosen.window);
         for (int i = 0; i < number; ++i) {
             message one;
             one.id = next_id_++;
-            one.from = below(chosen.ranks);
-            one.to = (one.from + (chosen.self && below(2) == 0 ? 0 : 1 + below(chosen.ranks - 1))) %
-                     chosen.ranks;
+            one.from = sender < 0 ? any_rank() : sender;
+            one.to = peer_of(one.from);
             one.bytes = size();
             if (below(2) == 0 && one.bytes > whole_blocks) {
                 one.bytes -= one.bytes % whole_blocks;  // regular layouts
@@ -43,6 +50,17 @@ class planner {
 
   private:
     int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+    int any_rank() { return ranks_[static_cast<size_t>(below(static_cast<int>(ranks_.size())))]; }
+    int peer_of(int rank) {
+        if (ranks_.size() == 1 || (chosen.self && below(2) == 0)) {
+            return rank;
+        }
+        int peer = any_rank();
+        while (peer == rank) {
+            peer = any_rank();
+        }
+        return peer;
+    }
     size_t size() {
         size_t limit = size_t(1) << below(64 - __builtin_clzll(chosen.largest));
         return 1 + random_() % (below(4) == 0 ? std::min(limit, size_t(2000)) : limit * 2 - 1) %
@@ -90,6 +108,7 @@ class planner {
     }
 
     std::mt19937_64 random_;
+    std::vector<int> ranks_;
     int next_id_ = 0;
 };
 

@@ -315,6 +315,17 @@ for tls in cuda_nc,self cuda_nc,cma,self; do
 done
 matrix a-sleeper UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_STAGING_SIZE=512K -- --ranks 4 --window 64 --kinds g --batches 2 \
     --sleep-batch 1
+# A sender that ends once its sends are complete.
+leaves=(--leave-batch 2 --window 24 --kinds g)
+for carrier in posix tcp; do
+    rendezvous=(UCX_CUDA_NC_CARRIERS=$carrier UCX_RNDV_THRESH=1)
+    matrix "sender-leaves-pull-$carrier" "${rendezvous[@]}" -- "${leaves[@]}"
+    matrix "sender-leaves-pipe-$carrier" "${rendezvous[@]}" UCX_CUDA_NC_PULL_MAX=0 -- "${leaves[@]}"
+    matrix "sender-leaves-slots-$carrier" "${rendezvous[@]}" UCX_CUDA_NC_PIPE=n -- "${leaves[@]}"
+    matrix "sender-leaves-host-slots-$carrier" "${rendezvous[@]}" UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- \
+        "${leaves[@]}"
+done
+matrix sender-leaves-four-ranks UCX_RNDV_THRESH=1 -- --ranks 4 --leave-batch 2 --window 24
 # Two hosts, and four: only TCP leads from one to another.
 matrix two-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts
 matrix four-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts --ranks 4 --window 16
