@@ -103,6 +103,7 @@ class cuda_memory : public test_memory {
         demand(to_host_(bytes.data(), number(), size_));
         return bytes;
     }
+    bool is_well() override { return synchronize_() == 0; }
 
   private:
     static void demand(int status) {

@@ -16,6 +16,8 @@ class test_memory {
     void *address() const { return address_; }
     virtual void write(const std::vector<unsigned char> &bytes) = 0;
     virtual std::vector<unsigned char> read() = 0;
+    // Waits for all work on its GPU. False: some of it failed.
+    virtual bool is_well() { return true; }
 
   protected:
     void *address_ = nullptr;

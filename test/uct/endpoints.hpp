@@ -43,7 +43,7 @@ inline int number_of_present() {
 
 // Requests, because of a loss. A process that leaves of its own accord takes no message with it.
 inline bool may_fail() {
-    return lost_a_peer && chosen.leave_batch < 0;
+    return lost_a_peer && chosen.leave_batch < 0 && gone < 0;
 }
 
 inline void barrier(int which, bool progress) {

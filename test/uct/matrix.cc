@@ -19,10 +19,11 @@
 //                request must end, what was received well is right, the buffers are freed at
 //                once, and what is sent over new endpoints afterwards arrives
 //   leave-batch: all messages of that batch are from rank 1, which ends without a word once its
-//                sends are complete; all of them arrive, and the others go on without it. (Over tcp UCX
-//                itself keeps back bytes of messages through host memory: kinds g alone there)
+//                sends are complete; all of them arrive, and the others go on without it. (Over tcp
+//                UCX itself keeps back bytes of messages through host memory: kinds g alone there)
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
-//               well or not, and what was received well is right
+//               well or not, what was received well is right, and they send among themselves
+//               over new endpoints, one that is alone to itself
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -92,7 +93,7 @@ void run_batch(int number, const std::vector<message> &plan, std::vector<ucp_ep_
     under_way.receive_all(true);
     if (number == chosen.kill_batch) {
         await_loss_of_a_peer();
-        under_way.cancel();
+        return break_off(under_way, eps);
     }
     asleep ? wait_beside_sleeper(under_way) : under_way.wait();
     if (leaves && rank_ == 1) {
@@ -109,33 +110,47 @@ void begin_anew(std::vector<ucp_ep_h> &eps) {
     connect(eps);
 }
 
-// The processes that are left send among themselves, one that is alone to itself.
+void check_gpu() {
+    if (chosen.kinds.find('g') != std::string::npos &&
+        !test_memory::make(chosen.memory, 1, rank_)->is_well()) {
+        fail("the GPU reports an error");
+    }
+}
+
+// The processes that are left send among themselves, one that is alone to itself. Endpoints to
+// `rank` that cannot be closed by force go with the worker.
 void go_on_without(int rank, planner &plan, std::vector<ucp_ep_h> &eps) {
     gone = rank;
     plan.leave_out(rank);
-    eps[static_cast<size_t>(rank)] = nullptr;  // UCX closes it with the worker
-    connect(eps);
+    if (chosen.peer_errors) {
+        begin_anew(eps);
+    } else {
+        eps[static_cast<size_t>(rank)] = nullptr;
+        connect(eps);
+    }
     for (int i = 0; i < 2; ++i) {
         run_batch(chosen.batches, plan.batch(), eps);
     }
+    check_gpu();
 }
 
 void run_batches(std::vector<ucp_ep_h> &eps) {
     planner plan;
     for (int i = 0; i < chosen.batches && !may_fail(); ++i) {
-        const bool closes = i == chosen.close_batch, leaves = i == chosen.leave_batch;
-        if (closes) {
+        const bool closes = i == chosen.close_batch, leaves = i == chosen.leave_batch,
+                   kills = i == chosen.kill_batch;
+        if (closes || kills || leaves) {
             barrier(3, true);  // UCX resets the endpoints of those that are behind
         }
         run_batch(i, plan.batch(leaves ? 1 : -1), eps);
         if (closes) {
             begin_anew(eps);
         }
-        if (leaves) {
+        if (leaves || kills) {
             return go_on_without(1, plan, eps);
         }
     }
-    if (may_fail() && chosen.kill_batch < 0) {
+    if (may_fail()) {
         fail("an endpoint failed");
     }
 }
@@ -167,14 +182,9 @@ void run() {
     std::vector<ucp_ep_h> eps(static_cast<size_t>(chosen.ranks));
     connect(eps);
     run_batches(eps);
-    const bool part_in_peace = !may_fail();
-    if (part_in_peace) {
-        barrier(1, true);
-    }
-    close_all(eps, !part_in_peace);
-    if (part_in_peace) {
-        barrier(2, true);
-    }
+    barrier(1, true);
+    close_all(eps, false);
+    barrier(2, true);
     ucp_worker_destroy(worker);
     ucp_cleanup(context);
 }

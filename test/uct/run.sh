@@ -326,6 +326,8 @@ for carrier in posix tcp; do
         "${leaves[@]}"
 done
 matrix sender-leaves-four-ranks UCX_RNDV_THRESH=1 -- --ranks 4 --leave-batch 2 --window 24
+matrix killed-peer-four-ranks UCX_CUDA_NC_CARRIERS=tcp UCX_KEEPALIVE_INTERVAL=0.3s -- --ranks 4 \
+    --kill-batch 1 --window 24 --kinds gggc
 # Two hosts, and four: only TCP leads from one to another.
 matrix two-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts
 matrix four-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts --ranks 4 --window 16
@@ -336,6 +338,6 @@ kills=''
 [ "${1:-}" != --full ] || kills='0 1 2 3 4 5 6 7 8 9'
 for batch in $kills; do
     matrix "killed-peer-$batch" UCX_CUDA_NC_CARRIERS=tcp UCX_KEEPALIVE_INTERVAL=0.3s -- \
-        --kill-batch "$batch" --window 12 --kinds gggc
+        --kill-batch "$batch" --window 12 --kinds gggc --ranks $((2 + batch % 3))
 done
 exit $failed
