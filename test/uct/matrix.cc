@@ -3,7 +3,8 @@
 // unexpected, in batches in all directions. Each process derives the same plan from the seed.
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
-//               [--peer-errors] [--kinds LETTERS] [--kill-batch N] [--close-batch N]
+//               [--peer-errors] [--kinds LETTERS] [--kill-batch N]
+//               [--notice-within SECONDS] [--close-batch N]
 //               [--leave-batch N] [--sleep-batch N] [--hosts] [--gpus N] [--memory sim|cuda]
 //               [--self]
 //               [--odd NAME=VALUE]
@@ -24,6 +25,7 @@
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, what was received well is right, and they send among themselves
 //               over new endpoints, one that is alone to itself
+//   notice-within: of so many seconds the others learn that it was killed (60)
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -29,6 +29,7 @@ struct options {
     int leave_batch = -1;
     int close_batch = -1;
     int sleep_batch = -1;
+    int notice_within = 60;  // seconds, of the loss of a peer
     bool hosts = false;
     bool self = false;
     std::vector<std::string> odd;
@@ -70,6 +71,7 @@ inline bool set_number(const std::string &name, const char *value) {
         {"--gpus", &options::gpus},
         {"--kill-batch", &options::kill_batch},
         {"--leave-batch", &options::leave_batch},
+        {"--notice-within", &options::notice_within},
         {"--ranks", &options::ranks},
         {"--sleep-batch", &options::sleep_batch},
         {"--window", &options::window},

@@ -328,6 +328,11 @@ done
 matrix sender-leaves-four-ranks UCX_RNDV_THRESH=1 -- --ranks 4 --leave-batch 2 --window 24
 matrix killed-peer-four-ranks UCX_CUDA_NC_CARRIERS=tcp UCX_KEEPALIVE_INTERVAL=0.3s -- --ranks 4 \
     --kill-batch 1 --window 24 --kinds gggc
+for ranks in 2 4; do
+    matrix "killed-peer-posix-$ranks" UCX_CUDA_NC_CARRIERS=posix UCX_POSIX_ERROR_HANDLING=y \
+        UCX_KEEPALIVE_INTERVAL=0.3s -- --ranks $ranks --kill-batch 1 --window 24 --kinds gggc \
+        --notice-within 5
+done
 # Two hosts, and four: only TCP leads from one to another.
 matrix two-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts
 matrix four-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts --ranks 4 --window 16
