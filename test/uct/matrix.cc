@@ -2,15 +2,15 @@
 // (simulated, unless told otherwise) and in host memory, contiguous memory, IOV; expected and
 // unexpected, in batches in all directions. Each process derives the same plan from the seed.
 //
-// usage: matrix [--ranks N] [--batches N] [--window N] [--largest BYTES] [--seed N] [--wakeup]
-//               [--peer-errors] [--kinds LETTERS] [--kill-batch N]
-//               [--notice-within SECONDS] [--close-batch N]
-//               [--leave-batch N] [--sleep-batch N] [--hosts] [--gpus N] [--memory sim|cuda]
-//               [--self]
-//               [--odd NAME=VALUE]
+// usage: matrix [--ranks N] [--batches N] [--window N] [--each-way N] [--largest BYTES] [--seed N]
+//               [--wakeup] [--peer-errors] [--kinds LETTERS] [--kill-batch N]
+//               [--notice-within SECONDS] [--close-batch N] [--leave-batch N] [--sleep-batch N]
+//               [--may-fail] [--hosts] [--gpus N] [--memory sim|cuda] [--self] [--odd NAME=VALUE]
+//   each-way: a batch has so many messages from each process to each other, not up to a window
+//   may-fail: a request may, but it ends, and what was received well is right
 //   gpus: simulated ones that the processes use in turn (2)
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
-//   sleep-batch: rank 1 sleeps for 3 s once it has begun its sends of that batch; meanwhile all
+//   sleep-batch: rank 1 sleeps for 5 s once it has begun its sends of that batch; meanwhile all
 //                messages of the others among themselves must end
 //   self: about half of the messages are from a process to itself
 //   odd: a variable of the environment that only processes of odd rank have
@@ -74,11 +74,11 @@ bool progress_some(int number, batch &under_way, std::vector<ucp_ep_h> &eps) {
 
 void wait_beside_sleeper(batch &under_way) {
     if (rank_ == 1) {
-        sleep(3);
+        sleep(5);
     }
     auto begin = std::chrono::steady_clock::now();
     under_way.wait();
-    if (rank_ != 1 && std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(2500)) {
+    if (rank_ != 1 && std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(4500)) {
         fail("messages wait for a process that has no part in them");
     }
     under_way.wait_for_sleeper();

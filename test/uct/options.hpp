@@ -18,10 +18,12 @@ struct options {
     int ranks = 2;
     int batches = 20;
     int window = 8;
+    int each_way = 0;  // 0: as many messages as the window allows, between any two
     size_t largest = 3 << 20;
     unsigned long long seed = 1;
     bool wakeup = false;
     bool peer_errors = false;
+    bool may_fail = false;  // requests, for a fault of the GPU
     std::string kinds = "ghci";
     std::string memory = "sim";  // of kind g
     int gpus = 2;
@@ -53,6 +55,7 @@ inline void check(ucs_status_t status, const char *what) {
 inline bool set_flag(const std::string &name) {
     static const std::map<std::string, bool options::*> flags = {
         {"--hosts", &options::hosts},
+        {"--may-fail", &options::may_fail},
         {"--peer-errors", &options::peer_errors},
         {"--self", &options::self},
         {"--wakeup", &options::wakeup},
@@ -68,6 +71,7 @@ inline bool set_number(const std::string &name, const char *value) {
     static const std::map<std::string, int options::*> numbers = {
         {"--batches", &options::batches},
         {"--close-batch", &options::close_batch},
+        {"--each-way", &options::each_way},
         {"--gpus", &options::gpus},
         {"--kill-batch", &options::kill_batch},
         {"--leave-batch", &options::leave_batch},

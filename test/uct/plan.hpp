@@ -23,27 +23,13 @@ class planner {
     // `sender`: the only one; -1: anybody.
     std::vector<message> batch(int sender = -1) {
         std::vector<message> all;
-        int number = 1 + below(chosen.window);
+        const int number = chosen.each_way != 0 ? 0 : 1 + below(chosen.window);
         for (int i = 0; i < number; ++i) {
-            message one;
-            one.id = next_id_++;
-            one.from = sender < 0 ? any_rank() : sender;
-            one.to = peer_of(one.from);
-            one.bytes = size();
-            if (below(2) == 0 && one.bytes > whole_blocks) {
-                one.bytes -= one.bytes % whole_blocks;  // regular layouts
-            }
-            one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
-            one.send = side(one.bytes);
-            one.receive = side(one.room);
-            if (below(4) == 0) {
-                make_triangle(&one);
-            }
-            if (below(3) == 0 && one.receive.kind == one.send.kind) {
-                one.receive = one.send;
-            }
-            one.unexpected = below(2) == 0;
-            all.push_back(one);
+            const int from = sender < 0 ? any_rank() : sender;
+            all.push_back(make(from, peer_of(from)));
+        }
+        for (int i = 0; i < chosen.each_way; ++i) {
+            add_one_each_way(&all);
         }
         return all;
     }
@@ -65,6 +51,36 @@ class planner {
         size_t limit = size_t(1) << below(64 - __builtin_clzll(chosen.largest));
         return 1 + random_() % (below(4) == 0 ? std::min(limit, size_t(2000)) : limit * 2 - 1) %
                        chosen.largest;
+    }
+    void add_one_each_way(std::vector<message> *all) {
+        for (int from : ranks_) {
+            for (int to : ranks_) {
+                if (from != to) {
+                    all->push_back(make(from, to));
+                }
+            }
+        }
+    }
+    message make(int from, int to) {
+        message one;
+        one.id = next_id_++;
+        one.from = from;
+        one.to = to;
+        one.bytes = size();
+        if (below(2) == 0 && one.bytes > whole_blocks) {
+            one.bytes -= one.bytes % whole_blocks;  // regular layouts
+        }
+        one.room = one.bytes + (below(4) == 0 ? static_cast<size_t>(below(70000)) : 0);
+        one.send = side(one.bytes);
+        one.receive = side(one.room);
+        if (below(4) == 0) {
+            make_triangle(&one);
+        }
+        if (below(3) == 0 && one.receive.kind == one.send.kind) {
+            one.receive = one.send;
+        }
+        one.unexpected = below(2) == 0;
+        return one;
     }
     // A multiple of most blocks below.
     static constexpr size_t whole_blocks = 4800;

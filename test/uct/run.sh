@@ -313,8 +313,12 @@ export -f goes_from_gpu_to_gpu
 for tls in cuda_nc,self cuda_nc,cma,self; do
     check "64-kib-$tls" env "${with[0]}" UCX_TLS=$tls UCX_CUDA_NC_STATS=y bash -c goes_from_gpu_to_gpu
 done
-matrix a-sleeper UCX_CUDA_NC_PULL_MAX=0 UCX_CUDA_NC_STAGING_SIZE=512K -- --ranks 4 --window 64 --kinds g --batches 2 \
-    --sleep-batch 1
+# One ring of memory for all; a sender that sleeps must not keep it from the others.
+sleeps=(--ranks 4 --each-way 16 --kinds g --batches 2 --sleep-batch 1 --largest 1000000)
+for pull_max in 0 64M; do
+    matrix "a-sleeper-pulls-$pull_max" UCX_CUDA_NC_PULL_MAX=$pull_max UCX_CUDA_NC_STAGING_SIZE=128K -- \
+        "${sleeps[@]}"
+done
 # A sender that ends once its sends are complete.
 leaves=(--leave-batch 2 --window 24 --kinds g)
 for carrier in posix tcp; do
