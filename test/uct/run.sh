@@ -290,6 +290,19 @@ for fault in launch:6 launch:8+ kernel:5 load:1+ mark:7; do
     matrix "through-host-$fault" "${through_host[@]}" UCX_CUDA_NC_SIM_FAULTS=$fault -- --kinds gc \
         --window 24 --largest 100000
 done
+# The same between GPUs. A message that has begun there may fail, where a kernel does.
+between_gpus=(--kinds g --window 24 --largest 300000 --batches $((batches / 3)))
+for fault in launch:6 launch:8+ mark:7 kernel:5 stuck:3; do
+    may=()
+    case $fault in
+    kernel* | stuck*) may=(--may-fail) ;;
+    esac
+    faulty=(UCX_CUDA_NC_SIM_FAULTS=$fault)
+    [ "$fault" = launch:8+ ] ||
+        matrix "pull-$fault" "${faulty[@]}" -- "${between_gpus[@]}" "${may[@]}"
+    matrix "pipe-$fault" "${faulty[@]}" UCX_CUDA_NC_PULL_MAX=0 -- "${between_gpus[@]}" "${may[@]}"
+    matrix "slots-$fault" "${faulty[@]}" UCX_CUDA_NC_PIPE=n -- "${between_gpus[@]}" "${may[@]}"
+done
 matrix no-kernel UCX_CUDA_NC_SIM_FAULTS=load:1+ -- --kinds ggc --largest 100000
 matrix old-protocols UCX_PROTO_ENABLE=n -- --kinds ggch
 matrix short-addresses UCX_ADDRESS_VERSION=v2 --
