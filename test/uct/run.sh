@@ -350,6 +350,13 @@ for ranks in 2 4; do
         UCX_KEEPALIVE_INTERVAL=0.3s -- --ranks $ranks --kill-batch 1 --window 24 --kinds gggc \
         --notice-within 5
 done
+# Carriers, devices and settings of which the others are not.
+matrix sysv UCX_CUDA_NC_CARRIERS=sysv -- --kinds ggch
+matrix shm-device UCX_SHM_DEVICES=memory -- --kinds ggch
+matrix lo-device UCX_CUDA_NC_CARRIERS=tcp UCX_NET_DEVICES=lo -- --kinds ggch
+for setting in UCX_CUDA_NC_PIPE=n UCX_CUDA_NC_STAGING_SIZE=512K UCX_CUDA_NC_CARRIERS=tcp; do
+    matrix "odd-$setting" -- --odd $setting --kinds ggch
+done
 # Two hosts, and four: only TCP leads from one to another.
 matrix two-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts
 matrix four-hosts UCX_CUDA_NC_CARRIERS=tcp -- --hosts --ranks 4 --window 16
