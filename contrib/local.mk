@@ -13,6 +13,7 @@ EXTRA_DIST += \
 	test/scripts/run.sh \
 	test/uct/batch.hpp \
 	test/uct/endpoints.hpp \
+	test/uct/closing.cc \
 	test/uct/hosts.hpp \
 	test/uct/matrix.cc \
 	test/uct/messages.hpp \

@@ -129,6 +129,9 @@ ucx=$(echo "$local_dir"/venv/lib/python3*/site-packages/libucx)
 check build-matrix "${CXX:-g++}" -std=c++17 -O1 -Wall -Wextra -I"$root/include" \
     -I"$root" -isystem "$ucx/include" "$root/test/uct/matrix.cc" "$root/bench/test_memory.cc" \
     -o "$local_dir/matrix" -L"$home_libraries" -lcuda_nc -L"$ucx/lib" -lucp -lucs -ldl
+check build-closing "${CXX:-g++}" -std=c++17 -O1 -Wall -Wextra -I"$root/include" \
+    -I"$root" -isystem "$ucx/include" "$root/test/uct/closing.cc" "$root/bench/test_memory.cc" \
+    -o "$local_dir/closing" -L"$home_libraries" -lcuda_nc -L"$ucx/lib" -lucp -lucs -ldl
 # Small messages too, so that each batch has many from GPU to GPU, and slots that are used again.
 direct=(UCX_CUDA_NC_DIRECT=y UCX_CUDA_NC_DIRECT_THRESH=2000 UCX_RNDV_THRESH=1000
     UCX_CUDA_NC_STAGING_SIZE=8M)
@@ -266,6 +269,11 @@ matrix closed-by-force-host-slots UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ -- "${close
 matrix closed-by-force-slow-streams UCX_CUDA_NC_SIM_FAULTS=slow:10 -- "${closes[@]}"
 matrix closed-by-force-tcp UCX_CUDA_NC_CARRIERS=tcp -- "${closes[@]}"
 matrix closed-by-force-four-ranks -- --close-batch 2 --ranks 4 --window 16 --kinds ghci
+# Endpoints that are closed by a flush while a message is under way.
+for way in "pull PULL_MAX=64M" "pipe PULL_MAX=0" "slots PIPE=n"; do
+    check "closed-by-flush-${way%% *}" env "${with[@]}" "UCX_CUDA_NC_${way#* }" \
+        UCX_CUDA_NC_SIM_FAULTS=slow:1000 bash -c 'legal "$@"' - "$local_dir/closing" --seed "$seed"
+done
 # GPUs that do not reach each other.
 check host-slots-are-used env "${with[@]}" "${direct[@]}" UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+ \
     bash -c "goes_by 'host slots'"

@@ -18,6 +18,10 @@ constexpr unsigned hide_errors = 1u << 3, remote_put = 1u << 5, local_read = 1u 
                    local_write = 1u << 9;
 }
 
+namespace flush_flag {
+constexpr unsigned cancel = 1u << 0;
+}
+
 namespace memory_type {
 constexpr uint64_t cuda = bit(1);  // in masks of types
 }

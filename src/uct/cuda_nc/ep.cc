@@ -126,6 +126,14 @@ void pending_purge(uct_ep *ep, function callback, void *arg) {
     }
 }
 
+ucs_status_t flush(uct_ep *ep, unsigned flags, void *completion) {
+    endpoint &ours = endpoint::of(ep);
+    if (traffic *direct = interface::of(ep->iface).direct.get()) {
+        return direct->flush(ours, flags, static_cast<uct_completion *>(completion));
+    }
+    return ours.carrier->iface->ops.ep_flush(ours.carrier, flags, completion);
+}
+
 // Where endpoints connect to each other, their own addresses say whose they are.
 ucs_status_t get_address(uct_ep *ep, void *address) {
     const interface &iface = interface::of(ep->iface);
@@ -173,7 +181,6 @@ void set_endpoint_ops(uct_iface_ops &ops) noexcept {
     FORWARDED(ep_atomic64_post);
     FORWARDED(ep_atomic32_fetch);
     FORWARDED(ep_atomic64_fetch);
-    FORWARDED(ep_flush);
     FORWARDED(ep_fence);
     FORWARDED(ep_check);
 #undef FORWARDED
@@ -181,6 +188,7 @@ void set_endpoint_ops(uct_iface_ops &ops) noexcept {
     ops.ep_am_bcopy = am_bcopy;
     ops.ep_pending_add = pending_add;
     ops.ep_pending_purge = pending_purge;
+    ops.ep_flush = flush;
     ops.ep_get_address = get_address;
     ops.ep_connect_to_ep = connect_to_ep_simply;
     ops.ep_create = create;

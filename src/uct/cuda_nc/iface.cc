@@ -155,6 +155,14 @@ ucs_status_t arm_event(uct_iface *iface, unsigned events) {
     return ours.carrier->ops.iface_event_arm(ours.carrier, events);
 }
 
+ucs_status_t flush(uct_iface *iface, unsigned flags, void *completion) {
+    interface &ours = interface::of(iface);
+    if (ours.direct != nullptr && ours.direct->holds_back()) {
+        return UCS_INPROGRESS;
+    }
+    return ours.carrier->ops.iface_flush(ours.carrier, flags, completion);
+}
+
 // ---- life
 
 void close(uct_iface *iface) {
@@ -181,7 +189,6 @@ void set_ops(uct_iface_ops &ops) noexcept {
     }
     set_endpoint_ops(ops);
 #define FORWARDED(member) ops.member = iface_forward<&uct_iface_ops::member>::call
-    FORWARDED(iface_flush);
     FORWARDED(iface_fence);
     FORWARDED(iface_progress);
     FORWARDED(iface_event_fd_get);
@@ -190,6 +197,7 @@ void set_ops(uct_iface_ops &ops) noexcept {
     ops.iface_progress_enable = enable_progress;
     ops.iface_progress_disable = disable_progress;
     ops.iface_event_arm = arm_event;
+    ops.iface_flush = flush;
     ops.iface_close = close;
     ops.iface_query = query;
     ops.iface_get_address = get_address;

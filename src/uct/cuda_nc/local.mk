@@ -61,6 +61,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/source.hpp \
 	src/uct/cuda_nc/traffic.cc \
 	src/uct/cuda_nc/traffic.hpp \
+	src/uct/cuda_nc/traffic_flush.cc \
 	src/uct/cuda_nc/traffic_offers.cc \
 	src/uct/cuda_nc/traffic_pending.cc \
 	src/uct/cuda_nc/traffic_progress.cc \

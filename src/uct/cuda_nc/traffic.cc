@@ -245,6 +245,7 @@ void traffic::drop_unsent(const endpoint &ep) noexcept {
 // UCX destroys an endpoint of ours before it completes, without finish(), the requests whose answer
 // it still awaits: no kernel is left then.
 void traffic::forget(endpoint &ep) noexcept {
+    end_flushes(ep, UCS_ERR_CANCELED);
     if (refused_ == &ep) {
         refused_ = nullptr;
     }

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "uct/cuda_nc/abi_memory.hpp"
 #include "uct/cuda_nc/abi_parameters.hpp"
 #include "uct/cuda_nc/direct.hpp"
 #include "uct/cuda_nc/pipe_launches.hpp"
@@ -45,6 +46,13 @@ class traffic {
     // In place of the carrier's operations: a request waits here for a GPU, or there for room.
     ucs_status_t add_pending(endpoint &ep, void *request, unsigned flags) noexcept;
     void purge_pending(endpoint &ep, abi::function callback, void *arg) noexcept;
+    // In place of the carrier's: after what is held here for the endpoint before, and every control
+    // message to it.
+    ucs_status_t flush(endpoint &ep, unsigned flags, abi::uct_completion *completion) noexcept;
+    // Something waits here that the carrier does not know of.
+    bool holds_back() const noexcept {
+        return !held_.empty() || !unsent_.empty() || !flushes_.empty();
+    }
 
     // Rendezvous data that carries our mark, and messages under our own id.
     void take_data(char *data, size_t length) noexcept;
@@ -122,8 +130,15 @@ class traffic {
         endpoint *ep;
         void *request;
         uint64_t message;
+        uint64_t place;  // among all that UCP gave, in its order
     };
     struct carried_request;
+    struct held_flush {
+        endpoint *ep;
+        unsigned flags;
+        abi::uct_completion *completion;
+        uint64_t place;  // behind requests at lower ones
+    };
     struct early_offer {
         uint64_t message, total;
         wire::early_terms terms;
@@ -159,7 +174,8 @@ class traffic {
         bool is_overdue(uint64_t first) noexcept;
     };
 
-    bool hold(endpoint &ep, void *request) noexcept;
+    bool hold(endpoint &ep, void *request, uint64_t place) noexcept;
+    ucs_status_t add_at(uint64_t place, endpoint &ep, void *request, unsigned flags) noexcept;
     static ucs_status_t dispatch_carried(carried_request *carried) noexcept;
     static void purge_carried(carried_request *carried, void *purge) noexcept;
     static unsigned progress_all(void *self) noexcept;
@@ -170,6 +186,9 @@ class traffic {
     unsigned progress_waiting() noexcept;
     unsigned progress_puts() noexcept;
     void keep_puts() noexcept;
+    bool holds_back(const endpoint &ep, uint64_t place) const noexcept;
+    unsigned progress_flushes() noexcept;
+    void end_flushes(const endpoint &ep, ucs_status_t status) noexcept;
     unsigned send_unsent() noexcept;
     void drop_unsent(const endpoint &ep) noexcept;
     void release(size_t index) noexcept;
@@ -217,6 +236,8 @@ class traffic {
     bool polled_ = false;            // some messages are seen to go on by polls alone
     unsigned rounds_ = 0;
     std::vector<held_request> held_;
+    std::vector<held_flush> flushes_;
+    uint64_t next_place_ = 0;
     std::deque<unsent_control> unsent_;
     std::vector<std::pair<int, std::unique_ptr<gpu::event>>> events_;
     endpoint *refused_ = nullptr;  // the last call on it was refused for the sake of `refused_for_`

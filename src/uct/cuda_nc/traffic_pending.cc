@@ -13,12 +13,12 @@ namespace cuda_nc::uct {
 
 using namespace abi;
 
-bool traffic::hold(endpoint &ep, void *request) noexcept try {
+bool traffic::hold(endpoint &ep, void *request, uint64_t place) noexcept try {
     if (refused_ != &ep) {
         return false;
     }
     refused_ = nullptr;
-    held_.push_back({&ep, request, refused_for_});
+    held_.push_back({&ep, request, refused_for_, place});
     one_is_settled(refused_for_);  // perhaps it is
     start_progress();
     return true;
@@ -39,13 +39,14 @@ struct traffic::carried_request {
     traffic *owner;
     endpoint *ep;
     pending_request *original;
+    uint64_t place;
 };
 
 ucs_status_t traffic::dispatch_carried(carried_request *carried) noexcept {
     carried->owner->refused_ = nullptr;
     ucs_status_t status = carried->original->func(carried->original);
-    bool held =
-        status == UCS_ERR_NO_RESOURCE && carried->owner->hold(*carried->ep, carried->original);
+    bool held = status == UCS_ERR_NO_RESOURCE &&
+                carried->owner->hold(*carried->ep, carried->original, carried->place);
     if (status != UCS_OK && !held) {
         return status;
     }
@@ -54,11 +55,15 @@ ucs_status_t traffic::dispatch_carried(carried_request *carried) noexcept {
 }
 
 ucs_status_t traffic::add_pending(endpoint &ep, void *request, unsigned flags) noexcept {
-    if (hold(ep, request)) {
+    return add_at(next_place_++, ep, request, flags);
+}
+
+ucs_status_t traffic::add_at(uint64_t place, endpoint &ep, void *request, unsigned flags) noexcept {
+    if (hold(ep, request, place)) {
         return UCS_OK;
     }
-    auto *carried = new (std::nothrow)
-        carried_request{dispatch_carried, {}, this, &ep, static_cast<pending_request *>(request)};
+    auto *carried = new (std::nothrow) carried_request{
+        dispatch_carried, {}, this, &ep, static_cast<pending_request *>(request), place};
     if (carried == nullptr) {
         return UCS_ERR_BUSY;  // UCP asks again
     }
@@ -111,7 +116,7 @@ void traffic::release(size_t index) noexcept {
         ucs_status_t status = request->func(request);
         const bool refused = status == UCS_ERR_NO_RESOURCE;
         if (status != UCS_INPROGRESS &&
-            !(refused && add_pending(*one.ep, request, 0) == UCS_ERR_BUSY)) {
+            !(refused && add_at(one.place, *one.ep, request, 0) == UCS_ERR_BUSY)) {
             return;
         }
     }

@@ -148,7 +148,7 @@ unsigned traffic::progress() noexcept {
     constexpr unsigned rounds_until_rest = 1000;  // coming and going is not free
     constexpr unsigned rounds_between_all = 64;
     constexpr size_t few = 4;
-    if (sends_.empty() && receives_.empty() && unsent_.empty() && held_.empty() && puts_.empty()) {
+    if (sends_.empty() && receives_.empty() && puts_.empty() && !holds_back()) {
         if (++idle_rounds_ == rounds_until_rest) {
             stop_progress();
         }
@@ -169,6 +169,7 @@ unsigned traffic::progress() noexcept {
     } else {
         settled_.clear();
     }
+    happened += flushes_.empty() ? 0 : progress_flushes();
     return happened;
 }
 
@@ -192,7 +193,9 @@ bool traffic::is_busy() const noexcept {
         }
     }
     return std::any_of(held_.begin(), held_.end(),
-                       [this](const held_request &one) { return has_settled(one.message); });
+                       [this](const held_request &one) { return has_settled(one.message); }) ||
+           std::any_of(flushes_.begin(), flushes_.end(),
+                       [this](const held_flush &one) { return !holds_back(*one.ep, one.place); });
 }
 
 }  // namespace cuda_nc::uct

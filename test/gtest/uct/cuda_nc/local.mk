@@ -1,6 +1,7 @@
 unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/carrier_memory_test.cc \
 	test/gtest/uct/cuda_nc/carrier_test.cc \
+	test/gtest/uct/cuda_nc/flush_test.cc \
 	test/gtest/uct/cuda_nc/host_slots_test.cc \
 	test/gtest/uct/cuda_nc/lending_child.hpp \
 	test/gtest/uct/cuda_nc/network_ends.hpp \

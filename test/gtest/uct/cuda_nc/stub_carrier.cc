@@ -85,6 +85,11 @@ void network::set_ops(uct_iface_ops &ops) {
             reinterpret_cast<void (*)(void *, void *)>(callback)(request, arg);
         }
     };
+    ops.ep_flush = [](uct_ep *ep, unsigned, void *) -> ucs_status_t {
+        ++now->flushes;
+        return of(ep).pending.empty() && !now->chance(now->full) ? UCS_OK : UCS_ERR_NO_RESOURCE;
+    };
+    ops.iface_flush = [](uct_iface *, unsigned, void *) -> ucs_status_t { return UCS_OK; };
     ops.ep_get_address = [](uct_ep *ep, void *address) {
         std::memcpy(address, &ep, sizeof(ep));
         return UCS_OK;

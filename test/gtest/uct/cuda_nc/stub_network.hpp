@@ -83,7 +83,7 @@ struct network {
     std::map<int, progress_call> callbacks;
     int next_callback = 0;
     std::vector<wire::control> controls;  // all that were delivered
-    unsigned puts = 0;
+    unsigned puts = 0, flushes = 0;
     std::unique_ptr<gpu::stream> stream;
     std::unique_ptr<gpu::event> event;
     ucx_api api = {};

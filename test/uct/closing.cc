@@ -1,0 +1,189 @@
+// A process sends one strided message from GPU memory and closes the endpoint by a flush: at once,
+// or when the receiver has asked for the bytes. Then the flush must not end before the send. Every
+// byte is checked at the receiver, while the sender ends.
+//
+// usage: closing [--rounds N] [--seed N]
+//   rounds: each with two processes of its own, in turn of the two kinds (8)
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "test/uct/messages.hpp"
+
+namespace {
+
+using namespace matrix;
+
+constexpr auto patience = std::chrono::seconds(60);
+
+struct shared_state {
+    char address[4096];
+    std::atomic<bool> has_address, is_answered;
+} * common;
+
+ucp_context_h context;
+ucp_worker_h worker;
+
+template <typename condition>
+void wait_until(condition holds, const char *what) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!holds()) {
+        if (ucp_worker_progress(worker) == 0) {
+            sched_yield();
+        }
+        if (std::chrono::steady_clock::now() > end) {
+            fail(std::string(what) + " does not end");
+        }
+    }
+}
+
+bool has_ended(void *request) {
+    return request == nullptr || ucp_request_check_status(request) != UCS_INPROGRESS;
+}
+
+void wait_for(void *request, const char *what) {
+    if (UCS_PTR_IS_ERR(request)) {
+        fail(std::string(what) + ": " + ucs_status_string(UCS_PTR_STATUS(request)));
+    }
+    wait_until([request] { return has_ended(request); }, what);
+    if (request != nullptr) {
+        check(ucp_request_check_status(request), what);
+        ucp_request_free(request);
+    }
+}
+
+void open() {
+    ucp_params_t parameters = {};
+    parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
+    parameters.features = UCP_FEATURE_TAG;
+    check(ucp_init(&parameters, nullptr, &context), "ucp_init");
+    ucp_worker_params_t of_worker = {};
+    check(ucp_worker_create(context, &of_worker, &worker), "ucp_worker_create");
+}
+
+// Nothing has come for a while, and what had come before has been taken.
+void take_all() {
+    for (int idle = 0; idle < 10;) {
+        idle = ucp_worker_progress(worker) == 0 ? idle + 1 : 0;
+    }
+}
+
+void send(const message &one, bool at_once) {
+    ucp_ep_params_t of_ep = {};
+    of_ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    of_ep.address = reinterpret_cast<ucp_address_t *>(common->address);
+    ucp_ep_h ep;
+    check(ucp_ep_create(worker, &of_ep, &ep), "ucp_ep_create");
+    buffer source(one, one.send, true);
+    ucp_request_param_t parameters = {};
+    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    parameters.datatype = source.datatype();
+    void *sending = ucp_tag_send_nbx(ep, source.address(), source.count(), 1, &parameters);
+    if (!at_once) {
+        wait_until([] { return common->is_answered.load(); }, "the receiver's answer");
+        take_all();
+        if (has_ended(sending)) {
+            fail("the send has ended already: the GPUs are not slow enough for this test");
+        }
+    }
+    const ucp_request_param_t by_flush = {};
+    wait_for(ucp_ep_close_nbx(ep, &by_flush), "the close");
+    if (!at_once && !has_ended(sending)) {
+        fail("the endpoint is closed before the send has ended");
+    }
+    wait_for(sending, "the send");
+}
+
+void receive(const message &one) {
+    ucp_tag_recv_info_t info;
+    wait_until([&] { return ucp_tag_probe_nb(worker, 1, ~ucp_tag_t(0), 0, &info) != nullptr; },
+               "the message's beginning");
+    buffer target(one, one.receive, false);
+    ucp_request_param_t parameters = {};
+    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    parameters.datatype = target.datatype();
+    void *request =
+        ucp_tag_recv_nbx(worker, target.address(), target.count(), 1, ~ucp_tag_t(0), &parameters);
+    common->is_answered = true;
+    wait_for(request, "the receive");
+    target.verify();
+}
+
+void publish_address() {
+    ucp_address_t *address;
+    size_t length;
+    check(ucp_worker_get_address(worker, &address, &length), "ucp_worker_get_address");
+    if (length > sizeof(common->address)) {
+        fail("a long address");
+    }
+    std::memcpy(common->address, address, length);
+    ucp_worker_release_address(worker, address);
+    common->has_address = true;
+}
+
+void run(const message &one, bool at_once) {
+    setenv("UCX_CUDA_NC_SIM_DEVICE", std::to_string(rank_).c_str(), 0);
+    open();
+    if (rank_ == 0) {
+        wait_until([] { return common->has_address.load(); }, "the receiver's address");
+        send(one, at_once);
+    } else {
+        publish_address();
+        receive(one);
+    }
+    ucp_worker_destroy(worker);
+    ucp_cleanup(context);
+    std::fflush(stdout);
+    std::exit(0);
+}
+
+bool run_round(const message &one, bool at_once) {
+    common = new (common) shared_state();
+    for (rank_ = 0; rank_ < 2; ++rank_) {
+        if (fork() == 0) {
+            run(one, at_once);
+        }
+    }
+    bool right = true;
+    for (int status, i = 0; i < 2; ++i) {
+        right = wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && right;
+    }
+    return right;
+}
+
+message large_message(int id) {
+    message one = {};
+    one.id = id;
+    one.bytes = one.room = chosen.largest;
+    one.send = one.receive = {'g', 64, 128, 1, 0, false};
+    return one;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    int rounds = 8;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (std::string(argv[i]) == "--rounds") {
+            rounds = std::atoi(argv[i + 1]);
+        } else if (std::string(argv[i]) == "--seed") {
+            chosen.seed = std::strtoull(argv[i + 1], nullptr, 10);
+        }
+    }
+    void *memory = mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    common = static_cast<shared_state *>(memory);
+    bool right = true;
+    for (int i = 0; i < rounds && right; ++i) {
+        right = run_round(large_message(i + static_cast<int>(chosen.seed % 100)), i % 2 == 0);
+    }
+    std::puts(right ? "RIGHT" : "WRONG");
+    return right ? 0 : 1;
+}
