@@ -24,6 +24,7 @@ EXTRA_DIST += bench/results/2026-11-22-h100-host-pairs.md \
 	bench/results/2026-11-22-h200-bars.md \
 	bench/results/2026-11-22-h200-blocks.md \
 	bench/results/2026-11-22-h200-copies.md \
+	bench/results/2026-11-22-h200-sectors.md \
 	bench/results/2026-11-22-h200-launches.md \
 	bench/results/2026-11-22-h200-messages.md \
 	bench/results/2026-11-22-h200-small-messages.md \

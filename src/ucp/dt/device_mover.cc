@@ -24,6 +24,14 @@ bool choose_zero_copy(gpu::direction dir, const layout &what, int ordinal) noexc
                                    what.packed_size(), what.total_blocks());
 }
 
+// A kernel that reads or writes pinned memory waits for the bus, which 8 of an H200's
+// multiprocessors fill (bench/results, sectors); lists of bytes take more. Others are left alone.
+unsigned most_sms(bool staged, uint64_t length) noexcept {
+    constexpr unsigned of_bus = 32;
+    constexpr uint64_t short_work = 256 << 10;
+    return config().max_sms != 0 || staged || length < short_work ? config().max_sms : of_bus;
+}
+
 }  // namespace
 
 ucs_status_t device_mover::open(gpu::direction dir, layout_ref what, char *base,
@@ -64,7 +72,7 @@ ucs_status_t device_mover::enqueue_range(gpu::stream &stream, staging_buffer &bu
     work.packed = (staged ? buffer.device : buffer.pinned)->address() + range.position;
     work.packed_offset = range.offset;
     work.length = range.length;
-    work.max_sms = config().max_sms;
+    work.max_sms = most_sms(staged, range.length);
     char *pinned = buffer.pinned->address() + range.position;
     ucs_status_t status = UCS_OK;
     if (staged && dir_ == gpu::direction::unpack) {

@@ -57,7 +57,9 @@ const field fields[] = {
     FIELD(worklist_cache_size, "WORKLIST_CACHE_SIZE", "256M", nullptr, kind::size,
           "GPU memory, for each device, that holds work lists of irregular datatypes."),
     FIELD(max_sms, "MAX_SMS", "0", nullptr, kind::number,
-          "Streaming multiprocessors that a pack kernel may use; 0 is no limit."),
+          "Streaming multiprocessors that a pack kernel, and lanes that a pipe may use; 0 is no "
+          "limit, "
+          "but 32 for kernels on pinned memory, which the bus limits."),
     FIELD(
         transport, "TRANSPORT", "auto", "auto|y|n", kind::text,
         "Register the transport cuda_nc with UCX 1.19 to 1.22: auto does where UCX_TLS names it."),
