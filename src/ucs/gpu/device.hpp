@@ -114,9 +114,9 @@ class stream {
     virtual ucs_status_t launch(const transfer &work) noexcept = 0;
     // Enqueues sides of pipes by one launch, in which they run side by side: as many of the first
     // of `number` as one launch serves, *launched_p, at least one where the status is UCS_OK.
-    // `sides` are copied. One that goes by the copy engines is launched by itself. Progress is seen in their reports; an error in the stream's next mark.
-    // UCS_ERR_INVALID_PARAM: the numbers of one make no sense; UCS_ERR_UNSUPPORTED: the first has a
-    // layout that no pipe takes.
+    // `sides` are copied. One that goes by the copy engines is launched by itself. Progress is seen
+    // in their reports; an error in the stream's next mark. UCS_ERR_INVALID_PARAM: the numbers of
+    // one make no sense; UCS_ERR_UNSUPPORTED: the first has a layout that no pipe takes.
     virtual ucs_status_t launch(const pipe_work *sides, size_t number,
                                 size_t *launched_p) noexcept = 0;
     // Enqueues a copy between memory of any kinds. Pageable host memory may be copied before the
