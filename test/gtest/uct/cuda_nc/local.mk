@@ -14,6 +14,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/pull_sender_test.cc \
 	test/gtest/uct/cuda_nc/pull_test.cc \
 	test/gtest/uct/cuda_nc/ring_test.cc \
+	test/gtest/uct/cuda_nc/self_check_test.cc \
 	test/gtest/uct/cuda_nc/stub_carrier.cc \
 	test/gtest/uct/cuda_nc/stub_network.cc \
 	test/gtest/uct/cuda_nc/stub_network.hpp \
