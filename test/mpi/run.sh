@@ -34,6 +34,7 @@ export OMPI_MCA_opal_common_ucx_tls=any OMPI_MCA_opal_common_ucx_devices=any
 export OMPI_MCA_mpi_yield_when_idle=1 UCX_WARN_UNUSED_ENV_VARS=n
 export UCX_CUDA_NC_GPU=sim UCX_CUDA_NC_SIM_DELAY=20
 failed=0
+each_rank=() # what runs the program in each rank
 
 # check NAME COMMAND...: one test with a time limit.
 check() {
@@ -81,7 +82,7 @@ local_calls() {
 operations() {
     local name=$1-${2/,/-} log=$logs/operations-$3-$1-${2/,/-}.log after='' last line
     local arguments=(--memory "$2" --kind "$3" ${full:+--full --limit 300})
-    local command=("${@:5}" -np "$4" "$programs/operations-test")
+    local command=("${@:5}" -np "$4" "${each_rank[@]}" "$programs/operations-test")
     while :; do
         timeout -k 10 1200 "${command[@]}" "${arguments[@]}" ${after:+--after "$after"} \
             >"$log${after:+.$after}" 2>&1 </dev/null
@@ -113,6 +114,12 @@ subtest_line() { # CONFIGURATION LINE: with the configuration behind the subtest
     echo "$word $subtest-$1${rest#"$subtest"}"
 }
 
+all_operations() { # NAME MEMORY MPIRUN...
+    operations "$1" "$2" pair 2 "${@:3}"
+    operations "$1" "$2" threads 2 "${@:3}"
+    operations "$1" "$2" collective 4 "${@:3}"
+}
+
 compile() { # SUFFIX MPICXX
     make -s -C "$root/bench" -f mpi_layouts.mk MPICXX="$2" OUTPUT="$work/mpi_layouts-$1" \
         >"$logs/build-$1.log" 2>&1 &&
@@ -128,9 +135,7 @@ suite() {
     programs=$work/$2
     shift 2
     for memory in host sim sim,host; do
-        operations "$name" "$memory" pair 2 "$@"
-        operations "$name" "$memory" threads 2 "$@"
-        operations "$name" "$memory" collective 4 "$@"
+        all_operations "$name" "$memory" "$@"
     done
     [ "$name" != ompi5-shim ] || return
     for memory in host sim sim,host; do
@@ -146,6 +151,21 @@ suite() {
                 --memory "$memory" --layout "$layout"
         done
     done
+}
+
+# over_transport NAME SUFFIX WAY MPIRUN...: the operations, on two GPUs; messages go that way.
+over_transport() {
+    local name=$1 way=$3 memory
+    local each_rank=(bash -c
+        'UCX_CUDA_NC_SIM_DEVICE=$((OMPI_COMM_WORLD_RANK % 2)) exec "$@"' -)
+    programs=$work/$2
+    shift 3
+    for memory in sim sim,host; do
+        UCX_CUDA_NC_TRANSPORT=y UCX_CUDA_NC_STATS=y all_operations "$name" "$memory" "$@"
+    done
+    check "messages-go-by-$way-$name" \
+        grep -a "GPU to GPU: sent .*[1-9][0-9]* by $way, .*received" \
+        "$logs/operations-pair-$name-sim.log"
 }
 
 # without_ucp NAME MPIRUN...: messages that do not go through UCX reach us by the convertor alone.
@@ -209,6 +229,7 @@ if compile 5 mpicxx; then
     perftest ompi5-stock 5 mpirun
     UCX_PLUGIN_PATH=$plugin perftest ompi5-plugin 5 mpirun
     UCX_PLUGIN_PATH=$plugin UCX_CUDA_NC_TRANSPORT=y perftest ompi5-transport 5 mpirun
+    UCX_PLUGIN_PATH=$plugin over_transport ompi5-transport 5 pull mpirun
     UCX_PLUGIN_PATH=$plugin suite ompi5-plugin 5 mpirun
     LD_PRELOAD=$shim suite ompi5-shim 5 mpirun
     LD_PRELOAD=$shim without_ucp ompi5-ob1 mpirun
@@ -227,6 +248,8 @@ fi
 if command -v mpirun.openmpi >/dev/null && command -v mpicxx.openmpi >/dev/null; then
     if compile 4 mpicxx.openmpi; then
         LD_LIBRARY_PATH=$without_ucx LD_PRELOAD=$shim perftest ompi4-system-ucx 4 mpirun.openmpi
+        LD_LIBRARY_PATH=$with_ucx UCX_PLUGIN_PATH=$plugin UCX_CUDA_NC_PULL_MAX=0 \
+            over_transport ompi4-transport 4 pipe mpirun.openmpi
         LD_LIBRARY_PATH=$with_ucx UCX_PLUGIN_PATH=$plugin suite ompi4-ucx1.22 4 mpirun.openmpi
         LD_LIBRARY_PATH=$without_ucx LD_PRELOAD=$shim suite ompi4-system-ucx 4 mpirun.openmpi
         LD_LIBRARY_PATH=$without_ucx LD_PRELOAD=$shim without_ucp ompi4-ob1 mpirun.openmpi
