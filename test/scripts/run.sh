@@ -489,6 +489,17 @@ settings_are_known() {
         cat "$WORK/known.txt" &&
         grep 'unused environment variable: UCX_CUDA_NC_STAT ' "$WORK/known.txt"
 }
+# Name and default, which the README's table and the manual's begin their rows with.
+test_settings_and_their_defaults_are_documented() {
+    local name value number=0 missing=0
+    while IFS='=' read -r name value; do
+        number=$((number + 1))
+        grep -E "^\| .(UCX_CUDA_NC_)?${name#UCX_CUDA_NC_}. \| ($value )?\|" \
+            "$ROOT/README.md" "$ROOT/docs/manual.md" ||
+            { echo "no row: $name=$value" && missing=1; }
+    done < <(env -i "$HOME_DIR/bin/nc_info" --settings | grep '^UCX_CUDA_NC_')
+    [ $number -gt 20 ] && [ $missing = 0 ]
+}
 test_settings_are_known_to_ucx_with_the_module() {
     settings_are_known UCX_PLUGIN_PATH="$HOME_DIR/lib/ucx-cuda-nc"
 }
