@@ -14,8 +14,8 @@
 // again, it goes on from there; so neither a busy peer nor a dead one holds a GPU.
 //
 // A pull needs one kernel alone: the receiver's gathers each chunk from the sender's memory itself
-// and scatters it. It waits for nobody. Where both sides are rows it needs none: a copy engine takes
-// as long for them as for contiguous memory.
+// and scatters it. It waits for nobody. Where both sides are rows it needs none: a copy engine
+// takes as long for them as for contiguous memory.
 #pragma once
 
 #include <algorithm>
