@@ -97,6 +97,18 @@ class gpu_pipe : public random_layout_test {
         return 0;
     }
 
+    // Packed bytes from `sent` on have come to those from `received` on; nothing else has changed.
+    void expect_moved(const laid_out_buffer &from, uint64_t sent, const laid_out_buffer &to,
+                      uint64_t received, uint64_t length) {
+        std::vector<size_t> source = from.positions(), target = to.positions();
+        std::vector<char> expected = to.image;
+        for (uint64_t i = 0; i < length; ++i) {
+            expected[target[received + i]] = from.image[source[sent + i]];
+        }
+        ASSERT_EQ(get(to.bytes->address(), to.image.size()), expected);
+        ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
+    }
+
     side &side_of(const pipe_work &w) {
         return w.state == reinterpret_cast<pipe_state *>(sender_.state->address()) ? sender_
                                                                                    : receiver_;
@@ -147,14 +159,8 @@ TEST_P(gpu_pipe, random_layouts_arrive_in_random_layouts) {
         other.join();
         ASSERT_FALSE(HasFailure());
 
-        std::vector<size_t> source = from.positions(), target = to.positions();
-        std::vector<char> expected = to.image;
-        for (uint64_t i = 0; i < length; ++i) {
-            expected[target[receive.packed_offset + i]] =
-                from.image[source[send.packed_offset + i]];
-        }
-        ASSERT_EQ(get(to.bytes->address(), to.image.size()), expected);
-        ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
+        expect_moved(from, send.packed_offset, to, receive.packed_offset, length);
+        ASSERT_FALSE(HasFatalFailure());
         next_message();
         tables_.clear();
     }
@@ -200,13 +206,8 @@ TEST_P(gpu_pipe, pulls_bring_random_layouts_to_random_layouts) {
         }
         ASSERT_FALSE(HasFailure());
 
-        std::vector<size_t> source = from.positions(), target = to.positions();
-        std::vector<char> expected = to.image;
-        for (uint64_t i = 0; i < length; ++i) {
-            expected[target[i]] = from.image[source[i]];
-        }
-        ASSERT_EQ(get(to.bytes->address(), to.image.size()), expected);
-        ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
+        expect_moved(from, 0, to, 0, length);
+        ASSERT_FALSE(HasFatalFailure());
         next_message();
         tables_.clear();
     }
@@ -255,13 +256,8 @@ TEST_P(gpu_pipe, copies_bring_rows_to_rows) {
         ASSERT_TRUE(side_of(both[0]).turns.is_through());
         ASSERT_FALSE(HasFailure());
 
-        std::vector<size_t> source = from.positions(), target = to.positions();
-        std::vector<char> expected = to.image;
-        for (uint64_t i = 0; i < length; ++i) {
-            expected[target[i]] = from.image[source[i]];
-        }
-        ASSERT_EQ(get(to.bytes->address(), to.image.size()), expected);
-        ASSERT_EQ(get(from.bytes->address(), from.image.size()), from.image);
+        expect_moved(from, 0, to, 0, length);
+        ASSERT_FALSE(HasFatalFailure());
         next_message();
     }
 }
