@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "tools/perftest/catalogue.hpp"
-#include "tools/perftest/run_error.hpp"
-#include "tools/perftest/sizes.hpp"
-#include "tools/perftest/tune_rules.hpp"
+#include "tools/perftest/layouts/catalogue.hpp"
+#include "tools/perftest/support/run_error.hpp"
+#include "tools/perftest/layouts/sizes.hpp"
+#include "tools/perftest/tune/rules.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/model/choices.hpp"

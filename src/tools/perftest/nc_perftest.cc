@@ -13,11 +13,11 @@
 #include <string>
 
 #include "cuda_nc/cuda_nc.h"
-#include "tools/perftest/compare_mode.hpp"
-#include "tools/perftest/p2p_mode.hpp"
-#include "tools/perftest/pack_mode.hpp"
-#include "tools/perftest/program.hpp"
-#include "tools/perftest/tune_mode.hpp"
+#include "tools/perftest/compare/mode.hpp"
+#include "tools/perftest/message/p2p_mode.hpp"
+#include "tools/perftest/pack/mode.hpp"
+#include "tools/perftest/support/program.hpp"
+#include "tools/perftest/tune/mode.hpp"
 
 namespace {
 

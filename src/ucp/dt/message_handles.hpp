@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/protocol/direct.hpp"
 
 namespace cuda_nc::dt {
 

@@ -15,7 +15,7 @@
 #include "ucs/base/trace.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/model/choices.hpp"
-#include "uct/cuda_nc/direct.hpp"
+#include "uct/cuda_nc/protocol/direct.hpp"
 
 namespace cuda_nc::dt {
 namespace {

@@ -1,14 +1,14 @@
 # Sources of src/ucs/base; see Makefile.am for the variables.
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/compiler.hpp \
-	src/ucs/base/fast_divide.hpp \
 	src/ucs/base/elf_walker.cc \
 	src/ucs/base/elf_walker.hpp \
+	src/ucs/base/fast_divide.hpp \
+	src/ucs/base/given_up.hpp \
 	src/ucs/base/loaded_objects.cc \
 	src/ucs/base/loaded_objects.hpp \
 	src/ucs/base/log.cc \
 	src/ucs/base/log.hpp \
-	src/ucs/base/given_up.hpp \
 	src/ucs/base/random_number.hpp \
 	src/ucs/base/settings.cc \
 	src/ucs/base/settings.hpp \

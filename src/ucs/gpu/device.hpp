@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ucs/base/status.hpp"
-#include "ucs/exec/kernels/rules.hpp"
+#include "ucs/gpu/kernel_rules.hpp"
 #include "ucs/gpu/pipe.hpp"
 #include "ucs/layout/layout_view.hpp"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "ucs/exec/kernels/part.hpp"
-#include "ucs/exec/kernels/policy.hpp"
+#include "ucs/exec/kernels/plan/part.hpp"
+#include "ucs/exec/kernels/plan/policy.hpp"
 
 namespace cuda_nc::model {
 namespace {

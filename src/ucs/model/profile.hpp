@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ucs/exec/kernels/rules.hpp"
+#include "ucs/gpu/kernel_rules.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::model {

@@ -6,7 +6,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
-#include "uct/cuda_nc/carrier.hpp"
+#include "uct/cuda_nc/carrier/carrier.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/md.hpp"
 #include "uct/cuda_nc/transport.h"

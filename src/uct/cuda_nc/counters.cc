@@ -3,7 +3,7 @@
 #include <string>
 
 #include "ucs/base/statistics.hpp"
-#include "uct/cuda_nc/quarantine.hpp"
+#include "uct/cuda_nc/memory/quarantine.hpp"
 
 namespace cuda_nc::uct {
 namespace {

@@ -1,7 +1,7 @@
 // An endpoint: the carrier's, and ours in front of it.
 #pragma once
 
-#include "uct/cuda_nc/abi_parameters.hpp"
+#include "uct/cuda_nc/ucx/abi_parameters.hpp"
 
 namespace cuda_nc::uct {
 

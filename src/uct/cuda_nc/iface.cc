@@ -11,9 +11,9 @@
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/status.hpp"
-#include "uct/cuda_nc/internal_ops.hpp"
+#include "uct/cuda_nc/ucx/internal_ops.hpp"
 #include "uct/cuda_nc/selection.hpp"
-#include "uct/cuda_nc/sending.hpp"
+#include "uct/cuda_nc/protocol/sending.hpp"
 
 namespace cuda_nc::uct {
 namespace {

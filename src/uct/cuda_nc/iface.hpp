@@ -12,8 +12,8 @@
 #include "uct/cuda_nc/address.hpp"
 #include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/md.hpp"
-#include "uct/cuda_nc/put_slots.hpp"
-#include "uct/cuda_nc/traffic.hpp"
+#include "uct/cuda_nc/carrier/put_slots.hpp"
+#include "uct/cuda_nc/engine/traffic.hpp"
 
 namespace cuda_nc::uct {
 

@@ -1,72 +1,71 @@
 libcuda_nc_core_la_SOURCES += \
-	src/uct/cuda_nc/abi.hpp \
-	src/uct/cuda_nc/abi_memory.hpp \
-	src/uct/cuda_nc/abi_parameters.hpp \
 	src/uct/cuda_nc/address.hpp \
-	src/uct/cuda_nc/admission.cc \
-	src/uct/cuda_nc/admission.hpp \
-	src/uct/cuda_nc/carrier.cc \
-	src/uct/cuda_nc/carrier.hpp \
-	src/uct/cuda_nc/carrier_memory.cc \
-	src/uct/cuda_nc/carrier_memory.hpp \
+	src/uct/cuda_nc/carrier/carrier.cc \
+	src/uct/cuda_nc/carrier/carrier.hpp \
+	src/uct/cuda_nc/carrier/carrier_memory.cc \
+	src/uct/cuda_nc/carrier/carrier_memory.hpp \
+	src/uct/cuda_nc/carrier/put_slots.cc \
+	src/uct/cuda_nc/carrier/put_slots.hpp \
 	src/uct/cuda_nc/component.cc \
 	src/uct/cuda_nc/component.hpp \
 	src/uct/cuda_nc/counters.cc \
 	src/uct/cuda_nc/counters.hpp \
-	src/uct/cuda_nc/direct.hpp \
+	src/uct/cuda_nc/engine/admission.cc \
+	src/uct/cuda_nc/engine/admission.hpp \
+	src/uct/cuda_nc/engine/message_map.hpp \
+	src/uct/cuda_nc/engine/traffic.cc \
+	src/uct/cuda_nc/engine/traffic.hpp \
+	src/uct/cuda_nc/engine/traffic_flush.cc \
+	src/uct/cuda_nc/engine/traffic_offers.cc \
+	src/uct/cuda_nc/engine/traffic_pending.cc \
+	src/uct/cuda_nc/engine/traffic_progress.cc \
 	src/uct/cuda_nc/ep.cc \
 	src/uct/cuda_nc/ep.hpp \
 	src/uct/cuda_nc/forward.hpp \
 	src/uct/cuda_nc/iface.cc \
 	src/uct/cuda_nc/iface.hpp \
-	src/uct/cuda_nc/internal_ops.cc \
-	src/uct/cuda_nc/internal_ops.hpp \
-	src/uct/cuda_nc/ipc_block.hpp \
-	src/uct/cuda_nc/lent_memory.cc \
-	src/uct/cuda_nc/lent_memory.hpp \
 	src/uct/cuda_nc/md.cc \
 	src/uct/cuda_nc/md.hpp \
-	src/uct/cuda_nc/message_map.hpp \
-	src/uct/cuda_nc/offering.cc \
-	src/uct/cuda_nc/offering.hpp \
-	src/uct/cuda_nc/peer_memory.cc \
-	src/uct/cuda_nc/peer_memory.hpp \
-	src/uct/cuda_nc/pipe_drive.cc \
-	src/uct/cuda_nc/pipe_drive.hpp \
-	src/uct/cuda_nc/pipe_launches.cc \
-	src/uct/cuda_nc/pipe_launches.hpp \
-	src/uct/cuda_nc/pipe_shape.cc \
-	src/uct/cuda_nc/pipe_shape.hpp \
-	src/uct/cuda_nc/pipe_side.cc \
-	src/uct/cuda_nc/pipe_side.hpp \
-	src/uct/cuda_nc/process_id.cc \
-	src/uct/cuda_nc/process_id.hpp \
-	src/uct/cuda_nc/put_slots.cc \
-	src/uct/cuda_nc/put_slots.hpp \
-	src/uct/cuda_nc/quarantine.cc \
-	src/uct/cuda_nc/quarantine.hpp \
-	src/uct/cuda_nc/receiving.cc \
-	src/uct/cuda_nc/receiving.hpp \
-	src/uct/cuda_nc/receiving_answer.cc \
-	src/uct/cuda_nc/request_finder.hpp \
-	src/uct/cuda_nc/ring.cc \
-	src/uct/cuda_nc/ring.hpp \
+	src/uct/cuda_nc/memory/ipc_block.hpp \
+	src/uct/cuda_nc/memory/lent_memory.cc \
+	src/uct/cuda_nc/memory/lent_memory.hpp \
+	src/uct/cuda_nc/memory/peer_memory.cc \
+	src/uct/cuda_nc/memory/peer_memory.hpp \
+	src/uct/cuda_nc/memory/process_id.cc \
+	src/uct/cuda_nc/memory/process_id.hpp \
+	src/uct/cuda_nc/memory/quarantine.cc \
+	src/uct/cuda_nc/memory/quarantine.hpp \
+	src/uct/cuda_nc/memory/ring.cc \
+	src/uct/cuda_nc/memory/ring.hpp \
+	src/uct/cuda_nc/memory/source.cc \
+	src/uct/cuda_nc/memory/source.hpp \
+	src/uct/cuda_nc/pipe/drive.cc \
+	src/uct/cuda_nc/pipe/drive.hpp \
+	src/uct/cuda_nc/pipe/launches.cc \
+	src/uct/cuda_nc/pipe/launches.hpp \
+	src/uct/cuda_nc/pipe/shape.cc \
+	src/uct/cuda_nc/pipe/shape.hpp \
+	src/uct/cuda_nc/pipe/side.cc \
+	src/uct/cuda_nc/pipe/side.hpp \
+	src/uct/cuda_nc/protocol/direct.hpp \
+	src/uct/cuda_nc/protocol/offering.cc \
+	src/uct/cuda_nc/protocol/offering.hpp \
+	src/uct/cuda_nc/protocol/receiving.cc \
+	src/uct/cuda_nc/protocol/receiving.hpp \
+	src/uct/cuda_nc/protocol/receiving_answer.cc \
+	src/uct/cuda_nc/protocol/request_finder.hpp \
+	src/uct/cuda_nc/protocol/sending.cc \
+	src/uct/cuda_nc/protocol/sending.hpp \
+	src/uct/cuda_nc/protocol/sending_offer.cc \
+	src/uct/cuda_nc/protocol/wire.hpp \
 	src/uct/cuda_nc/selection.hpp \
-	src/uct/cuda_nc/self_check.cc \
-	src/uct/cuda_nc/self_check.hpp \
-	src/uct/cuda_nc/sending.cc \
-	src/uct/cuda_nc/sending.hpp \
-	src/uct/cuda_nc/sending_offer.cc \
-	src/uct/cuda_nc/source.cc \
-	src/uct/cuda_nc/source.hpp \
-	src/uct/cuda_nc/traffic.cc \
-	src/uct/cuda_nc/traffic.hpp \
-	src/uct/cuda_nc/traffic_flush.cc \
-	src/uct/cuda_nc/traffic_offers.cc \
-	src/uct/cuda_nc/traffic_pending.cc \
-	src/uct/cuda_nc/traffic_progress.cc \
 	src/uct/cuda_nc/transport.h \
-	src/uct/cuda_nc/ucx.cc \
-	src/uct/cuda_nc/ucx.hpp \
-	src/uct/cuda_nc/wire.hpp
-libuct_cudanc_la_SOURCES += src/uct/cuda_nc/module.c
+	src/uct/cuda_nc/ucx/abi.hpp \
+	src/uct/cuda_nc/ucx/abi_memory.hpp \
+	src/uct/cuda_nc/ucx/abi_parameters.hpp \
+	src/uct/cuda_nc/ucx/internal_ops.cc \
+	src/uct/cuda_nc/ucx/internal_ops.hpp \
+	src/uct/cuda_nc/ucx/self_check.cc \
+	src/uct/cuda_nc/ucx/self_check.hpp \
+	src/uct/cuda_nc/ucx/ucx.cc \
+	src/uct/cuda_nc/ucx/ucx.hpp

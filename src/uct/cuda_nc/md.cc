@@ -6,7 +6,7 @@
 
 #include "ucs/base/log.hpp"
 #include "uct/cuda_nc/forward.hpp"
-#include "uct/cuda_nc/self_check.hpp"
+#include "uct/cuda_nc/ucx/self_check.hpp"
 
 namespace cuda_nc::uct {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "uct/cuda_nc/carrier.hpp"
-#include "uct/cuda_nc/carrier_memory.hpp"
+#include "uct/cuda_nc/carrier/carrier.hpp"
+#include "uct/cuda_nc/carrier/carrier_memory.hpp"
 
 namespace cuda_nc::uct {
 

@@ -1,4 +1,4 @@
-#include "fakes.hpp"
+#include "hooks/fakes.hpp"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

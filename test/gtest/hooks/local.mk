@@ -4,21 +4,21 @@ unit_test_programs += hooks_tests
 check_PROGRAMS += hooks_probe
 endif
 hooks_tests_SOURCES = \
-	test/gtest/hooks/convertor_calls.hpp \
-	test/gtest/hooks/convertor_host_test.cc \
-	test/gtest/hooks/convertor_map_test.cc \
-	test/gtest/hooks/convertor_test.cc \
-	test/gtest/hooks/datatype_ops_test.cc \
-	test/gtest/hooks/elf_walker_test.cc \
+	test/gtest/hooks/open_mpi/convertor_calls.hpp \
+	test/gtest/hooks/open_mpi/convertor_host_test.cc \
+	test/gtest/hooks/open_mpi/convertor_map_test.cc \
+	test/gtest/hooks/open_mpi/convertor_test.cc \
+	test/gtest/hooks/common/datatype_ops_test.cc \
+	test/gtest/ucs/base/elf_walker_test.cc \
 	test/gtest/hooks/fakes.cc \
 	test/gtest/hooks/fakes.hpp \
-	test/gtest/hooks/open_mpi_test.cc \
-	test/gtest/hooks/owner_test.cc \
-	test/gtest/hooks/preload_test.cc \
+	test/gtest/hooks/open_mpi/open_mpi_test.cc \
+	test/gtest/hooks/common/owner_test.cc \
+	test/gtest/plugin/preload_test.cc \
 	test/gtest/hooks/process.cc \
 	test/gtest/hooks/process.hpp \
-	test/gtest/hooks/tag_send_test.cc \
-	test/gtest/hooks/unknown_memory_test.cc
+	test/gtest/hooks/common/tag_send_test.cc \
+	test/gtest/hooks/common/unknown_memory_test.cc
 hooks_tests_CPPFLAGS = $(unit_tests_CPPFLAGS) -I$(srcdir)/test/gtest/hooks/fake \
 	-DBUILD_DIRECTORY='"$(abs_builddir)"'
 hooks_tests_LDADD = libcuda_nc_core.la $(GTEST_LIBS)
@@ -27,7 +27,7 @@ EXTRA_hooks_tests_DEPENDENCIES = $(hooks_fakes) hooks_probe$(EXEEXT) libcuda_nc.
 	libcuda_nc_preload.la libuct_cudanc.la
 
 if ENABLE_TOOLS
-hooks_tests_SOURCES += test/gtest/hooks/nc_info_test.cc
+hooks_tests_SOURCES += test/gtest/tools/nc_info_test.cc
 EXTRA_hooks_tests_DEPENDENCIES += nc_info$(EXEEXT)
 endif
 

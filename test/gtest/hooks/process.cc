@@ -1,4 +1,4 @@
-#include "process.hpp"
+#include "hooks/process.hpp"
 
 #include <sys/wait.h>
 

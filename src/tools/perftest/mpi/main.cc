@@ -10,16 +10,16 @@
 #include <string>
 
 #include "cuda_nc/cuda_nc.h"
-#include "tools/perftest/halo_test.hpp"
-#include "tools/perftest/message_memory.hpp"
-#include "tools/perftest/message_options.hpp"
-#include "tools/perftest/message_test.hpp"
+#include "tools/perftest/message/halo.hpp"
+#include "tools/perftest/message/memory.hpp"
+#include "tools/perftest/message/options.hpp"
+#include "tools/perftest/message/point_to_point.hpp"
 #include "tools/perftest/mpi/mpi_messenger.hpp"
-#include "tools/perftest/pairs_test.hpp"
-#include "tools/perftest/program.hpp"
-#include "tools/perftest/progress.hpp"
-#include "tools/perftest/run_error.hpp"
-#include "tools/perftest/watchdog.hpp"
+#include "tools/perftest/message/pairs.hpp"
+#include "tools/perftest/support/program.hpp"
+#include "tools/perftest/support/progress.hpp"
+#include "tools/perftest/support/run_error.hpp"
+#include "tools/perftest/support/watchdog.hpp"
 
 namespace {
 

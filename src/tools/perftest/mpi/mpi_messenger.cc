@@ -4,7 +4,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/perftest/run_error.hpp"
+#include "tools/perftest/support/run_error.hpp"
 
 namespace cuda_nc::tools {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <mpi.h>
 
-#include "tools/perftest/messenger.hpp"
+#include "tools/perftest/message/messenger.hpp"
 
 namespace cuda_nc::tools {
 

@@ -1,5 +1,5 @@
 libcuda_nc_core_la_SOURCES += \
-	src/ucs/exec/host/block_copy.inc src/ucs/exec/host/list_copy.inc \
+	src/ucs/exec/host/block_copy.inc \
 	src/ucs/exec/host/disjoint.cc \
 	src/ucs/exec/host/disjoint.hpp \
 	src/ucs/exec/host/disjoint_list.cc \
@@ -12,6 +12,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/host/kernels_avx512.cc \
 	src/ucs/exec/host/kernels_scalar.cc \
 	src/ucs/exec/host/kernels_sse2.cc \
+	src/ucs/exec/host/list_copy.inc \
 	src/ucs/exec/host/split.cc \
 	src/ucs/exec/host/split.hpp \
 	src/ucs/exec/host/thread_pool.cc \

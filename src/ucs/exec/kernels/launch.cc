@@ -1,6 +1,6 @@
 #include "ucs/exec/kernels/launch.hpp"
 
-#include "ucs/exec/kernels/kernels.cuh"
+#include "ucs/exec/kernels/instances/kernels.cuh"
 
 namespace cuda_nc::exec {
 namespace {

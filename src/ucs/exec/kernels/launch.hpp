@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ucs/exec/kernels/loaded_kernels.hpp"
-#include "ucs/exec/kernels/policy.hpp"
+#include "ucs/exec/kernels/plan/policy.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::exec {

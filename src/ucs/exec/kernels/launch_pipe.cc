@@ -1,5 +1,5 @@
 #include "ucs/exec/kernels/launch.hpp"
-#include "ucs/exec/kernels/pipe.cuh"
+#include "ucs/exec/kernels/instances/pipe.cuh"
 
 namespace cuda_nc::exec {
 namespace {

@@ -1,27 +1,26 @@
 libcuda_nc_core_la_SOURCES += \
-	src/ucs/exec/kernels/divide32.hpp \
-	src/ucs/exec/kernels/kernels.cuh \
+	src/ucs/exec/kernels/instances/kernels.cuh \
+	src/ucs/exec/kernels/instances/pipe.cuh \
 	src/ucs/exec/kernels/launch.hpp \
 	src/ucs/exec/kernels/loaded_kernels.hpp \
-	src/ucs/exec/kernels/locate.hpp \
-	src/ucs/exec/kernels/move_blocks.hpp \
-	src/ucs/exec/kernels/move_bytes.hpp \
-	src/ucs/exec/kernels/move_pieces.hpp \
-	src/ucs/exec/kernels/move_short_list.cc \
-	src/ucs/exec/kernels/move_short_list.hpp \
-	src/ucs/exec/kernels/move_tiles.hpp \
-	src/ucs/exec/kernels/move_units.hpp \
-	src/ucs/exec/kernels/move_words.hpp \
-	src/ucs/exec/kernels/part.cc \
-	src/ucs/exec/kernels/part.hpp \
-	src/ucs/exec/kernels/pipe.cuh \
-	src/ucs/exec/kernels/pipe_plan.cc \
-	src/ucs/exec/kernels/pipe_plan.hpp \
-	src/ucs/exec/kernels/policy.cc \
-	src/ucs/exec/kernels/policy.hpp \
-	src/ucs/exec/kernels/rules.hpp \
-	src/ucs/exec/kernels/threads.hpp \
-	src/ucs/exec/kernels/words.hpp
+	src/ucs/exec/kernels/move/blocks.hpp \
+	src/ucs/exec/kernels/move/bytes.hpp \
+	src/ucs/exec/kernels/move/divide32.hpp \
+	src/ucs/exec/kernels/move/locate.hpp \
+	src/ucs/exec/kernels/move/pieces.hpp \
+	src/ucs/exec/kernels/move/short_list.cc \
+	src/ucs/exec/kernels/move/short_list.hpp \
+	src/ucs/exec/kernels/move/threads.hpp \
+	src/ucs/exec/kernels/move/tiles.hpp \
+	src/ucs/exec/kernels/move/units.hpp \
+	src/ucs/exec/kernels/move/word.hpp \
+	src/ucs/exec/kernels/move/words.hpp \
+	src/ucs/exec/kernels/plan/part.cc \
+	src/ucs/exec/kernels/plan/part.hpp \
+	src/ucs/exec/kernels/plan/pipe_plan.cc \
+	src/ucs/exec/kernels/plan/pipe_plan.hpp \
+	src/ucs/exec/kernels/plan/policy.cc \
+	src/ucs/exec/kernels/plan/policy.hpp
 
 cuda_cxx_sources += \
 	src/ucs/exec/kernels/launch.cc \
@@ -29,16 +28,16 @@ cuda_cxx_sources += \
 	src/ucs/exec/kernels/loaded_kernels.cc
 
 cuda_cu_sources += \
-	src/ucs/exec/kernels/blocks.cu \
-	src/ucs/exec/kernels/listed_words.cu \
-	src/ucs/exec/kernels/pieces.cu \
-	src/ucs/exec/kernels/pipe_blocks.cu \
-	src/ucs/exec/kernels/pipe_units.cu \
-	src/ucs/exec/kernels/pipe_windows.cu \
-	src/ucs/exec/kernels/pipe_words.cu \
-	src/ucs/exec/kernels/pull_short_list.cu \
-	src/ucs/exec/kernels/pull_words.cu \
-	src/ucs/exec/kernels/strided_words.cu \
-	src/ucs/exec/kernels/tiles.cu \
-	src/ucs/exec/kernels/units.cu \
-	src/ucs/exec/kernels/windows.cu
+	src/ucs/exec/kernels/instances/blocks.cu \
+	src/ucs/exec/kernels/instances/listed_words.cu \
+	src/ucs/exec/kernels/instances/pieces.cu \
+	src/ucs/exec/kernels/instances/pipe_blocks.cu \
+	src/ucs/exec/kernels/instances/pipe_units.cu \
+	src/ucs/exec/kernels/instances/pipe_windows.cu \
+	src/ucs/exec/kernels/instances/pipe_words.cu \
+	src/ucs/exec/kernels/instances/pull_short_list.cu \
+	src/ucs/exec/kernels/instances/pull_words.cu \
+	src/ucs/exec/kernels/instances/strided_words.cu \
+	src/ucs/exec/kernels/instances/tiles.cu \
+	src/ucs/exec/kernels/instances/units.cu \
+	src/ucs/exec/kernels/instances/windows.cu

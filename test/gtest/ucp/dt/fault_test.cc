@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "message.hpp"
+#include "ucp/dt/message.hpp"
 #include "ucp/dt/device_mover.hpp"
 
 namespace cuda_nc::test {

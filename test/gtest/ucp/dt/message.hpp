@@ -1,7 +1,7 @@
 // One message on its way between two buffers, as UCP would carry it.
 #pragma once
 
-#include "oracle.hpp"
+#include "ucp/dt/oracle.hpp"
 #include "ucp/dt/request_state.hpp"
 
 namespace cuda_nc::test {

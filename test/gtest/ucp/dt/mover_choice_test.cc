@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "settings_guard.hpp"
+#include "ucp/dt/settings_guard.hpp"
 #include "ucp/dt/device_mover.hpp"
 #include "ucs/layout/layout_spec.hpp"
 #include "ucs/model/choices.hpp"

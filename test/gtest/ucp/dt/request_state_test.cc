@@ -2,8 +2,8 @@
 
 #include <thread>
 
-#include "message.hpp"
-#include "settings_guard.hpp"
+#include "ucp/dt/message.hpp"
+#include "ucp/dt/settings_guard.hpp"
 #include "ucp/dt/staging.hpp"
 #include "ucs/base/statistics.hpp"
 

@@ -2,10 +2,10 @@
 #include <atomic>
 #include <thread>
 
-#include "oracle.hpp"
-#include "settings_guard.hpp"
+#include "ucp/dt/oracle.hpp"
+#include "ucp/dt/settings_guard.hpp"
 #include "ucp/dt/staging.hpp"
-#include "ucx_pair.hpp"
+#include "ucp/dt/ucx_pair.hpp"
 
 namespace cuda_nc::test {
 namespace {

@@ -1,3 +1,4 @@
 # Sources of test/gtest/ucs/base; see Makefile.am for the variables.
-unit_tests_SOURCES += test/gtest/ucs/base/fast_divide_test.cc \
+unit_tests_SOURCES += \
+	test/gtest/ucs/base/fast_divide_test.cc \
 	test/gtest/ucs/base/trace_test.cc

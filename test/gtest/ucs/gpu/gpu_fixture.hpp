@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "ucs/gpu/backends.hpp"
+#include "ucs/backend/backends.hpp"
 #include "ucs/gpu/device.hpp"
-#include "ucs/gpu/sim/options.hpp"
+#include "ucs/backend/sim/options.hpp"
 
 namespace cuda_nc::gpu::test {
 

@@ -6,12 +6,8 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/device_test.cc \
 	test/gtest/ucs/gpu/gpu_fixture.hpp \
 	test/gtest/ucs/gpu/ipc_test.cc \
+	test/gtest/ucs/gpu/kernel_rules_test.cc \
 	test/gtest/ucs/gpu/launch_test.cc \
 	test/gtest/ucs/gpu/pipe_test.cc \
-	test/gtest/ucs/gpu/platform_test.cc \
 	test/gtest/ucs/gpu/random_layouts.hpp \
-	test/gtest/ucs/gpu/shared_memory_test.cc \
-	test/gtest/ucs/gpu/sim_faults_test.cc \
-	test/gtest/ucs/gpu/sim_fixture.hpp \
-	test/gtest/ucs/gpu/sim_test.cc
-cuda_unit_test_sources += test/gtest/ucs/gpu/cuda_test.cc
+	test/gtest/ucs/gpu/shared_memory_test.cc

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "hand_made_layout.hpp"
+#include "ucs/exec/host/hand_made_layout.hpp"
 
 namespace cuda_nc::exec {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "hand_made_layout.hpp"
-#include "range_checks.hpp"
+#include "ucs/exec/host/hand_made_layout.hpp"
+#include "ucs/exec/host/range_checks.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/exec/host/host_kernels.hpp"
 #include "ucs/exec/host/split.hpp"

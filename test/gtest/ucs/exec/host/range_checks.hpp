@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "hand_made_layout.hpp"
+#include "ucs/exec/host/hand_made_layout.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 
 namespace cuda_nc::exec::test {

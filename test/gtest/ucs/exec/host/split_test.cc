@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "hand_made_layout.hpp"
-#include "range_checks.hpp"
-#include "thread_settings.hpp"
+#include "ucs/exec/host/hand_made_layout.hpp"
+#include "ucs/exec/host/range_checks.hpp"
+#include "ucs/exec/host/thread_settings.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/exec/host/thread_pool.hpp"
 #include "ucs/exec/host/walk_order.hpp"

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "thread_settings.hpp"
+#include "ucs/exec/host/thread_settings.hpp"
 #include "ucs/base/compiler.hpp"
 
 namespace cuda_nc::exec {

@@ -48,7 +48,7 @@ inline access_watch watch;
 
 #define CUDA_NC_ON_READ(address, size) ::cuda_nc::exec::test::watch.on_read(address, size)
 #define CUDA_NC_ON_WRITE(address, size) ::cuda_nc::exec::test::watch.on_write(address, size)
-#include "ucs/exec/kernels/threads.hpp"
+#include "ucs/exec/kernels/move/threads.hpp"
 
 namespace cuda_nc::exec::test {
 

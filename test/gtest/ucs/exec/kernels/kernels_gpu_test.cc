@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "random_case.hpp"
+#include "ucs/exec/kernels/random_case.hpp"
 #include "ucs/exec/kernels/launch.hpp"
-#include "ucs/gpu/cuda/driver.hpp"
+#include "ucs/backend/cuda/driver.hpp"
 
 namespace cuda_nc::exec::test {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <map>
 
-#include "emulate.hpp"
-#include "random_case.hpp"
-#include "watched_buffers.hpp"
+#include "ucs/exec/kernels/emulate.hpp"
+#include "ucs/exec/kernels/random_case.hpp"
+#include "ucs/exec/kernels/watched_buffers.hpp"
 
 namespace cuda_nc::exec::test {
 namespace {

@@ -1,9 +1,8 @@
 unit_tests_SOURCES += \
 	test/gtest/ucs/exec/kernels/emulate.hpp \
 	test/gtest/ucs/exec/kernels/kernels_test.cc \
-	test/gtest/ucs/exec/kernels/pipe_plan_test.cc \
+	test/gtest/ucs/exec/kernels/plan/pipe_plan_test.cc \
 	test/gtest/ucs/exec/kernels/random_case.hpp \
-	test/gtest/ucs/exec/kernels/rules_test.cc \
 	test/gtest/ucs/exec/kernels/watched_buffers.hpp
 
 cuda_unit_test_sources += test/gtest/ucs/exec/kernels/kernels_gpu_test.cc

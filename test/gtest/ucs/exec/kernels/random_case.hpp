@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "../host/hand_made_layout.hpp"
-#include "ucs/exec/kernels/rules.hpp"
+#include "ucs/gpu/kernel_rules.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::exec::test {

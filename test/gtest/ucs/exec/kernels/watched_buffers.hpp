@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "emulate.hpp"
+#include "ucs/exec/kernels/emulate.hpp"
 
 namespace cuda_nc::exec::test {
 

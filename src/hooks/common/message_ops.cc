@@ -1,0 +1,242 @@
+#include "hooks/common/message_ops.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "hooks/open_mpi/convertor.hpp"
+#include "hooks/common/gpu_presence.hpp"
+#include "hooks/common/policy.hpp"
+#include "hooks/common/type_record.hpp"
+#include "ucp/dt/address.hpp"
+#include "ucp/dt/request_state.hpp"
+#include "ucp/dt/shape_text.hpp"
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/statistics.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+// A message's state, as UCX keeps it: that of our engine (request_state::to_ucx), whose `user` is
+// the original operations' state; or, marked, that original state alone. The original operations
+// are always started and finished too: that is how Open MPI keeps the type alive.
+constexpr uintptr_t original_mark = 1;  // the original operations serve
+constexpr uintptr_t failed_mark = 2;    // nobody can: GPU memory, which the CPU must not touch
+constexpr uintptr_t marks = original_mark | failed_mark;
+
+uintptr_t marks_of(void *state) noexcept {
+    return reinterpret_cast<uintptr_t>(state) & marks;
+}
+
+void *mark(void *original, uintptr_t how) noexcept {
+    return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(original) | how);
+}
+
+void *unmark(void *state) noexcept {
+    return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(state) & ~marks);
+}
+
+ucp_generic_dt_ops_t originals;
+
+// ---- start
+
+void count_original(bool packs, void *original, const layout *what, const char *why) noexcept {
+    if (CUDA_NC_LIKELY(!statistics_enabled())) {
+        return;
+    }
+    try {
+        count_message_slow(packs ? "send" : "recv",
+                           what != nullptr ? dt::shape_text(what->view()) : "not read", "original",
+                           why, originals.packed_size(original));
+    } catch (...) {
+        // a lost count harms nobody
+    }
+}
+
+template <bool packs>
+dt::request_state *start_engine(layout_ref what, const void *buffer,
+                                const gpu::memory_info &info) noexcept {
+    if (packs) {
+        return dt::request_state::start_pack(std::move(what), buffer, info);
+    }
+    return dt::request_state::start_unpack(std::move(what), const_cast<void *>(buffer), info);
+}
+
+// Neither our engine nor the CPU can move the message.
+void *fail(const type_record &type, void *original, bool packs, const char *why) noexcept {
+    std::string name;
+    try {
+        name = type.api.name(type.context);
+    } catch (...) {
+    }
+    NC_LOG(packs ? log_level::fatal : log_level::error,
+           "a message of %s in GPU memory cannot be %s: %s", name.c_str(),
+           packs ? "sent" : "received", why);
+    if (packs) {
+        std::abort();  // a sender cannot report an error to UCX, and must not deliver wrong bytes
+    }
+    return mark(original, failed_mark);
+}
+
+template <bool packs>
+void *start_original(void *original, const layout *what, const char *why) noexcept {
+    count_original(packs, original, what, why);
+    return mark(original, original_mark);
+}
+
+template <bool packs>
+void *start_on_host(void *original, layout_ref what, const choice &path, const void *buffer,
+                    const gpu::memory_info &info) noexcept {
+    const char *why = path.why;
+    if (path.engine) {
+        dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
+        if (CUDA_NC_LIKELY(engine != nullptr)) {
+            engine->user = original;
+            return engine->to_ucx();
+        }
+        why = "no memory for the engine";
+    }
+    return start_original<packs>(original, what.get(), why);
+}
+
+template <bool packs>
+void *start_on_gpu(const type_record &type, void *original, layout_ref what,
+                   const gpu::memory_info &info, const choice &path, const void *buffer) noexcept {
+    if (!path.engine) {
+        return start_original<packs>(original, what.get(), path.why);
+    }
+    dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
+    if (CUDA_NC_LIKELY(engine != nullptr)) {
+        engine->user = original;
+        return engine->to_ucx();
+    }
+    if (info.kind == gpu::memory_kind::device) {
+        return fail(type, original, packs, "no memory, or the GPU is lost");
+    }
+    return start_original<packs>(original, nullptr, "no memory for the engine");
+}
+
+// `kept`: `all` lives as long as the type, which outlives the message.
+template <bool packs>
+void *start_counted(const type_record &type, void *original, const counted_layout &all, bool kept,
+                    const void *buffer) noexcept {
+    gpu::memory_info info;
+    choice path = all.on_host;
+    if (sees_gpu_memory()) {
+        info = dt::memory_of(*all.what, buffer);
+        path = choose_path(info, all.on_host);
+        if (info.kind != gpu::memory_kind::host && info.kind != gpu::memory_kind::pinned) {
+            // work lists outlive message and type: they share the layout
+            return start_on_gpu<packs>(type, original, all.what, info, path, buffer);
+        }
+    }
+    // a reference that owns nothing costs no atomic operations
+    layout_ref what = kept ? layout_ref(layout_ref(), all.what.get()) : all.what;
+    return start_on_host<packs>(original, std::move(what), path, buffer, info);
+}
+
+bool lies_in_gpu_memory(const type_record &type, size_t count, const void *buffer) noexcept {
+    int64_t first;
+    return sees_gpu_memory() && type.api.first_displacement(type.context, count, &first) &&
+           gpu::platform::instance().query(dt::displaced(buffer, first)).kind ==
+               gpu::memory_kind::device;
+}
+
+template <bool packs>
+void *start_unknown(const type_record &type, void *original, size_t count,
+                    const void *buffer) noexcept {
+    constexpr const char *why = "layout not understood";
+    if (lies_in_gpu_memory(type, count, buffer) && !type.api.takes_gpu_memory()) {
+        return fail(type, original, packs, why);
+    }
+    return start_original<packs>(original, nullptr, why);
+}
+
+template <bool packs>
+__attribute__((noinline)) void *start_new_count(const type_record &type, void *original,
+                                                size_t count, const void *buffer) noexcept {
+    counted_layout made;
+    if (!type.make(count, originals.packed_size(original), &made)) {
+        return start_unknown<packs>(type, original, count, buffer);
+    }
+    return start_counted<packs>(type, original, made, false, buffer);
+}
+
+template <bool packs>
+void *start(void *context, const void *buffer, size_t count) noexcept {
+    const auto &type = *static_cast<const type_record *>(context);
+    void *original;
+    {
+        untracked_scope quiet;  // Open MPI prepares a convertor here
+        original = packs ? originals.start_pack(type.context, buffer, count)
+                         : originals.start_unpack(type.context, const_cast<void *>(buffer), count);
+    }
+    const counted_layout *known = type.find(count);
+    if (CUDA_NC_UNLIKELY(known == nullptr)) {
+        return start_new_count<packs>(type, original, count, buffer);
+    }
+    return start_counted<packs>(type, original, *known, true, buffer);
+}
+
+void *start_pack(void *context, const void *buffer, size_t count) {
+    return start<true>(context, buffer, count);
+}
+
+void *start_unpack(void *context, void *buffer, size_t count) {
+    return start<false>(context, buffer, count);
+}
+
+// ---- the other operations
+
+dt::request_state *engine_of(void *state) noexcept {
+    return dt::request_state::from_ucx(state);
+}
+
+size_t packed_size(void *state) {
+    return CUDA_NC_LIKELY(marks_of(state) == 0) ? engine_of(state)->packed_size()
+                                                : originals.packed_size(unmark(state));
+}
+
+size_t pack(void *state, size_t offset, void *destination, size_t max_length) {
+    return CUDA_NC_LIKELY(marks_of(state) == 0)
+               ? engine_of(state)->pack(offset, destination, max_length)
+               : originals.pack(unmark(state), offset, destination, max_length);
+}
+
+ucs_status_t unpack(void *state, size_t offset, const void *source, size_t length) {
+    if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
+        return engine_of(state)->unpack(offset, source, length);
+    }
+    if (marks_of(state) == failed_mark) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    return originals.unpack(unmark(state), offset, source, length);
+}
+
+void finish(void *state) {
+    void *original = unmark(state);
+    if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
+        dt::request_state *engine = engine_of(state);
+        original = engine->user;
+        engine->finish();
+    }
+    originals.finish(original);  // may destroy the type, and our record of it
+}
+
+}  // namespace
+
+const ucp_generic_dt_ops_t message_operations = {start_pack, start_unpack, packed_size,
+                                                 pack,       unpack,       finish};
+
+bool adopt_originals(const ucp_generic_dt_ops_t &operations) {
+    static std::mutex mutex;
+    std::lock_guard<std::mutex> guard(mutex);
+    if (originals.finish == nullptr) {
+        originals = operations;
+    }
+    return std::memcmp(&originals, &operations, sizeof(operations)) == 0;
+}
+
+}  // namespace cuda_nc::hooks

@@ -1,0 +1,73 @@
+#include "hooks/common/tag_send.hpp"
+
+#include "hooks/common/datatype_ops.hpp"
+#include "hooks/common/gpu_presence.hpp"
+#include "hooks/common/ucp_api.hpp"
+#include "ucp/dt/datatype.hpp"
+#include "ucs/base/compiler.hpp"
+#include "ucs/model/choices.hpp"
+#include "uct/cuda_nc/selection.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+bool is_of_datatype(const ucp_request_param_t &param) noexcept {
+    return (param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0 &&
+           (param.datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC;
+}
+
+// Below, a copy costs less than a round trip.
+constexpr uint64_t host_rendezvous = 64 << 10;
+
+bool is_on_gpu(const void *buffer) noexcept {
+    gpu::memory_kind kind = gpu::platform::instance().query(buffer).kind;
+    return kind == gpu::memory_kind::device || kind == gpu::memory_kind::managed;
+}
+
+// "Fast completion" keeps UCP eager, its absence lets it choose: by `datatype_send`, rendezvous.
+uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size_t count) noexcept {
+    constexpr uint32_t fast = UCP_OP_ATTR_FLAG_FAST_CMPL, multi = UCP_OP_ATTR_FLAG_MULTI_SEND;
+    const uint32_t eager = (given.op_attr_mask & ~multi) | fast;
+    dt::message_bytes bytes;
+    if (!hooks::find_bytes(given.datatype, count, &bytes) &&
+        !dt::find_bytes(given.datatype, count, &bytes)) {
+        return eager;  // it has no part in the choice that is made for ours
+    }
+    const auto lowest = reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes.lowest);
+    if (is_on_gpu(reinterpret_cast<const void *>(lowest))) {
+        const bool buffered = (given.op_attr_mask & fast) != 0;  // MPI_Send, not MPI_Isend
+        return bytes.packed >= model::direct_thresh(buffered) ? given.op_attr_mask & ~fast : eager;
+    }
+    return bytes.packed >= host_rendezvous ? given.op_attr_mask : eager;
+}
+
+__attribute__((noinline)) void *send_datatype(const ucp_api &ucp, ucp_ep_h ep, const void *buffer,
+                                              size_t count, uint64_t tag,
+                                              const ucp_request_param_t &param) noexcept {
+    if (!sees_gpu_memory()) {
+        return ucp.tag_send_nbx(ep, buffer, count, tag, &param);
+    }
+    ucp_request_param_t chosen = param;
+    chosen.op_attr_mask = choose_flags(param, buffer, count);
+    uct::datatype_send scope;
+    return ucp.tag_send_nbx(ep, buffer, count, tag, &chosen);
+}
+
+}  // namespace
+
+void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
+                   const void *param) noexcept {
+    const ucp_api *ucp = find_ucp();
+    if (CUDA_NC_UNLIKELY(ucp == nullptr || ucp->tag_send_nbx == nullptr)) {
+        return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
+    }
+    auto *to = static_cast<ucp_ep_h>(ep);
+    auto *given = static_cast<const ucp_request_param_t *>(param);
+    if (CUDA_NC_LIKELY(uct::direct_interfaces.load(std::memory_order_relaxed) == 0) ||
+        !is_of_datatype(*given)) {
+        return ucp->tag_send_nbx(to, buffer, count, tag, given);
+    }
+    return send_datatype(*ucp, to, buffer, count, tag, *given);
+}
+
+}  // namespace cuda_nc::hooks

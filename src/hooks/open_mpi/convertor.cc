@@ -1,0 +1,223 @@
+#include "hooks/open_mpi/convertor.hpp"
+
+#include <cstdlib>
+#include <memory>
+
+#include "hooks/open_mpi/convertor_host.hpp"
+#include "hooks/open_mpi/convertor_move.hpp"
+#include "hooks/open_mpi/convertor_parts.hpp"
+#include "hooks/open_mpi/convertor_tracker.hpp"
+#include "hooks/common/gpu_presence.hpp"
+#include "ucs/base/loaded_objects.hpp"
+#include "hooks/open_mpi/open_mpi.hpp"
+#include "hooks/common/policy.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+struct originals {
+    int32_t (*prepare_for_send)(void *, const void *, size_t, const void *);
+    int32_t (*prepare_for_recv)(void *, const void *, size_t, const void *);
+    move_f pack, unpack;
+    int32_t (*copy_same)(const void *, int32_t, char *, char *);
+    const open_mpi *api;  // null: pass everything on
+};
+
+template <typename function>
+void look_up(const char *symbol, function *function_p) noexcept {
+    *function_p = reinterpret_cast<function>(find_definition(symbol));
+    if (*function_p == nullptr) {
+        nc_error("%s is called, but nothing in this process defines it", symbol);
+        std::abort();
+    }
+}
+
+originals find_originals() noexcept {
+    originals found = {};
+    found.api = open_mpi::find_loaded();
+    if (found.api != nullptr) {
+        found.prepare_for_send = found.api->prepare_for_send;
+        found.prepare_for_recv = found.api->prepare_for_recv;
+        found.pack = found.api->pack;
+        found.unpack = found.api->unpack;
+        found.copy_same = found.api->copy_same;
+        if (!found.api->is_known()) {
+            nc_info(
+                "Open MPI %s is newer than those that we know: what does not go as a message is "
+                "left to its own convertor",
+                found.api->version().c_str());
+            found.api = nullptr;
+        }
+        return found;
+    }
+    look_up("opal_convertor_prepare_for_send", &found.prepare_for_send);
+    look_up("opal_convertor_prepare_for_recv", &found.prepare_for_recv);
+    look_up("opal_convertor_pack", &found.pack);
+    look_up("opal_convertor_unpack", &found.unpack);
+    look_up("opal_datatype_copy_content_same_ddt", &found.copy_same);
+    return found;
+}
+
+const originals &opal() noexcept {
+    static const originals only = find_originals();
+    return only;
+}
+
+thread_local bool quiet = false;
+
+// Where the first byte of the buffer lies; false where there is none.
+bool find_memory(const open_mpi &api, const void *datatype, size_t count, const void *buffer,
+                 gpu::memory_info *info_p) noexcept {
+    gpu::platform &platform = gpu::platform::instance();
+    if (buffer != nullptr) {
+        *info_p = platform.query(buffer);
+        if (info_p->kind == gpu::memory_kind::device) {
+            return true;
+        }
+    }
+    int64_t displacement;
+    if (!api.first_displacement(datatype, count, &displacement)) {
+        return false;
+    }
+    *info_p = platform.query(static_cast<const char *>(buffer) + displacement);
+    return true;
+}
+
+void note(void *convertor, const void *datatype, size_t count, const void *buffer) noexcept {
+    const open_mpi *api = opal().api;
+    convertor_tracker &tracker = convertor_tracker::instance();
+    gpu::memory_info info;
+    bool on_device = api != nullptr && !quiet &&
+                     find_memory(*api, datatype, count, buffer, &info) &&
+                     info.kind == gpu::memory_kind::device && api->is_native(convertor);
+    if (!on_device) {
+        if (!tracker.empty()) {
+            tracker.forget(convertor);
+        }
+        return;
+    }
+    check_gpu_detection();
+    try {
+        auto entry = std::make_unique<tracked_convertor>();
+        entry->datatype = datatype;
+        entry->count = count;
+        entry->buffer = const_cast<char *>(static_cast<const char *>(buffer));
+        entry->info = info;
+        tracker.remember(convertor, std::move(entry));
+    } catch (...) {
+        nc_error("no memory to serve an MPI operation on GPU memory");
+    }
+}
+
+// Whether derived types in host memory are to be kept from Open MPI's own convertor.
+bool keeps_from_open_mpi() noexcept {
+    static const bool keeps =
+        opal().api != nullptr && opal().api->packs_wrongly() && config().host_engine != "never";
+    return keeps;
+}
+
+int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_t *num_parts_p,
+             size_t *length_p) noexcept {
+    bool asks_for_address = *num_parts_p == 0 || parts[0].iov_base == nullptr;
+    const open_mpi *api = opal().api;
+    if (api == nullptr || asks_for_address) {
+        return original(convertor, parts, num_parts_p, length_p);
+    }
+    int32_t status;
+    auto move_host_memory = [&] {
+        return keeps_from_open_mpi() &&
+               move_on_host(packs, *api, convertor, parts, num_parts_p, length_p, &status);
+    };
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
+        return move_host_memory() ? status : original(convertor, parts, num_parts_p, length_p);
+    }
+    convertor_tracker &tracker = convertor_tracker::instance();
+    tracked_convertor *entry = tracker.empty() ? nullptr : tracker.find(convertor);
+    if (entry != nullptr && !api->is_prepared_for(convertor, entry->datatype, entry->buffer)) {
+        tracker.forget(convertor);
+        entry = nullptr;
+    }
+    if (entry != nullptr) {
+        return move_tracked(packs, *api, convertor, *entry, parts, num_parts_p, length_p);
+    }
+    if (move_host_memory()) {
+        return status;
+    }
+    for (uint32_t part = 0; part < *num_parts_p; ++part) {
+        if (is_device_memory(parts[part].iov_base)) {
+            return move_by_host(packs, original, convertor, parts, num_parts_p, length_p);
+        }
+    }
+    return original(convertor, parts, num_parts_p, length_p);
+}
+
+}  // namespace
+
+void set_quiet(bool is_quiet) noexcept {
+    quiet = is_quiet;
+}
+
+int32_t prepare_for_send(void *convertor, const void *datatype, size_t count,
+                         const void *buffer) noexcept {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
+        return opal().prepare_for_send(convertor, datatype, count, buffer);
+    }
+    int32_t status = opal().prepare_for_send(convertor, datatype, count, buffer);
+    note(convertor, datatype, count, buffer);
+    return status;
+}
+
+int32_t prepare_for_recv(void *convertor, const void *datatype, size_t count,
+                         const void *buffer) noexcept {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
+        return opal().prepare_for_recv(convertor, datatype, count, buffer);
+    }
+    int32_t status = opal().prepare_for_recv(convertor, datatype, count, buffer);
+    note(convertor, datatype, count, buffer);
+    return status;
+}
+
+int32_t convertor_pack(void *convertor, iovec *parts, uint32_t *num_parts_p,
+                       size_t *length_p) noexcept {
+    return move(true, opal().pack, convertor, parts, num_parts_p, length_p);
+}
+
+int32_t convertor_unpack(void *convertor, iovec *parts, uint32_t *num_parts_p,
+                         size_t *length_p) noexcept {
+    return move(false, opal().unpack, convertor, parts, num_parts_p, length_p);
+}
+
+int32_t copy_same(const void *datatype, int32_t count, char *destination, char *source) noexcept {
+    const open_mpi *api = opal().api;
+    gpu::memory_info from, to;
+    bool known = sees_gpu_memory() && api != nullptr && count > 0 &&
+                 find_memory(*api, datatype, 1, source, &from) &&
+                 find_memory(*api, datatype, 1, destination, &to);
+    auto either_is = [&](gpu::memory_kind kind) { return from.kind == kind || to.kind == kind; };
+    if (known && either_is(gpu::memory_kind::unknown)) {
+        return opal().copy_same(datatype, count, destination, source);
+    }
+    if (!known || !either_is(gpu::memory_kind::device)) {
+        int32_t status;
+        if (count > 0 && keeps_from_open_mpi() &&
+            copy_on_host(*api, datatype, static_cast<size_t>(count), destination, source,
+                         &status)) {
+            return status;
+        }
+        return opal().copy_same(datatype, count, destination, source);
+    }
+    check_gpu_detection();
+    layout_ref what = make_layout(*api, datatype, static_cast<size_t>(count));
+    ucs_status_t status =
+        what != nullptr ? dt::copy(what, source, destination) : UCS_ERR_UNSUPPORTED;
+    if (status != UCS_OK) {
+        nc_error("a copy of datatype %s in GPU memory failed: %s", api->name(datatype).c_str(),
+                 status_text(status));
+        return -1;
+    }
+    return 0;
+}
+
+}  // namespace cuda_nc::hooks

@@ -1,0 +1,143 @@
+#include "hooks/open_mpi/convertor_host.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "hooks/open_mpi/convertor_parts.hpp"
+#include "hooks/open_mpi/watched_types.hpp"
+#include "ucp/dt/address.hpp"
+#include "ucp/dt/shape_text.hpp"
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/statistics.hpp"
+#include "ucs/exec/host/host_executor.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+// What to move by our engine: null where Open MPI itself moves contiguous bytes, or the layout is
+// not understood. `made_p` holds it where the record does not keep that count.
+const counted_layout *find_layout(const open_mpi &api, const void *datatype, size_t count,
+                                  uint64_t total, counted_layout *made_p) noexcept {
+    const type_record *record = find_watched(api, datatype);
+    if (record == nullptr) {
+        return nullptr;
+    }
+    const counted_layout *all = record->find(count);
+    if (CUDA_NC_UNLIKELY(all == nullptr)) {
+        if (!record->make(count, total, made_p)) {
+            return nullptr;
+        }
+        all = made_p;
+    }
+    const bool served = all->what->kind() != shape::contiguous &&
+                        (total == unknown_size || all->what->packed_size() == total);
+    return served ? all : nullptr;
+}
+
+void count_moved(const char *operation, const counted_layout &all) noexcept {
+    if (CUDA_NC_LIKELY(!statistics_enabled())) {
+        return;
+    }
+    try {
+        count_message_slow(operation, dt::shape_text(all.what->view()), "host engine",
+                           "host memory; this Open MPI may pack it wrongly",
+                           all.what->packed_size());
+    } catch (...) {
+        // a lost count harms nobody
+    }
+}
+
+// The CPU may touch both sides, or reach the packed bytes by way of a buffer.
+bool reaches(const layout &what, const char *buffer, const iovec *parts,
+             uint32_t num_parts) noexcept {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
+        return true;
+    }
+    return cpu_may_touch(dt::memory_of(what, buffer).kind) &&
+           std::none_of(parts, parts + num_parts, [](const iovec &part) {
+               return kind_at(part.iov_base) == gpu::memory_kind::unknown;
+           });
+}
+
+uint64_t span_of(const layout &what) noexcept {
+    return static_cast<uint64_t>(what.upper_bound()) - static_cast<uint64_t>(what.lower_bound());
+}
+
+bool spans_overlap(const layout &what, const char *one, const char *other) noexcept {
+    const auto a = reinterpret_cast<uintptr_t>(one), b = reinterpret_cast<uintptr_t>(other);
+    return (a < b ? b - a : a - b) < span_of(what);
+}
+
+}  // namespace
+
+bool move_on_host(bool packs, const open_mpi &api, void *convertor, iovec *parts,
+                  uint32_t *num_parts_p, size_t *length_p, int32_t *status_p) noexcept try {
+    convertor_content content;
+    counted_layout made;
+    if (!api.look_into(convertor, &content) || content.total == 0) {
+        return false;
+    }
+    const counted_layout *all =
+        find_layout(api, content.datatype, content.count, content.total, &made);
+    if (all == nullptr || !api.is_native(convertor) ||
+        !reaches(*all->what, content.buffer, parts, *num_parts_p)) {
+        return false;
+    }
+    const layout_view &view = all->what->view();
+    char *const buffer = content.buffer;
+    auto move_bytes = [packs, &view, buffer](size_t offset, void *packed, size_t length) noexcept {
+        if (packs) {
+            exec::host_pack(view, buffer, offset, packed, length);
+        } else {
+            exec::host_unpack(view, buffer, offset, packed, length);
+        }
+        return UCS_OK;
+    };
+    ucs_status_t status = move_parts(packs, content.total, content.position_p, parts, num_parts_p,
+                                     length_p, move_bytes);
+    if (status != UCS_OK) {
+        nc_error("packed bytes in GPU memory cannot be reached: %s", status_text(status));
+        *status_p = -1;
+        return true;
+    }
+    const bool complete = *content.position_p == content.total;
+    if (complete) {
+        count_moved(packs ? "pack" : "unpack", *all);
+    }
+    *status_p = complete ? 1 : 0;
+    return true;
+} catch (...) {
+    nc_error("no memory to move packed bytes on a GPU");
+    *status_p = -1;
+    return true;
+}
+
+bool copy_on_host(const open_mpi &api, const void *datatype, size_t count, char *destination,
+                  const char *source, int32_t *status_p) noexcept {
+    counted_layout made;
+    const counted_layout *all = find_layout(api, datatype, count, unknown_size, &made);
+    if (all == nullptr || all->what->packed_size() == 0) {
+        return false;
+    }
+    const layout_view &view = all->what->view();
+    if (CUDA_NC_LIKELY(!spans_overlap(*all->what, destination, source))) {
+        exec::host_copy(view, source, destination, 0, view.packed_size);
+    } else {
+        std::unique_ptr<void, decltype(&std::free)> packed(std::malloc(view.packed_size),
+                                                           &std::free);
+        if (packed == nullptr) {
+            nc_error("no memory to copy a datatype within a buffer");
+            *status_p = -1;
+            return true;
+        }
+        exec::host_pack(view, source, 0, packed.get(), view.packed_size);
+        exec::host_unpack(view, destination, 0, packed.get(), view.packed_size);
+    }
+    count_moved("copy", *all);
+    *status_p = 0;
+    return true;
+}
+
+}  // namespace cuda_nc::hooks

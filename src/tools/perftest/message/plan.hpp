@@ -1,0 +1,48 @@
+// What a run of message tests measures: made by the rank that the user talks to, known to all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/perftest/layouts/catalogue.hpp"
+
+namespace cuda_nc::tools {
+
+struct message_case {
+    std::string name, text;  // as parse_layout takes it
+    size_t misalign = 0;
+    uint64_t bytes = 0;  // packed
+};
+
+struct message_plan {
+    std::vector<std::string> tests;  // latency, bandwidth, bidir, ...
+    std::vector<message_case> cases;
+    unsigned window = 64;
+    unsigned iterations = 101;
+    unsigned warm_up = 3;
+    double seconds = 0.5;            // of sampling, for each row
+    double timeout = 60;             // seconds that any wait for a peer may take
+    size_t buffer_size = 256 << 20;  // bytes of each side's buffers, at most, beyond one message
+    bool verify = true;
+    std::string inject;               // byte or gap: spoils what was received (a test of the tests)
+    std::vector<std::string> memory;  // of each rank in turn: host, gpu, managed
+    std::vector<int> gpus;            // of each rank in turn
+    std::string transport;            // y, n
+    bool more = false;                // another plan follows
+};
+
+std::string to_json(const message_plan &plan);
+message_plan plan_from_json(const std::string &text);  // throws run_error
+
+// The cases of these layouts (names or texts) at these sizes, sizes outermost; contiguous messages
+// only where asked for. `note_p` gets a sentence for each layout and size that was left out.
+std::vector<message_case> make_cases(const std::vector<std::string> &layouts,
+                                     const std::vector<uint64_t> &sizes, size_t misalign,
+                                     std::vector<std::string> *notes_p);
+
+template <class Value>
+const Value &of_rank(const std::vector<Value> &values, int rank) {
+    return values[static_cast<size_t>(rank) % values.size()];
+}
+
+}  // namespace cuda_nc::tools

@@ -1,0 +1,116 @@
+#include "ucs/backend/cuda/context.hpp"
+
+#include "ucs/base/log.hpp"
+#include "ucs/exec/kernels/launch.hpp"
+#include "ucs/backend/cuda/errors.hpp"
+
+namespace cuda_nc::gpu::cuda {
+
+current_scope::current_scope(const driver &calls, CUcontext context) noexcept : calls_(calls) {
+    CUcontext before = nullptr;
+    result_ = calls_.context_current(&before);
+    if (result_ == CUDA_SUCCESS && before != context) {
+        result_ = calls_.context_push(context);
+        pushed_ = result_ == CUDA_SUCCESS;
+    }
+    if (result_ == CUDA_SUCCESS) {
+        calls_.exchange_capture_mode(&capture_mode_);
+    }
+}
+
+current_scope::~current_scope() {
+    if (result_ == CUDA_SUCCESS) {
+        calls_.exchange_capture_mode(&capture_mode_);
+    }
+    if (pushed_) {
+        CUcontext popped;
+        calls_.context_pop(&popped);
+    }
+}
+
+ucs_status_t current_scope::status() const noexcept {
+    return to_status(result_, "cuCtxPushCurrent");
+}
+
+ucs_status_t primary_context::ready() noexcept {
+    if (ready_.load(std::memory_order_acquire)) {
+        return gone() ? UCS_ERR_IO_ERROR : UCS_OK;
+    }
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (ready_.load(std::memory_order_relaxed) || failure() != UCS_OK) {
+        return failure();
+    }
+    ucs_status_t status = make();
+    if (status == UCS_OK) {
+        ready_.store(true, std::memory_order_release);
+    } else if (status != UCS_ERR_NO_MEMORY) {
+        failure_.store(status, std::memory_order_relaxed);
+    }
+    return status;
+}
+
+ucs_status_t primary_context::make() noexcept {
+    CUdevice device;
+    ucs_status_t status = to_status(calls_.device_get(&device, ordinal_), "cuDeviceGet");
+    if (status == UCS_OK && context_ == nullptr) {
+        // Kept until the process ends.
+        status = to_status(calls_.primary_retain(&context_, device), "cuDevicePrimaryCtxRetain");
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+    current_scope scope(calls_, context_);
+    if (!scope) {
+        return scope.status();
+    }
+    if (!find_id(&id_)) {
+        id_ = 0;
+    }
+    status = load();
+    if (status == UCS_ERR_UNSUPPORTED) {
+        nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(kernels_.error()));
+    }
+    // Copies need no kernels.
+    return status == UCS_ERR_NO_MEMORY ? UCS_OK : status;
+}
+
+bool primary_context::find_id(unsigned long long *id_p) const noexcept {
+    return calls_.context_id != nullptr && calls_.context_id(context_, id_p) == CUDA_SUCCESS;
+}
+
+bool primary_context::alive() noexcept {
+    unsigned long long now = 0;
+    if (get() != nullptr && id_ != 0 && !gone() && (!find_id(&now) || now != id_)) {
+        lose();
+    }
+    return !gone();
+}
+
+ucs_status_t primary_context::load() noexcept {
+    exec::load_kernels(&kernels_);
+    ucs_status_t status = to_status(kernels_.error(), "loading the kernels");
+    if (status == UCS_OK) {
+        kernels_loaded_.store(true, std::memory_order_release);
+    }
+    return status;
+}
+
+ucs_status_t primary_context::load_again() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    return kernels_loaded_.load(std::memory_order_relaxed) ? UCS_OK : load();
+}
+
+ucs_status_t primary_context::load_pipes() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (!pipes_loaded_) {
+        exec::load_pipe_kernels(&pipe_kernels_);
+        ucs_status_t status = to_status(pipe_kernels_.error(), "loading the pipes' kernels");
+        if (status != UCS_OK) {
+            return status;
+        }
+        pipes_loaded_ = true;
+    }
+    return UCS_OK;
+}
+
+}  // namespace cuda_nc::gpu::cuda

@@ -1,0 +1,133 @@
+#include "ucs/backend/cuda/device.hpp"
+
+#include "ucs/backend/backends.hpp"
+#include "ucs/backend/cuda/errors.hpp"
+#include "ucs/backend/cuda/memory.hpp"
+#include "ucs/backend/cuda/stream.hpp"
+
+namespace cuda_nc::gpu::cuda {
+namespace {
+
+// Runs `call`, which returns a status, with the context of `owner` made and current.
+template <typename F>
+ucs_status_t run(primary_context &owner, F &&call) noexcept {
+    if (forked()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    ucs_status_t status = owner.ready();
+    if (status != UCS_OK) {
+        return status;
+    }
+    current_scope scope(owner.calls(), owner.get());
+    return scope ? call() : scope.status();
+}
+
+unsigned attribute(const driver &calls, CUdevice_attribute which, CUdevice device) noexcept {
+    int value = 0;
+    return calls.device_attribute(&value, which, device) == CUDA_SUCCESS && value > 0
+               ? static_cast<unsigned>(value)
+               : 0;
+}
+
+}  // namespace
+
+cuda_device::cuda_device(const driver &calls, int ordinal) : context_(calls, ordinal) {
+    CUdevice handle = 0;
+    properties_.ordinal = ordinal;
+    if (calls.device_get(&handle, ordinal) != CUDA_SUCCESS) {
+        return;  // every use will fail
+    }
+    char text[256] = "";
+    if (calls.device_name(text, sizeof(text), handle) == CUDA_SUCCESS) {
+        properties_.name = text;
+    }
+    text[0] = '\0';
+    if (calls.device_bus_id(text, sizeof(text), handle) == CUDA_SUCCESS) {
+        for (const char *c = text; *c != '\0'; ++c) {  // as the kernel writes it
+            properties_.bus_id += *c >= 'A' && *c <= 'F' ? static_cast<char>(*c - 'A' + 'a') : *c;
+        }
+    }
+    calls.device_memory(&properties_.memory_size, handle);
+    properties_.num_sms = attribute(calls, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, handle);
+    properties_.l2_size = attribute(calls, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, handle);
+    properties_.compute_major =
+        attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle);
+    properties_.compute_minor =
+        attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle);
+    limits_.num_sms = properties_.num_sms;
+    limits_.l2_size = properties_.l2_size;
+}
+
+ucs_status_t cuda_device::allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] { return allocate_device(context_, size, memory_p); });
+}
+
+ucs_status_t cuda_device::allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] { return cuda::allocate_pinned(context_, size, memory_p); });
+}
+
+ucs_status_t cuda_device::pin(void *address, size_t size,
+                              std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] { return cuda::pin(context_, address, size, memory_p); });
+}
+
+ucs_status_t cuda_device::create_stream(std::unique_ptr<stream> *stream_p) noexcept {
+    return run(context_, [&] {
+        exec::kernel_limits limits = limits_;
+        limits.starts_early = exec::kernels_await_predecessors();
+        return make_stream(context_, *this, limits, stream_p);
+    });
+}
+
+ucs_status_t cuda_device::create_event(std::unique_ptr<event> *event_p) noexcept {
+    return run(context_, [&] { return make_event(context_, event_p); });
+}
+
+ucs_status_t cuda_device::prepare_pipes() noexcept {
+    return run(context_, [&] { return context_.load_pipes(); });
+}
+
+// No context is needed.
+ucs_status_t cuda_device::find_allocation(const void *address, allocation_info *info_p) noexcept {
+    if (forked()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    unsigned long long id = 0;
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                    CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                    CU_POINTER_ATTRIBUTE_BUFFER_ID};
+    void *values[] = {&base, &size, &id};
+    CUresult result = context_.calls().pointer_attributes(3, wanted, values,
+                                                          reinterpret_cast<CUdeviceptr>(address));
+    if (result != CUDA_SUCCESS || base == 0 || size == 0 || id == 0) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    *info_p = {reinterpret_cast<char *>(base), size, id};
+    return UCS_OK;
+}
+
+ucs_status_t cuda_device::ipc_export(const void *address, ipc_handle *handle_p,
+                                     size_t *offset_p) noexcept {
+    return run(context_, [&] { return export_handle(context_, address, handle_p, offset_p); });
+}
+
+ucs_status_t cuda_device::ipc_open(const ipc_handle &handle,
+                                   std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] { return open_handle(context_, handle, memory_p); });
+}
+
+bool cuda_device::can_access_peer(int ordinal) const noexcept {
+    if (ordinal == properties_.ordinal) {
+        return true;
+    }
+    const driver &calls = context_.calls();
+    CUdevice own, other;
+    int can = 0;
+    return !forked() && calls.device_get(&own, properties_.ordinal) == CUDA_SUCCESS &&
+           calls.device_get(&other, ordinal) == CUDA_SUCCESS &&
+           calls.device_can_access_peer(&can, own, other) == CUDA_SUCCESS && can != 0;
+}
+
+}  // namespace cuda_nc::gpu::cuda

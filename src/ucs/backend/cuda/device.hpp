@@ -1,0 +1,71 @@
+// One GPU. Knowing it costs no context; the first allocation, stream or event makes one.
+#pragma once
+
+#include <array>
+#include <atomic>
+
+#include "ucs/base/compiler.hpp"
+#include "ucs/exec/kernels/launch.hpp"
+#include "ucs/backend/cuda/context.hpp"
+#include "ucs/backend/cuda/driver.hpp"
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::gpu::cuda {
+
+class cuda_device final : public device {
+  public:
+    // Throws std::bad_alloc. The driver is initialised.
+    cuda_device(const driver &calls, int ordinal);
+
+    const device_properties &properties() const noexcept override { return properties_; }
+    ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
+    ucs_status_t allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
+    ucs_status_t pin(void *address, size_t size,
+                     std::unique_ptr<memory> *memory_p) noexcept override;
+    ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept override;
+    ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept override;
+    ucs_status_t prepare_pipes() noexcept override;
+    bool copies_rows() const noexcept override { return context_.calls().write_value != nullptr; }
+    ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override;
+    ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
+                            size_t *offset_p) noexcept override;
+    ucs_status_t ipc_open(const ipc_handle &handle,
+                          std::unique_ptr<memory> *memory_p) noexcept override;
+    bool can_access_peer(int ordinal) const noexcept override;
+
+    // False where this process cannot use the GPU: it is too old for this build, or another process
+    // has it for its own. The first call makes the context.
+    bool serves() noexcept {
+        ucs_status_t status = context_.ready();
+        return status == UCS_OK || status == UCS_ERR_NO_MEMORY;
+    }
+
+    CUcontext context() const noexcept { return context_.get(); }
+
+    // Whether the context that serves is still there, and that of allocation `id`, which is null or
+    // a primary one. Asks the driver only where the allocation (0: any) was not seen lately.
+    bool serves_allocation(unsigned long long id, CUcontext context) noexcept {
+        std::atomic<unsigned long long> &place = seen_[id % seen_.size()];
+        if (CUDA_NC_LIKELY(id != 0 && place.load(std::memory_order_relaxed) == id)) {
+            return true;
+        }
+        CUcontext own = context_.get();
+        if (context != nullptr && own != nullptr && context != own) {
+            context_.lose();  // another one is the primary context now
+        }
+        if (!context_.alive()) {
+            return false;
+        }
+        place.store(id, std::memory_order_relaxed);
+        return true;
+    }
+    bool lost_context() const noexcept { return context_.gone(); }
+
+  private:
+    primary_context context_;
+    device_properties properties_;
+    exec::kernel_limits limits_;
+    std::array<std::atomic<unsigned long long>, 64> seen_{};  // ids of allocations
+};
+
+}  // namespace cuda_nc::gpu::cuda

@@ -1,0 +1,25 @@
+// Memory of a GPU, pinned memory, and memory of another process's GPU.
+//
+// Allocating and releasing may synchronise the whole device: callers keep what they have.
+#pragma once
+
+#include <memory>
+
+#include "ucs/backend/cuda/context.hpp"
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::gpu::cuda {
+
+// Each with the context of `owner` current.
+ucs_status_t allocate_device(primary_context &owner, size_t size,
+                             std::unique_ptr<memory> *memory_p) noexcept;
+ucs_status_t allocate_pinned(primary_context &owner, size_t size,
+                             std::unique_ptr<memory> *memory_p) noexcept;
+ucs_status_t pin(primary_context &owner, void *address, size_t size,
+                 std::unique_ptr<memory> *memory_p) noexcept;
+ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
+                         std::unique_ptr<memory> *memory_p) noexcept;
+ucs_status_t export_handle(primary_context &owner, const void *address, ipc_handle *handle_p,
+                           size_t *offset_p) noexcept;
+
+}  // namespace cuda_nc::gpu::cuda

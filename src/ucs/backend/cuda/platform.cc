@@ -1,0 +1,235 @@
+// The CUDA backend: which GPUs there are, and what lies at an address.
+//
+// A job that uses no GPU pays for loading libcuda.so.1 and nothing else: the driver is initialised
+// only when a GPU is asked for. GPU memory can lie at an address only after somebody in the process
+// has initialised the driver, which a query finds out first.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/backend/backends.hpp"
+#include "ucs/backend/cuda/device.hpp"
+#include "ucs/backend/cuda/driver.hpp"
+#include "ucs/backend/cuda/ipc_conflicts.hpp"
+
+namespace cuda_nc::gpu::cuda {
+namespace {
+
+constexpr int first_with_launch = 11080;  // cuLaunchKernelEx
+
+std::string version_text(int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+class cuda_platform final : public platform {
+  public:
+    cuda_platform(const driver &calls, bool used) : calls_(calls) {
+        int version = 0;
+        calls_.get_version(&version);
+        // In both cases GPU memory is still recognised, so that nobody takes it for host memory.
+        if (!used) {
+            unusable_ = "not to be used";
+        } else if (version / 1000 < CUDART_VERSION / 1000 || calls_.launch == nullptr) {
+            unusable_ = "the driver serves CUDA " + version_text(version) + ", this build needs " +
+                        version_text(std::max(CUDART_VERSION / 1000 * 1000, first_with_launch));
+        } else {
+            version_ = version_text(version);
+        }
+    }
+
+    const char *name() const noexcept override { return "cuda"; }
+
+    std::string why() const override {
+        if (!unusable_.empty()) {
+            return unusable_;
+        }
+        const inventory &found = look();
+        return std::to_string(found.devices.size()) + " GPUs, driver for CUDA " + version_ +
+               (found.failure.empty() ? "" : ": " + found.failure);
+    }
+
+    int num_devices() const noexcept override {
+        return forked() ? 0 : static_cast<int>(look().devices.size());
+    }
+
+    device *get_device(int ordinal) noexcept override { return find(ordinal); }
+
+    bool sees_gpu_memory() const noexcept override {
+        return !forked() && (!unusable_.empty() || look().any);
+    }
+
+    bool watch_ipc_conflicts(void (*release)() noexcept) noexcept override {
+        return cuda::watch_ipc_conflicts(calls_, release);
+    }
+    memory_info query(const void *address) noexcept override;
+
+  private:
+    struct inventory {
+        std::vector<std::unique_ptr<cuda_device>> devices;
+        bool any = false;  // known to the driver
+        std::string failure;
+    };
+
+    const inventory &look() const noexcept;
+    cuda_device *find(int ordinal) const noexcept;
+    bool initialised() noexcept;
+    bool in_primary_context(CUcontext context, int ordinal) noexcept;
+    CUdeviceptr address_on_device(CUdeviceptr pointer, CUcontext owner) noexcept;
+
+    const driver &calls_;
+    std::string version_, unusable_;
+    std::atomic<bool> initialised_{false};
+    mutable std::once_flag once_;
+    mutable std::atomic<bool> looked_{false};  // call_once takes longer
+    mutable inventory inventory_;
+};
+
+const cuda_platform::inventory &cuda_platform::look() const noexcept {
+    if (CUDA_NC_LIKELY(looked_.load(std::memory_order_acquire))) {
+        return inventory_;
+    }
+    std::call_once(once_, [this]() noexcept {
+        if (!unusable_.empty()) {
+            return;
+        }
+        try {
+            int count = 0;
+            CUresult result = calls_.init(0);
+            if (result == CUDA_SUCCESS) {
+                result = calls_.device_count(&count);
+            }
+            if (result != CUDA_SUCCESS) {
+                const char *text = nullptr;
+                calls_.get_error_string(result, &text);
+                inventory_.failure = text != nullptr ? text : "the driver fails";
+                nc_debug("no GPU: %s", inventory_.failure.c_str());
+            }
+            inventory_.any = count > 0;
+            for (int i = 0; i < count; ++i) {
+                inventory_.devices.push_back(std::make_unique<cuda_device>(calls_, i));
+            }
+        } catch (const std::bad_alloc &) {
+            inventory_.devices.clear();
+        }
+    });
+    looked_.store(true, std::memory_order_release);
+    return inventory_;
+}
+
+cuda_device *cuda_platform::find(int ordinal) const noexcept {
+    return ordinal >= 0 && ordinal < num_devices()
+               ? look().devices[static_cast<size_t>(ordinal)].get()
+               : nullptr;
+}
+
+// Whether anybody has initialised the driver.
+bool cuda_platform::initialised() noexcept {
+    if (initialised_.load(std::memory_order_relaxed)) {
+        return true;
+    }
+    CUcontext current = nullptr;
+    if (calls_.context_current(&current) == CUDA_ERROR_NOT_INITIALIZED) {
+        return false;
+    }
+    initialised_.store(true, std::memory_order_relaxed);
+    return true;
+}
+
+// Kernels run in the primary context and do not reach memory of others that cuCtxCreate made.
+// Memory of no context at all (pools, cuMemCreate) is reached by the device.
+bool cuda_platform::in_primary_context(CUcontext context, int ordinal) noexcept {
+    if (context == nullptr) {
+        return true;
+    }
+    CUdevice device;
+    unsigned flags = 0;
+    int active = 0;
+    CUcontext primary = nullptr;
+    if (calls_.device_get(&device, ordinal) != CUDA_SUCCESS ||
+        calls_.primary_state(device, &flags, &active) != CUDA_SUCCESS || active == 0 ||
+        calls_.primary_retain(&primary, device) != CUDA_SUCCESS) {
+        return false;
+    }
+    calls_.primary_release(device);
+    return context == primary;
+}
+
+// The driver says this of host memory only where a context is current: asks in its owner's.
+CUdeviceptr cuda_platform::address_on_device(CUdeviceptr pointer, CUcontext owner) noexcept {
+    if (owner == nullptr) {
+        return 0;
+    }
+    current_scope scope(calls_, owner);
+    CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
+    CUdeviceptr on_device = 0;
+    void *answer = &on_device;
+    return scope && calls_.pointer_attributes(1, &wanted, &answer, pointer) == CUDA_SUCCESS
+               ? on_device
+               : 0;
+}
+
+memory_info cuda_platform::query(const void *address) noexcept {
+    if (forked() || !initialised()) {
+        return {};
+    }
+    CUpointer_attribute wanted[] = {
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        CU_POINTER_ATTRIBUTE_IS_MANAGED,     CU_POINTER_ATTRIBUTE_CONTEXT,
+        CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+    unsigned type = 0, managed = 0;
+    int ordinal = -1;
+    CUcontext context = nullptr;
+    CUdeviceptr on_device = 0;
+    unsigned long long id = 0;
+    void *answers[] = {&type, &ordinal, &managed, &context, &on_device, &id};
+    auto pointer = reinterpret_cast<CUdeviceptr>(address);
+    // Works in threads without a context, and answers with zeros what is not known.
+    CUresult result = calls_.pointer_attributes(6, wanted, answers, pointer);
+    if (result != CUDA_SUCCESS || (type == 0 && managed == 0)) {
+        return {};
+    }
+    if (type == CU_MEMORYTYPE_HOST && managed == 0) {
+        // Registered memory may have another address on the GPU: then the CPU alone serves it.
+        if (on_device == 0) {
+            on_device = address_on_device(pointer, context);
+        }
+        return {on_device == pointer ? memory_kind::pinned : memory_kind::host, -1};
+    }
+    cuda_device *where = find(ordinal < 0 && managed != 0 ? 0 : ordinal);
+    if (where == nullptr || (managed == 0 && type != CU_MEMORYTYPE_DEVICE) || !where->serves() ||
+        (context != nullptr && context != where->context() &&
+         !in_primary_context(context, ordinal)) ||
+        !where->serves_allocation(id, context)) {
+        if (where != nullptr && where->lost_context()) {
+            nc_warn_once(
+                "the application has reset GPU %d (cudaDeviceReset): messages of its memory are "
+                "left to UCX and MPI from now on",
+                ordinal);
+        }
+        return {memory_kind::unknown, ordinal};
+    }
+    return {managed != 0 ? memory_kind::managed : memory_kind::device, where->properties().ordinal};
+}
+
+}  // namespace
+}  // namespace cuda_nc::gpu::cuda
+
+namespace cuda_nc::gpu {
+
+std::unique_ptr<platform> make_cuda_platform(bool used, std::string *why_p) noexcept {
+    try {
+        const cuda::driver *calls = cuda::driver::load(why_p);
+        return calls == nullptr ? nullptr : std::make_unique<cuda::cuda_platform>(*calls, used);
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+}  // namespace cuda_nc::gpu

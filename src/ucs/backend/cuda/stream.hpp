@@ -1,0 +1,20 @@
+// Streams and events of a GPU.
+#pragma once
+
+#include <memory>
+
+#include "ucs/exec/kernels/launch.hpp"
+#include "ucs/backend/cuda/context.hpp"
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::gpu::cuda {
+
+// Each with the context of `owner` current. Streams have the highest priority and do not
+// synchronise with the default stream; events carry no time. Launches follow the rules that `where`
+// has at their time.
+ucs_status_t make_stream(primary_context &owner, const device &where,
+                         const exec::kernel_limits &limits,
+                         std::unique_ptr<stream> *stream_p) noexcept;
+ucs_status_t make_event(primary_context &owner, std::unique_ptr<event> *event_p) noexcept;
+
+}  // namespace cuda_nc::gpu::cuda

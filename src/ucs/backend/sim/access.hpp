@@ -1,0 +1,40 @@
+// How the simulator reaches memory for a device: every access is checked as a GPU's would be.
+#pragma once
+
+#include <cstdint>
+
+#include "ucs/gpu/device.hpp"
+#include "ucs/backend/sim/address_space.hpp"
+
+namespace cuda_nc::gpu::sim {
+
+// Translates addresses that fall again and again into the same allocation.
+class window {
+  public:
+    window(const address_space &space, int ordinal) noexcept : space_(space), ordinal_(ordinal) {}
+
+    // Null, logged, where the device does not reach all of [address, address + length).
+    char *reach(uintptr_t address, uint64_t length, const char *what) noexcept;
+
+  private:
+    char *fail(uintptr_t address, uint64_t length, const char *what, const char *why) noexcept;
+
+    const address_space &space_;
+    int ordinal_;
+    region known_;
+};
+
+// Replaces the addresses of a view's tables by the simulator's. False, logged, where the device
+// does not reach one.
+bool translate_tables(const address_space &space, int ordinal, layout_view *view) noexcept;
+
+// Moves packed bytes [begin, end) of `work`, whose tables are translated; false, logged, at the
+// first access that the device could not make.
+bool move_piece(const transfer &work, int ordinal, const address_space &space, uint64_t begin,
+                uint64_t end) noexcept;
+
+// The same from the laid-out bytes of `source` to those of `target`.
+bool pull_piece(const transfer &source, const transfer &target, int ordinal,
+                const address_space &space, uint64_t begin, uint64_t end) noexcept;
+
+}  // namespace cuda_nc::gpu::sim

@@ -1,0 +1,60 @@
+#include "ucs/backend/sim/address_space.hpp"
+
+#include <mutex>
+
+namespace cuda_nc::gpu::sim {
+
+void address_space::add_range(int device, uintptr_t begin, uintptr_t end) {
+    ranges_.push_back({begin, end, device});
+}
+
+void address_space::add(region one) {
+    std::unique_lock<std::shared_mutex> guard(mutex_);
+    one.id = ++last_id_;
+    regions_.emplace(one.begin, one);
+    if (one.everywhere) {
+        elsewhere_.fetch_add(1, std::memory_order_release);
+    }
+}
+
+void address_space::remove(uintptr_t begin) noexcept {
+    std::unique_lock<std::shared_mutex> guard(mutex_);
+    auto found = regions_.find(begin);
+    if (found != regions_.end()) {
+        if (found->second.everywhere) {
+            elsewhere_.fetch_sub(1, std::memory_order_release);
+        }
+        regions_.erase(found);
+    }
+}
+
+bool address_space::find(const void *address, size_t length, region *region_p) const noexcept {
+    auto wanted = reinterpret_cast<uintptr_t>(address);
+    std::shared_lock<std::shared_mutex> guard(mutex_);
+    auto next = regions_.upper_bound(wanted);
+    if (next == regions_.begin()) {
+        return false;
+    }
+    const region &candidate = std::prev(next)->second;
+    if (!candidate.holds(wanted, length)) {
+        return false;
+    }
+    *region_p = candidate;
+    return true;
+}
+
+memory_info address_space::query(const void *address) const noexcept {
+    auto wanted = reinterpret_cast<uintptr_t>(address);
+    for (const range &one : ranges_) {
+        if (wanted >= one.begin && wanted < one.end) {
+            return {memory_kind::device, one.device};
+        }
+    }
+    region found;
+    if (elsewhere_.load(std::memory_order_acquire) == 0 || !find(address, 1, &found)) {
+        return {};
+    }
+    return {found.kind, found.device};
+}
+
+}  // namespace cuda_nc::gpu::sim

@@ -1,0 +1,110 @@
+// Streams and events of the simulated GPU.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "ucs/gpu/device.hpp"
+#include "ucs/backend/sim/address_space.hpp"
+#include "ucs/backend/sim/faults.hpp"
+#include "ucs/backend/sim/random.hpp"
+
+namespace cuda_nc::gpu::sim {
+
+// What all streams of a platform share.
+struct environment {
+    address_space space;
+    fault_plan faults;
+    unsigned delay = 0;  // microseconds
+    uint64_t seed = 0;
+    std::atomic<uint64_t> streams_made{0};
+};
+
+// Recordings are numbered; the state outlives the event while streams still refer to it.
+struct mark_state {
+    std::mutex mutex;
+    std::condition_variable changed;
+    uint64_t recorded = 0, reached = 0;
+    ucs_status_t status = UCS_OK;  // of the work before the mark last reached
+
+    void reach(uint64_t recording, ucs_status_t how) noexcept;
+    ucs_status_t await(uint64_t recording) noexcept;
+};
+
+class sim_event final : public event {
+  public:
+    sim_event() : state_(std::make_shared<mark_state>()) {}
+
+    ucs_status_t query() noexcept override;
+    ucs_status_t synchronize() noexcept override;
+
+    const std::shared_ptr<mark_state> &state() const noexcept { return state_; }
+
+  private:
+    std::shared_ptr<mark_state> state_;
+};
+
+// The thread that executes a stream's operations, started by the first of them.
+class sim_stream final : public stream {
+  public:
+    sim_stream(environment &all, int ordinal);
+    ~sim_stream() override;
+
+    ucs_status_t launch(const transfer &work) noexcept override;
+    ucs_status_t launch(const pipe_work *sides, size_t number,
+                        size_t *launched_p) noexcept override;
+    ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override;
+    ucs_status_t record(event &mark) noexcept override;
+    ucs_status_t wait(event &mark) noexcept override;
+
+  private:
+    enum class action : uint8_t { launch, pipe, copy, record, wait, fail, stay };
+
+    struct operation {
+        action what = action::launch;
+        transfer work;                     // launch
+        end_words ends;                    // launch; as they were then
+        std::vector<pipe_work> sides;      // pipe
+        std::vector<layout_view> layouts;  // theirs
+        char *destination = nullptr;       // copy; the simulator's addresses
+        const char *source = nullptr;
+        size_t length = 0;
+        std::vector<char> snapshot;        // copy: bytes of pageable memory
+        std::shared_ptr<mark_state> mark;  // record, wait
+        uint64_t recording = 0;
+    };
+
+    // In a heap object of its own: a forked child leaves it, and the thread it has not, behind.
+    struct engine {
+        engine(environment &all_, int ordinal_, uint64_t seed)
+            : all(all_), ordinal(ordinal_), random(seed) {}
+
+        void run() noexcept;
+        ucs_status_t execute(const operation &one) noexcept;
+        void pause(unsigned limit) noexcept;  // a random time of up to `limit` microseconds
+        void stay() noexcept;
+
+        environment &all;
+        int ordinal;
+        random_source random;
+        std::mutex mutex;
+        std::condition_variable changed;
+        std::deque<operation> queue;
+        bool stop = false;
+        std::thread thread;
+    };
+
+    ucs_status_t enqueue(operation &&one) noexcept;
+    // A launch of any kind, after the injected faults.
+    ucs_status_t enqueue_kernel(operation &&one) noexcept;
+    ucs_status_t enqueue_mark(event &mark) noexcept;
+
+    std::unique_ptr<engine> engine_;
+};
+
+}  // namespace cuda_nc::gpu::sim

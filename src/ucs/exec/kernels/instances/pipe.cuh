@@ -1,0 +1,370 @@
+// The kernel of sides of pipes; a family of movers is compiled in a file of its own.
+#pragma once
+
+#include "ucs/exec/kernels/move/short_list.hpp"
+#include "ucs/exec/kernels/plan/pipe_plan.hpp"
+#include "ucs/exec/kernels/move/threads.hpp"
+
+namespace cuda_nc::exec {
+
+// Each takes a pipe_batch and runs on a block of pipe_threads threads for each lane of each side;
+// null where none is compiled.
+const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
+const void *pipe_windows_kernel(locator_kind kind) noexcept;
+const void *pipe_units_kernel(unsigned align_log2) noexcept;
+const void *pipe_blocks_kernel(unsigned word_log2) noexcept;
+// The same for a pull that is alone in its launch; takes a lone_pull.
+const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
+const void *pull_units_kernel(unsigned align_log2, bool wide) noexcept;
+const void *pull_blocks_kernel(unsigned word_log2) noexcept;
+// Takes a short_pull.
+const void *pull_short_list_kernel(unsigned word_log2) noexcept;
+
+constexpr uint32_t pipe_threads = 256;
+constexpr uint32_t wide_pull_threads = 512;
+constexpr uint32_t wide_pull_chunk = 16 << 10;  // bytes, at least
+// That a multiprocessor must have room for at the same time: who launches pipes counts on it.
+constexpr uint32_t pipe_blocks_of_sm = 4;
+
+#ifdef __CUDACC__
+__device__ __forceinline__ uint64_t load_acquire(const uint64_t *word) {
+    uint64_t value;
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+}
+
+__device__ __forceinline__ void store_release(uint64_t *word, uint64_t value) {
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+
+__device__ __forceinline__ void store_release(uint16_t *word, uint16_t value) {
+    asm volatile("st.release.sys.global.u16 [%0], %1;" ::"l"(word), "h"(value) : "memory");
+}
+
+__device__ __forceinline__ uint64_t nanoseconds() {
+    uint64_t value;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
+    return value;
+}
+
+// Waits, in one thread, until the lane may move its next chunk. False: it is to leave.
+__device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lane, uint32_t k) {
+    constexpr uint32_t now_and_then = 16;  // looks at the clock and the abort word, which cost time
+    const bool sending = a.dir == gpu::direction::pack;
+    const uint64_t *abort = &a.state->abort;
+    if (k % now_and_then == now_and_then - 1 && load_acquire(abort) == a.sequence) {
+        return false;
+    }
+    if (a.pulls) {
+        return true;
+    }
+    uint64_t wanted = a.sequence + k + 1;
+    if (sending) {
+        if (k < a.geometry.depth) {
+            return true;
+        }
+        wanted -= a.geometry.depth;
+    }
+    const uint64_t *word = gpu::pipe_word(sending ? a.credits : a.flags, lane);
+    uint64_t limit = 0;
+    for (uint32_t tries = 1; load_acquire(word) < wanted; ++tries) {
+        if (tries % now_and_then == 0) {
+            uint64_t now = nanoseconds();
+            if (limit == 0) {
+                limit = now + a.patience_ns;
+            } else if (now > limit || load_acquire(abort) == a.sequence) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+// Tells the peer, in one thread, that the lane's k-th chunk is in the ring, or out of it.
+__device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t lane, uint32_t k,
+                                         uint32_t chunks) {
+    // The barrier before has made the block's stores this thread's: a release covers them.
+    if (a.pulls) {
+        return;
+    }
+    if (a.dir == gpu::direction::pack) {
+        store_release(gpu::pipe_word(a.flags, lane), a.sequence + k + 1);
+    } else if (k + a.geometry.depth < chunks) {
+        store_release(gpu::pipe_word(a.credits, lane), a.sequence + k + 1);
+    }
+}
+
+// The last lane of a group to leave reports to the CPU; in one thread of each.
+__device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, uint32_t k,
+                                      uint32_t chunks) {
+    a.state->position[lane] = a.sequence + k;
+    const uint32_t size = gpu::pipe_group_size(a.geometry.lanes);
+    bool through = k == chunks;
+    if (size > 1) {
+        __threadfence_system();  // with the block's stores, as in announce()
+        const unsigned long long mine = through ? (1ull << 32) + 1 : 1;
+        auto *arrivals = reinterpret_cast<unsigned long long *>(&a.state->arrivals);
+        const unsigned long long all = atomicAdd(arrivals, mine) + mine;
+        if (static_cast<uint32_t>(all) != size) {
+            return;
+        }
+        *arrivals = 0;
+        through = all >> 32 == size;
+    }
+    // What other lanes moved is this one's too.
+    store_release(&a.report->groups[lane / size].left, gpu::pipe_left(a.turn, through));
+}
+
+// The parts of a side, each narrowed to a chunk by a thread of a warp of its own. They lie in
+// shared memory: where a mover looks at a part with indices that the compiler does not know, each
+// thread would write a copy of its own to memory first.
+template <uint32_t Most>
+struct shared_parts {
+    const pipe_arguments *entries;  // the side's, one for each part
+    part *all;
+    uint32_t own;
+    bool has_own;
+
+    __device__ __forceinline__ explicit shared_parts(const pipe_arguments *of)
+        : entries(of),
+          own(threadIdx.x / warpSize),
+          has_own(threadIdx.x % warpSize == 0 && own < of->num_parts) {
+        __shared__ __align__(alignof(part)) unsigned char bytes[Most * sizeof(part)];
+        all = reinterpret_cast<part *>(bytes);  // no constructor runs there
+        if (has_own) {
+            all[own] = entries[own].what;
+        }
+    }
+    // False: nothing of it is in the chunk.
+    __device__ __forceinline__ bool narrow_own(uint32_t lane, uint32_t k, char *slot) const {
+        return pipe_piece(entries[0], entries[own], lane, k, slot, &all[own]);
+    }
+};
+
+// Mover::run(part, thread, threads) moves a part by one block of threads.
+template <class Mover>
+__global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
+    pipe_kernel(const __grid_constant__ pipe_batch batch) {
+    constexpr uint32_t most_parts = 2 * max_pipe_parts;
+    __shared__ uint32_t first, go, any[most_parts];
+    extern __shared__ __align__(16) char pulled[];  // a pull's chunk
+    const uint32_t entry = pipe_entry(batch, blockIdx.x);
+    const pipe_arguments &a = batch.entries[entry];
+    const uint32_t lane = blockIdx.x - batch.first_block[entry];
+    const bool leading = threadIdx.x == 0;
+    const uint32_t chunks = pipe_chunks(a, lane);
+    if (leading) {
+        uint64_t done = a.resumes ? a.state->position[lane] - a.sequence : 0;
+        first = done <= chunks ? static_cast<uint32_t>(done) : 0;
+    }
+    const shared_parts<most_parts> pieces(&a);
+    __syncthreads();
+    uint32_t k = first;
+    for (; k < chunks; ++k) {
+        if (pieces.has_own) {  // while the peer is at it
+            any[pieces.own] = pieces.narrow_own(lane, k, a.pulls ? pulled : pipe_slot(a, lane, k));
+        }
+        if (leading) {
+            go = await_turn(a, lane, k);
+        }
+        __syncthreads();
+        if (go == 0) {
+            break;
+        }
+        for (uint32_t which = 0; which < a.num_parts; ++which) {
+            if (any[which] != 0) {
+                Mover::run(pieces.all[which], threadIdx.x, blockDim.x);
+            }
+            __syncthreads();
+        }
+        if (leading) {
+            announce(a, lane, k, chunks);
+        }
+    }
+    if (leading) {
+        leave(a, lane, k, chunks);
+    }
+}
+
+// What a pull that is alone moves of a chunk, in shared memory,
+class pull_parts_shared {
+  public:
+    static constexpr uint32_t most = 2;
+    __device__ __forceinline__ explicit pull_parts_shared(const lone_pull &pull)
+        : parts_(pull.entries) {}
+    __device__ __forceinline__ void narrow(uint32_t lane, uint32_t k, char *slot) const {
+        if (parts_.has_own) {
+            parts_.narrow_own(lane, k, slot);
+        }
+        __syncthreads();
+    }
+    __device__ __forceinline__ const part &at(uint32_t which, uint32_t, uint32_t, char *) const {
+        return parts_.all[which];
+    }
+
+  private:
+    shared_parts<most> parts_;
+};
+
+// or in each thread's registers.
+class pull_parts_copied {
+  public:
+    static constexpr uint32_t most = 2;
+    __device__ __forceinline__ explicit pull_parts_copied(const lone_pull &pull) : pull_(pull) {}
+    __device__ __forceinline__ void narrow(uint32_t, uint32_t, char *) const {}
+    __device__ __forceinline__ part at(uint32_t which, uint32_t lane, uint32_t k,
+                                       char *slot) const {
+        part piece = pull_.entries[which].what;
+        pipe_piece(pull_.entries[0], pull_.entries[which], lane, k, slot, &piece);
+        return piece;
+    }
+
+  private:
+    const lone_pull &pull_;
+};
+
+// Of a short list: its tables in shared memory.
+class short_pull_parts {
+  public:
+    static constexpr uint32_t most = 1;
+    struct piece {
+        const short_pull &pull;
+        const short_list &list;
+        short_piece of_list;
+    };
+
+    __device__ __forceinline__ explicit short_pull_parts(const short_pull &pull) : pull_(pull) {
+        __shared__ short_list list;
+        static_assert(sizeof(list) == pipe_threads * sizeof(uint32_t));  // a word for each thread
+        reinterpret_cast<uint32_t *>(&list)[threadIdx.x] =
+            reinterpret_cast<const uint32_t *>(&pull.list)[threadIdx.x];
+        __syncthreads();
+        list_ = &list;
+    }
+    __device__ __forceinline__ void narrow(uint32_t, uint32_t, char *) const {}
+    __device__ __forceinline__ piece at(uint32_t, uint32_t lane, uint32_t k, char *) const {
+        return {pull_, *list_, piece_of_short_pull(pull_, lane, k)};
+    }
+
+  private:
+    const short_pull &pull_;
+    const short_list *list_;
+};
+
+// A pull that is alone in its launch: nobody is waited for, and what it moves is the same for all
+// threads of all blocks, so that each begins to move at once.
+template <class Mover>
+__global__ void __launch_bounds__(Mover::pull_threads, Mover::pull_blocks_of_sm)
+    pull_kernel(const __grid_constant__ typename Mover::pull pull) {
+    extern __shared__ __align__(16) char pulled[];
+    __shared__ uint32_t aborted;
+    const pipe_arguments &a = pull.entries[0];
+    const uint32_t lane = blockIdx.x, chunks = pipe_chunks(a, lane);
+    const bool leading = threadIdx.x == 0;
+    const typename Mover::pull_parts pieces(pull);
+    uint32_t k = 0;
+    for (; k < chunks; ++k) {
+        constexpr uint32_t now_and_then = 16;
+        if (k % now_and_then == now_and_then - 1) {
+            if (leading) {
+                aborted = load_acquire(&a.state->abort) == a.sequence ? 1 : 0;
+            }
+            __syncthreads();
+            if (aborted != 0) {
+                break;
+            }
+        }
+        pieces.narrow(lane, k, pulled);
+        Mover::run(pieces.at(0, lane, k, pulled), threadIdx.x, blockDim.x);
+        __syncthreads();
+        if constexpr (Mover::pull_parts::most == 2) {
+            if (a.num_parts == 2) {
+                Mover::run(pieces.at(1, lane, k, pulled), threadIdx.x, blockDim.x);
+                __syncthreads();
+            }
+        }
+    }
+    if (leading) {
+        leave(a, lane, k, chunks);
+    }
+}
+
+template <class Locator, int W>
+struct words_mover {
+    static constexpr bool indexes_dims =
+        std::is_same_v<Locator, strided_locator<-1>> || std::is_same_v<Locator, uniform_locator>;
+    static constexpr uint32_t pull_threads = pipe_threads;
+    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    using pull = lone_pull;
+    using pull_parts = std::conditional_t<indexes_dims, pull_parts_shared, pull_parts_copied>;
+
+    __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
+        // A short chunk's words are shared by all threads before any of them takes several.
+        const uint32_t each = (a.length / W + threads - 1) >> log2_of(threads);
+        constexpr uint32_t most = unroll_deep<Locator, W>;
+        words_thread<Locator, W>(a, threads * (each < 1 ? 1 : min_u32(each, most)),
+                                 thread_place{thread, threads, 0, 1});
+    }
+};
+
+// Blocks of different lengths; Align divides all addresses.
+template <int Align, uint32_t PullThreads = pipe_threads>
+struct units_mover {
+    // 64 registers are too few for it. Pulls wait for nobody, and so need not all run at a time.
+    static constexpr uint32_t pull_threads = PullThreads;
+    static constexpr uint32_t pull_blocks_of_sm = 3 * pipe_threads / PullThreads;
+    using pull = lone_pull;
+    using pull_parts = pull_parts_shared;
+
+    __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
+        __shared__ unit_table tables[PullThreads / warp_lanes];
+        unit_table *const own = tables + thread / warp_lanes;
+        const thread_place at{thread, threads, 0, 1};
+        const lanes_in_step lanes{thread % warp_lanes};
+        const uint32_t unit_log2 = unit_log2_of_piece(a.length, threads / warp_lanes);
+        if (a.dir == gpu::direction::pack) {
+            units_warp<true, Align >= 8 ? 8 : 1>(a, unit_log2, at, own, lanes);
+        } else if constexpr (Align >= 4) {
+            word_units_warp<Align>(a, unit_log2, at, own, lanes);
+        } else {
+            units_warp<false, 1>(a, unit_log2, at, own, lanes);
+        }
+    }
+};
+
+// The same where they are short.
+template <int W>
+struct blocks_mover {
+    static constexpr uint32_t pull_threads = pipe_threads;
+    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    using pull = lone_pull;
+    using pull_parts = pull_parts_shared;
+
+    __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
+        move_blocks<W>(a, thread, threads);
+    }
+};
+
+template <int W>
+struct short_list_mover {
+    static constexpr uint32_t pull_threads = pipe_threads;
+    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    using pull = short_pull;
+    using pull_parts = short_pull_parts;
+
+    __device__ __forceinline__ static void run(const short_pull_parts::piece &a, uint32_t thread,
+                                               uint32_t threads) {
+        constexpr int in_flight = W == 16 ? 2 : 4;
+        move_short_piece<W, in_flight>(a.pull, a.list, a.of_list, thread, threads);
+    }
+};
+
+template <class Locator>
+struct windows_mover {
+    __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
+        windows_thread<Locator>(a, threads * unroll_windows, thread_place{thread, threads, 0, 1});
+    }
+};
+#endif
+
+}  // namespace cuda_nc::exec

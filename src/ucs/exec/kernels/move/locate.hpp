@@ -1,0 +1,289 @@
+// Where an offset of a part lies: one locator per way of saying it, each with
+//     seek(a, p, cursor *)  any offset p of part `a`
+//     next(a, p, cursor *)  the block after the cursor's, whose first offset is p
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "ucs/exec/kernels/plan/part.hpp"
+#include "ucs/exec/kernels/move/word.hpp"
+
+namespace cuda_nc::exec {
+
+struct cursor {
+    int64_t displacement;  // of offset p, from the part's base
+    uint32_t remaining;    // bytes up to the end of the block (at most 2^32 - 1)
+    bool at_start;         // p is the first of its block
+    uint32_t block;        // lists: block of the list
+    uint32_t pass;         // lists with dims: repetition of the list
+};
+
+// The displacement of repetition `pass`; Dims < 0 where their number is known at run time only.
+template <int Dims>
+CUDA_NC_KERNEL int64_t pass_displacement(const part &a, uint32_t pass) {
+    int64_t sum = 0;
+    const int last = (Dims < 0 ? static_cast<int>(a.num_dims) : Dims) - 1;
+    for (int d = 0; d < last; ++d) {
+        uint32_t q = a.dims[d].by_count.quotient(pass);
+        sum += static_cast<int64_t>(a.dims[d].by_count.remainder(pass, q)) * a.dims[d].stride;
+        pass = q;
+    }
+    if (last >= 0) {
+        sum += static_cast<int64_t>(pass) * a.dims[last].stride;
+    }
+    return sum;
+}
+
+// One block, repeated over dims.
+template <int Dims>
+struct strided_locator {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
+        if (Dims == 0) {
+            c->displacement = p;
+            c->remaining = 0xffffffffu;
+            c->at_start = p == 0;
+            return;
+        }
+        uint32_t pass = a.by_block.quotient(p);
+        uint32_t in_block = a.by_block.remainder(p, pass);
+        c->displacement = pass_displacement<Dims>(a, pass) + in_block;
+        c->remaining = a.block_length - in_block;
+        c->at_start = in_block == 0;
+    }
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+};
+
+CUDA_NC_KERNEL int64_t listed_displacement(const part &a, uint32_t block) {
+    if (a.tables.wide_displacement != nullptr) {
+        return a.tables.wide_displacement[block];
+    }
+    return a.tables.tile_displacement[block >> tile_blocks_log2] +
+           static_cast<int64_t>(uint64_t{a.tables.displacement[block]} << a.granule_log2);
+}
+
+// A list of blocks of one length.
+struct uniform_locator {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
+        int64_t displacement = 0;
+        c->pass = 0;
+        if (a.num_dims != 0) {
+            c->pass = a.by_list.quotient(p);
+            p = a.by_list.remainder(p, c->pass);
+            displacement = pass_displacement<-1>(a, c->pass);
+        }
+        uint32_t block = a.by_block.quotient(p);
+        uint32_t in_block = a.by_block.remainder(p, block);
+        c->block = a.block_first + block;
+        c->displacement = displacement + listed_displacement(a, c->block) + in_block;
+        c->remaining = a.block_length - in_block;
+        c->at_start = in_block == 0;
+    }
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+};
+
+// Blocks of a progression (see block_progression), which takes no table and no search.
+struct progression_locator {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
+        const uint64_t offset = a.list_first + p;
+        uint32_t block = guess(a.progression, offset);
+        uint64_t begin = packed_start(a.progression, block);
+        while (begin > offset) {
+            --block;
+            begin -= length_of(a.progression, block);
+        }
+        uint32_t length = length_of(a.progression, block);
+        while (offset - begin >= length) {
+            ++block;
+            begin += length;
+            length = length_of(a.progression, block);
+        }
+        const auto in_block = static_cast<uint32_t>(offset - begin);
+        c->block = block;
+        c->pass = 0;
+        c->displacement = a.first_displacement + block * a.progression.stride + in_block;
+        c->remaining = length - in_block;
+        c->at_start = in_block == 0;
+    }
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
+
+  private:
+    CUDA_NC_KERNEL static uint32_t length_of(const block_progression &q, uint32_t block) {
+        return q.first_length + block * static_cast<uint32_t>(q.length_step);
+    }
+    CUDA_NC_KERNEL static uint64_t packed_start(const block_progression &q, uint32_t block) {
+        const uint64_t pairs = uint64_t{block} * (uint64_t{block} - 1) / 2;
+        return uint64_t{block} * q.first_length +
+               pairs * static_cast<uint64_t>(int64_t{q.length_step});
+    }
+    // The block of `offset` or one beside it: the positive x of
+    //     x * first_length + x * (x - 1) / 2 * length_step = offset.
+    CUDA_NC_KERNEL static uint32_t guess(const block_progression &q, uint64_t offset) {
+        const int64_t step = q.length_step;
+        const int64_t b = 2 * int64_t{q.first_length} - step;
+        const int64_t radicand = b * b + 8 * step * static_cast<int64_t>(offset);
+        const float x = (sqrtf(static_cast<float>(radicand)) - static_cast<float>(b)) /
+                        static_cast<float>(2 * step);
+        return x > 0 ? static_cast<uint32_t>(x) : 0;
+    }
+};
+
+struct listed_block {
+    uint32_t begin;  // its first offset, within the part
+    int64_t delta;   // offset p of it lies at displacement delta + p
+};
+
+// A list of blocks of different lengths: binary search, within one unit where an index is there.
+// Tables of tiles other than the answer's are never read (see layout_view::find_block).
+struct varying_locator {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
+        uint64_t offset = a.list_first + p;
+        c->pass = 0;
+        if (a.num_dims != 0) {
+            c->pass = a.by_list.quotient(p);
+            offset = a.by_list.remainder(p, c->pass);
+        }
+        c->block = find(a, offset);
+        fill(a, offset, c);
+    }
+
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) {
+        uint64_t offset = a.list_first + p;
+        if (++c->block == a.num_blocks) {
+            c->block = 0;
+            ++c->pass;
+        }
+        if (a.num_dims != 0) {
+            offset = p - c->pass * a.by_list.divisor;
+        }
+        fill(a, offset, c);
+    }
+
+    // The block and the repetition of the list that hold offset p.
+    CUDA_NC_KERNEL static void find_block(const part &a, uint32_t p, uint32_t *block_p,
+                                          uint32_t *pass_p) {
+        uint64_t offset = a.list_first + p;
+        *pass_p = 0;
+        if (a.num_dims != 0) {
+            *pass_p = a.by_list.quotient(p);
+            offset = a.by_list.remainder(p, *pass_p);
+        }
+        *block_p = find(a, offset);
+    }
+
+    // The same, or an earlier one, fewer than `most` blocks before it, where that saves reads that
+    // wait for each other.
+    CUDA_NC_KERNEL static void find_block_near(const part &a, uint32_t p, uint32_t most,
+                                               uint32_t *block_p, uint32_t *pass_p) {
+        if (a.tables.unit_block != nullptr && a.num_dims == 0) {
+            const uint32_t *unit = a.tables.unit_block + ((a.list_first + p) >> a.tables.unit_log2);
+            if (unit[1] - unit[0] < most) {
+                *block_p = unit[0];
+                *pass_p = 0;
+                return;
+            }
+        }
+        find_block(a, p, block_p, pass_p);
+    }
+
+    // Any block from the part's first on, also one behind its end, which begins at `part_end` then:
+    // the tables of such blocks may be missing still and are not read. `known` is a block whose
+    // tables are there.
+    CUDA_NC_KERNEL static listed_block block_at(const part &a, uint32_t block, uint32_t pass,
+                                                uint32_t part_end, uint32_t known = no_block) {
+        listed_block b{part_end, 0};
+        const bool near = a.num_dims == 0 && block < a.num_blocks &&
+                          block >> tile_blocks_log2 == known >> tile_blocks_log2;
+        if (near || reached(a, block, part_end)) {
+            int64_t begin = signed_begin(a, block, pass);
+            b.begin = clip(begin, part_end);
+            b.delta = listed_displacement(a, block) - begin;
+            if (a.num_dims != 0) {
+                b.delta += pass_displacement<-1>(a, pass);
+            }
+        }
+        return b;
+    }
+
+    static constexpr uint32_t no_block = 0xffffffffu;
+
+  private:
+    CUDA_NC_KERNEL static bool reached(const part &a, uint32_t block, uint32_t part_end) {
+        if (a.num_dims != 0) {
+            return true;
+        }
+        return block < a.num_blocks &&
+               (a.tables.tile_packed == nullptr ||
+                a.tables.tile_packed[block >> tile_blocks_log2] < a.list_first + part_end);
+    }
+
+    CUDA_NC_KERNEL static int64_t signed_begin(const part &a, uint32_t block, uint32_t pass) {
+        uint64_t begin = packed_start(a, block);
+        return a.num_dims != 0 ? static_cast<int64_t>(begin + uint64_t{pass} * a.by_list.divisor)
+                               : static_cast<int64_t>(begin) - static_cast<int64_t>(a.list_first);
+    }
+
+    CUDA_NC_KERNEL static uint32_t clip(int64_t offset, uint32_t part_end) {
+        return offset < 0 ? 0 : offset > part_end ? part_end : static_cast<uint32_t>(offset);
+    }
+
+    CUDA_NC_KERNEL static uint64_t packed_start(const part &a, uint32_t block) {
+        if (a.tables.wide_packed != nullptr) {
+            return a.tables.wide_packed[block];
+        }
+        if (block == a.num_blocks) {
+            return a.list_size;
+        }
+        uint64_t start = a.tables.tile_packed[block >> tile_blocks_log2];
+        return (block & (tile_blocks - 1)) == 0 ? start : start + a.tables.packed[block];
+    }
+
+    CUDA_NC_KERNEL static void fill(const part &a, uint64_t offset, cursor *c) {
+        uint64_t in_block = offset - packed_start(a, c->block);
+        uint64_t remaining = packed_start(a, c->block + 1) - offset;
+        c->displacement = listed_displacement(a, c->block) + static_cast<int64_t>(in_block);
+        if (a.num_dims != 0) {
+            c->displacement += pass_displacement<-1>(a, c->pass);
+        }
+        c->remaining = remaining > 0xffffffffu ? 0xffffffffu : static_cast<uint32_t>(remaining);
+        c->at_start = in_block == 0;
+    }
+
+    // The last index in [low, high] whose entry is at most `offset`; that of `low` is.
+    template <class Entry>
+    CUDA_NC_KERNEL static uint32_t search(const Entry *entries, uint32_t low, uint32_t high,
+                                          Entry offset) {
+        while (low < high) {
+            uint32_t middle = low + (high - low + 1) / 2;
+            if (entries[middle] <= offset) {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        return low;
+    }
+
+    CUDA_NC_KERNEL static uint32_t find(const part &a, uint64_t offset) {
+        uint32_t low = 0, high = a.num_blocks - 1;
+        if (a.tables.unit_block != nullptr) {
+            const uint32_t *unit = a.tables.unit_block + (offset >> a.tables.unit_log2);
+            low = unit[0];
+            high = unit[1];
+        }
+        if (a.tables.wide_packed != nullptr) {
+            return search(a.tables.wide_packed, low, high, offset);
+        }
+        uint32_t tile =
+            search(a.tables.tile_packed, low >> tile_blocks_log2, high >> tile_blocks_log2, offset);
+        uint32_t tile_low = tile << tile_blocks_log2;
+        uint32_t tile_high = tile_low + static_cast<uint32_t>(tile_blocks) - 1;
+        low = low > tile_low ? low : tile_low;
+        high = high < tile_high ? high : tile_high;
+        // The tile's own first entry is 0 and may be missing still: `low` is never probed.
+        return search(a.tables.packed, low, high,
+                      static_cast<uint32_t>(offset - a.tables.tile_packed[tile]));
+    }
+};
+
+}  // namespace cuda_nc::exec

@@ -1,0 +1,163 @@
+#include "ucs/exec/kernels/plan/pipe_plan.hpp"
+
+#include <algorithm>
+
+namespace cuda_nc::exec {
+namespace {
+
+// A locator that serves both parts: they differ only in the dims that are left.
+locator_kind common_locator(locator_kind a, locator_kind b) {
+    return a == b ? a : locator_kind::any_dims;
+}
+
+bool same_kernel(const kernel_choice &a, const kernel_choice &b) {
+    return a.how == b.how && a.locator == b.locator &&
+           (a.how == method::windows || a.word_log2 == b.word_log2);
+}
+
+// Of blocks of different lengths; a progression's are there, too.
+bool has_tables(const kernel_choice &mover) {
+    return mover.locator == locator_kind::varying || mover.locator == locator_kind::progression;
+}
+
+// Takes the parts of a side one after the other.
+class part_collector {
+  public:
+    part_collector(pipe_arguments *entries, uint32_t room, uint32_t chunk_size) noexcept
+        : entries_(entries), room_(room), chunk_size_(chunk_size) {}
+
+    // False: too many, or no kernel serves them and those before.
+    bool add(const gpu::transfer &all) noexcept {
+        const bool listed = all.layout.num_blocks > 1;
+        if (number_ != 0 && listed != listed_) {
+            return false;
+        }
+        listed_ = listed;
+        uint32_t added = 0;
+        for (uint64_t done = 0; done < all.length; ++added) {
+            if (number_ == room_ || added == max_pipe_parts) {
+                return false;
+            }
+            pipe_arguments &one = entries_[number_];
+            one.begin = done;
+            done += cut_part(all, done, &one.what);
+            const kernel_choice its = choose_mover(one.what, all.layout.align_log2, chunk_size_);
+            if (number_ == 0) {
+                mover_ = its;
+            } else if (!merge(its)) {
+                return false;
+            }
+            ++number_;
+        }
+        return true;
+    }
+
+    uint32_t number() const noexcept { return number_; }
+    const kernel_choice &mover() const noexcept { return mover_; }
+
+  private:
+    bool merge(const kernel_choice &its) noexcept {
+        mover_.word_log2 = std::min(mover_.word_log2, its.word_log2);
+        if (has_tables(mover_) && has_tables(its)) {
+            const bool differ = mover_.locator != its.locator || mover_.how != its.how;
+            if (differ) {
+                mover_.locator = locator_kind::varying;
+                mover_.how = method::units;
+            }
+            return true;
+        }
+        if (listed_ && mover_.locator != its.locator) {
+            return false;
+        }
+        mover_.locator = common_locator(mover_.locator, its.locator);
+        mover_.how = mover_.how == its.how ? mover_.how : method::windows;
+        return true;
+    }
+
+    pipe_arguments *const entries_;
+    const uint32_t room_, chunk_size_;
+    uint32_t number_ = 0;
+    bool listed_ = false;
+    kernel_choice mover_;
+};
+
+bool add_parts(const gpu::pipe_work &work, part_collector *to) noexcept {
+    gpu::transfer all;
+    all.dir = work.dir;
+    all.layout = *work.layout;
+    all.base = work.base;
+    all.packed = work.ring;  // chunks are multiples of 16: as aligned to each other as the ring
+    all.packed_offset = work.packed_offset;
+    all.length = work.length;
+    if (!work.pulls) {
+        return to->add(all);
+    }
+    if (work.source == nullptr) {
+        all.dir = gpu::direction::copy;
+        all.base = work.source_base;
+        all.packed = work.base;
+        return to->add(all);
+    }
+    alignas(16) static char slot[16];  // as aligned as a block's shared memory
+    all.packed = slot;
+    all.dir = gpu::direction::pack;
+    all.layout = *work.source;
+    all.base = work.source_base;
+    if (!to->add(all)) {
+        return false;
+    }
+    all.dir = gpu::direction::unpack;
+    all.layout = *work.layout;
+    all.base = work.base;
+    return to->add(all);
+}
+
+}  // namespace
+
+bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
+    pipe_batch &batch = plan_p->batch;
+    pipe_arguments *parts = batch.entries + batch.num_entries;
+    part_collector collected(parts, max_pipe_entries - batch.num_entries, work.geometry.chunk_size);
+    if (!add_parts(work, &collected) ||
+        (batch.num_entries != 0 && !same_kernel(collected.mover(), plan_p->mover))) {
+        return false;
+    }
+    const uint32_t num_parts = collected.number();
+    plan_p->mover = collected.mover();
+    if (work.pulls && work.source != nullptr) {
+        plan_p->slot_size = std::max(plan_p->slot_size, work.geometry.chunk_size);
+    }
+    batch.first_block[batch.num_entries] = plan_p->num_blocks;
+    plan_p->num_blocks += work.geometry.lanes;
+    if (plan_p->mover.how == method::blocks) {
+        for (uint32_t i = 0; i < num_parts; ++i) {
+            parts[i].what.lanes_log2 = mover_lanes_log2(parts[i].what, plan_p->mover.word_log2);
+        }
+    }
+    for (uint32_t i = 1; i < num_parts; ++i) {
+        batch.first_block[batch.num_entries + i] = plan_p->num_blocks;
+    }
+    batch.num_entries += num_parts;
+    pipe_arguments &a = parts[0];
+    a.num_parts = num_parts;
+    a.geometry = work.geometry;
+    a.dir = work.dir;
+    a.pulls = work.pulls;
+    a.length = work.length;
+    // Divided here: on a GPU that takes longer than all else before a kernel's first load.
+    const uint64_t chunks = (work.length + work.geometry.chunk_size - 1) / work.geometry.chunk_size;
+    a.chunks = static_cast<uint32_t>(chunks / work.geometry.lanes);
+    a.longer_lanes = static_cast<uint32_t>(chunks % work.geometry.lanes);
+    a.sequence = work.sequence;
+    a.turn = work.turn;
+    a.resumes = work.resumes;
+    a.patience_ns = uint64_t{work.patience_us} * 1000;
+    a.ring = work.ring;
+    a.flags = work.flags;
+    a.credits = work.credits;
+    a.state = work.state;
+    a.report = work.report;
+    return true;
+}
+
+}  // namespace cuda_nc::exec

@@ -1,0 +1,84 @@
+#include "uct/cuda_nc/carrier/carrier.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/component.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace abi;
+
+namespace {
+
+template <typename visitor>
+void for_each_transport(const ucx_api &ucx, visitor visit) {
+    for_each_component(ucx, [&](uct_component *component) {
+        const ucs_list_link &head = component->tl_list;
+        for (ucs_list_link *link = head.next; link != &head; link = link->next) {
+            visit(component, *reinterpret_cast<uct_tl *>(reinterpret_cast<char *>(link) -
+                                                         offsetof(uct_tl, list)));
+        }
+    });
+}
+
+bool is_named(const uct_tl &transport, const std::string &name) noexcept {
+    return std::strncmp(transport.name, name.c_str(), sizeof(transport.name)) == 0;
+}
+
+}  // namespace
+
+uct_component *carrier::find_component(const ucx_api &ucx) const noexcept {
+    uct_component *found = nullptr;
+    for_each_transport(ucx, [&](uct_component *candidate, const uct_tl &tl) {
+        if (found == nullptr && is_named(tl, name)) {
+            found = candidate;
+        }
+    });
+    return found;
+}
+
+void warn_without_carriers(const ucx_api &ucx) {
+    const std::string &setting = config().carriers;
+    const std::vector<std::string> wanted = split_names(setting);
+    std::string all;
+    bool found = false;
+    for_each_transport(ucx, [&](uct_component *, const uct_tl &tl) {
+        const std::string other(tl.name, strnlen(tl.name, sizeof(tl.name)));
+        found = found || std::find(wanted.begin(), wanted.end(), other) != wanted.end();
+        if (other != transport_name) {
+            all += (all.empty() ? "" : ", ") + other;
+        }
+    });
+    if (!found) {
+        nc_warn_once(
+            "UCX_CUDA_NC_CARRIERS=%s: this UCX has no such transport, the transport cuda_nc has "
+            "nothing to stand on; there are: %s",
+            setting.c_str(), all.c_str());
+    }
+}
+
+uint16_t carrier::kind() const noexcept {
+    uint32_t hash = 2166136261u;  // FNV-1a, folded
+    for (char letter : name) {
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+    }
+    return static_cast<uint16_t>(hash ^ (hash >> 16));
+}
+
+std::vector<std::string> split_names(const std::string &list) {
+    std::vector<std::string> names;
+    for (size_t begin = 0; begin <= list.size();) {
+        size_t end = std::min(list.find(',', begin), list.size());
+        std::string name = list.substr(begin, end - begin);
+        if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+            names.push_back(name);
+        }
+        begin = end + 1;
+    }
+    return names;
+}
+
+}  // namespace cuda_nc::uct

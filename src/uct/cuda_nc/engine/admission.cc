@@ -1,0 +1,88 @@
+#include "uct/cuda_nc/engine/admission.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/pipe/side.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+// A multiprocessor holds four blocks of a pipe's kernel: two of each direction.
+constexpr unsigned lanes_of_sm = 2;
+
+std::atomic<unsigned> taken[max_devices][2];
+std::atomic<unsigned> promised[max_devices];
+std::atomic<unsigned> copies[max_devices];
+
+std::atomic<unsigned> &count_of(int device, gpu::direction dir) noexcept {
+    return taken[device][dir == gpu::direction::pack ? 0 : 1];
+}
+
+}  // namespace
+
+unsigned lane_limit(int device) noexcept {
+    gpu::device *where =
+        device < max_devices ? gpu::platform::instance().get_device(device) : nullptr;
+    return where != nullptr ? where->properties().num_sms * lanes_of_sm : 0;
+}
+
+unsigned message_lanes(int device) noexcept {
+    unsigned most = std::min(lane_limit(device), max_message_lanes);
+    return config().max_sms != 0 ? std::min(most, config().max_sms) : most;
+}
+
+bool take_lanes(int device, gpu::direction dir, unsigned lanes) noexcept {
+    std::atomic<unsigned> &count = count_of(device, dir);
+    if (count.fetch_add(lanes, std::memory_order_relaxed) + lanes <= lane_limit(device)) {
+        return true;
+    }
+    count.fetch_sub(lanes, std::memory_order_relaxed);
+    return false;
+}
+
+void take_lanes_beyond(int device, gpu::direction dir, unsigned lanes) noexcept {
+    count_of(device, dir).fetch_add(lanes, std::memory_order_relaxed);
+}
+
+void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept {
+    count_of(device, dir).fetch_sub(lanes, std::memory_order_relaxed);
+}
+
+unsigned lanes_taken(int device, gpu::direction dir) noexcept {
+    return count_of(device, dir).load(std::memory_order_relaxed);
+}
+
+void promise_lanes(int device, unsigned lanes) noexcept {
+    promised[device].fetch_add(lanes, std::memory_order_relaxed);
+}
+
+void end_promise(int device, unsigned lanes) noexcept {
+    promised[device].fetch_sub(lanes, std::memory_order_relaxed);
+}
+
+unsigned lanes_promised(int device) noexcept {
+    return promised[device].load(std::memory_order_relaxed);
+}
+
+// One engine takes copies one after the other, and spends a microsecond or two between them;
+// kernels move what comes meanwhile. Measured on two H200 (bench/results, copy engines).
+bool take_copy(int device, uint64_t bytes) noexcept {
+    const unsigned most = bytes > (uint64_t{2} << 20) ? 1 : 3;
+    if (copies[device].fetch_add(1, std::memory_order_relaxed) < most) {
+        return true;
+    }
+    end_copy(device);
+    return false;
+}
+
+void end_copy(int device) noexcept {
+    copies[device].fetch_sub(1, std::memory_order_relaxed);
+}
+
+unsigned copies_taken(int device) noexcept {
+    return copies[device].load(std::memory_order_relaxed);
+}
+
+}  // namespace cuda_nc::uct

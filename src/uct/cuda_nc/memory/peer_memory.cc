@@ -1,0 +1,254 @@
+#include "uct/cuda_nc/memory/peer_memory.hpp"
+
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <new>
+#include <tuple>
+
+#include "ucs/base/log.hpp"
+#include "ucs/gpu/shared_memory.hpp"
+#include "uct/cuda_nc/memory/lent_memory.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+constexpr int host = -1;
+
+struct key {
+    int place;  // the device that reaches it; host: pinned there, for all
+    gpu::ipc_handle handle;
+
+    bool operator<(const key &other) const noexcept {
+        return place != other.place
+                   ? place < other.place
+                   : std::memcmp(handle.bytes, other.handle.bytes, sizeof(handle.bytes)) < 0;
+    }
+};
+
+struct allocation {
+    std::shared_ptr<gpu::memory> memory;
+    process_id owner;
+};
+
+// What the user of another process has allocated: there is one at an address at a time.
+struct user_key {
+    int place;
+    process_id owner;
+    uint64_t base;
+
+    auto place_and_owner() const noexcept {
+        return std::tie(place, owner.pid, owner.pid_space, owner.started);
+    }
+    bool operator<(const user_key &other) const noexcept {
+        return std::tuple_cat(place_and_owner(), std::tie(base)) <
+               std::tuple_cat(other.place_and_owner(), std::tie(other.base));
+    }
+};
+
+struct user_allocation {
+    std::shared_ptr<gpu::memory> memory;  // null: it cannot be opened
+    gpu::ipc_handle handle;
+    uint64_t id;
+    uint64_t last_use;
+
+    bool is(const gpu::ipc_handle &other, uint64_t other_id) const noexcept {
+        return id == other_id && std::memcmp(handle.bytes, other.bytes, sizeof(handle.bytes)) == 0;
+    }
+};
+
+struct opened {
+    std::mutex mutex;
+    std::map<key, allocation> all;
+    std::map<user_key, user_allocation> of_users;
+    uint64_t uses = 0;  // of users' allocations
+
+    // The caller holds the lock.
+    void close_unused() noexcept {
+        for (auto at = all.begin(); at != all.end();) {
+            bool unused = at->second.memory.use_count() == 1 && is_gone(at->second.owner);
+            at = unused ? all.erase(at) : std::next(at);
+        }
+        for (auto at = of_users.begin(); at != of_users.end();) {
+            bool unused = is_idle(at->second) && is_gone(at->first.owner);
+            at = unused ? of_users.erase(at) : std::next(at);
+        }
+    }
+
+    static bool is_idle(const user_allocation &one) noexcept { return one.memory.use_count() <= 1; }
+
+    template <typename F>
+    void close_idle_of_users(F &&chosen) noexcept {
+        for (auto at = of_users.begin(); at != of_users.end();) {
+            const bool closes = is_idle(at->second) && chosen(at->first);
+            at = closes ? of_users.erase(at) : std::next(at);
+        }
+    }
+
+    // The least recently used one that nobody uses now.
+    void close_one_of_users() noexcept {
+        auto oldest = of_users.end();
+        for (auto at = of_users.begin(); at != of_users.end(); ++at) {
+            if (is_idle(at->second) &&
+                (oldest == of_users.end() || at->second.last_use < oldest->second.last_use)) {
+                oldest = at;
+            }
+        }
+        if (oldest != of_users.end()) {
+            of_users.erase(oldest);
+        }
+    }
+};
+
+opened &of_peers() noexcept {
+    static auto *only = new opened;  // outlives every thread
+    return *only;
+}
+
+// As `device` reaches it, or null.
+std::unique_ptr<gpu::memory> open_on_gpu(int device, const gpu::ipc_handle &handle) {
+    gpu::platform &gpus = gpu::platform::instance();
+    gpu::device *from = gpus.get_device(device);
+    std::unique_ptr<gpu::memory> memory;
+    ucs_status_t status = from != nullptr ? from->ipc_open(handle, &memory) : UCS_ERR_NO_DEVICE;
+    if (status != UCS_OK) {
+        nc_debug("a peer's GPU memory cannot be opened: %s", status_text(status));
+        return nullptr;
+    }
+    gpu::memory_info info = gpus.query(memory->address());
+    if (info.kind != gpu::memory_kind::device || !from->can_access_peer(info.device)) {
+        nc_debug("GPU %d does not reach the peer's memory", device);
+        return nullptr;
+    }
+    return memory;
+}
+
+std::unique_ptr<gpu::memory> open_on_host(int device, const gpu::ipc_handle &handle) {
+    gpu::device *by = gpu::platform::instance().get_device(device);
+    std::unique_ptr<gpu::memory> memory;
+    ucs_status_t status =
+        by != nullptr ? gpu::open_shared_memory(*by, handle, &memory) : UCS_ERR_NO_DEVICE;
+    if (status != UCS_OK) {
+        nc_debug("a peer's pinned memory cannot be opened: %s", status_text(status));
+        return nullptr;
+    }
+    return memory;
+}
+
+peer_memory reach(bool on_host, int device, const gpu::ipc_handle &handle, const process_id &owner,
+                  uint64_t offset, uint64_t length) {
+    if (is_own(owner)) {  // from us to us
+        return {nullptr, find_lent(device, handle, offset, length)};
+    }
+    opened &peers = of_peers();
+    std::lock_guard<std::mutex> guard(peers.mutex);
+    const key name = {on_host ? host : device, handle};
+    auto found = peers.all.find(name);
+    if (found != peers.all.end() && found->second.owner != owner) {
+        if (found->second.memory.use_count() != 1) {
+            return {};
+        }
+        peers.all.erase(found);  // what the handle meant may be gone
+        found = peers.all.end();
+    }
+    if (found == peers.all.end()) {
+        peers.close_unused();
+        std::shared_ptr<gpu::memory> memory =
+            on_host ? open_on_host(device, handle) : open_on_gpu(device, handle);
+        if (memory == nullptr) {
+            return {};
+        }
+        found = peers.all.emplace(name, allocation{std::move(memory), owner}).first;
+    }
+    const std::shared_ptr<gpu::memory> &memory = found->second.memory;
+    if (length > memory->size() || offset > memory->size() - length) {
+        return {};
+    }
+    return {memory, memory->address() + offset};
+}
+
+}  // namespace
+
+peer_memory reach_peer_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
+                              uint64_t offset, uint64_t length, size_t alignment) noexcept try {
+    peer_memory found = reach(false, device, handle, owner, offset, length);
+    if (reinterpret_cast<uintptr_t>(found.address) % alignment != 0) {
+        return {};
+    }
+    return found;
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
+peer_memory reach_peer_host_memory(int device, const gpu::ipc_handle &handle,
+                                   const process_id &owner, uint64_t offset,
+                                   uint64_t length) noexcept try {
+    return reach(true, device, handle, owner, offset, length);
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
+// Another library wants the place of one of them, whichever that is.
+void close_idle_memory_of_users() noexcept {
+    opened &peers = of_peers();
+    std::lock_guard<std::mutex> guard(peers.mutex);
+    peers.close_idle_of_users([](const user_key &) { return true; });
+}
+
+peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
+                              uint64_t id, uint64_t base) noexcept try {
+    constexpr size_t most = 64;
+    static const bool may_keep =
+        gpu::platform::instance().watch_ipc_conflicts(close_idle_memory_of_users);
+    if (!may_keep) {
+        return {};
+    }
+    opened &peers = of_peers();
+    std::lock_guard<std::mutex> guard(peers.mutex);
+    const user_key name = {device, owner, base};
+    auto found = peers.of_users.find(name);
+    if (found != peers.of_users.end() && !found->second.is(handle, id)) {
+        if (!opened::is_idle(found->second)) {
+            return {};
+        }
+        peers.of_users.erase(found);  // its place is another's now
+        found = peers.of_users.end();
+    }
+    if (found == peers.of_users.end()) {
+        peers.close_unused();
+        if (peers.of_users.size() >= most) {
+            peers.close_one_of_users();
+        }
+        std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);
+        if (memory == nullptr) {  // perhaps some of its place still belongs to one that is gone
+            peers.close_idle_of_users([&](const user_key &other) {
+                return other.place_and_owner() == name.place_and_owner();
+            });
+            memory = open_on_gpu(device, handle);
+        }
+        found =
+            peers.of_users.emplace(name, user_allocation{std::move(memory), handle, id, 0}).first;
+    }
+    found->second.last_use = ++peers.uses;
+    if (found->second.memory == nullptr) {
+        return {};
+    }
+    return {found->second.memory, found->second.memory->address()};
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
+void close_memory_of_the_gone() noexcept {
+    opened &peers = of_peers();
+    std::lock_guard<std::mutex> guard(peers.mutex);
+    peers.close_unused();
+}
+
+size_t peer_allocations_open() noexcept {
+    opened &peers = of_peers();
+    std::lock_guard<std::mutex> guard(peers.mutex);
+    return peers.all.size() + peers.of_users.size();
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,250 @@
+#include "uct/cuda_nc/pipe/drive.hpp"
+
+#include <algorithm>
+
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+#include "ucs/base/trace.hpp"
+#include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/engine/traffic.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using std::chrono::microseconds;
+
+// Between launches without a sign from the peer: twice as long each time.
+constexpr auto first_pause = microseconds(100), longest_pause = microseconds(50000);
+// A kernel that has not left for so long may have failed: its stream is asked.
+constexpr auto doubt = std::chrono::milliseconds(5);
+
+}  // namespace
+
+void pipe_drive::begin(pipe_side &side, direct_end &end, gpu::direction dir,
+                       const gpu::pipe_work &work, uint64_t total, uint64_t segment,
+                       bool in_memory_order) noexcept {
+    side_ = &side;
+    end_ = &end;
+    work_ = work;
+    work_.dir = dir;
+    work_.packed_offset = 0;
+    work_.length = std::min(total, segment);
+    work_.state = side.state;
+    work_.report = side.report;
+    work_.patience_us = std::min(config().pipe_patience, 100000u);
+    total_ = total;
+    segment_bytes_ = segment;
+    in_memory_order_ = in_memory_order;
+    first_sequence_ = work.sequence;
+    uint64_t segments = (total + segment - 1) / segment;
+    side.sequence = work.sequence + segments * gpu::pipe_sequence_step;
+    pause_ = first_pause;
+    state_ = state::waiting;
+    due_ = {};
+}
+
+void pipe_drive::try_launch() noexcept {
+    if (state_ != state::waiting ||
+        !owner_.admit(message_, side_->device, work_.dir, work_.geometry.lanes)) {
+        return;
+    }
+    trace_begin(kernel_name(), trace_, work_.length);
+    state_ = state::admitted;
+    if (!owner_.launch(*this)) {
+        launch_failed(UCS_ERR_NO_MEMORY);
+    }
+}
+
+ucs_status_t pipe_drive::prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept {
+    side_->turns.begin(&work_);
+    work_.resumes = relaunching_;
+    ucs_status_t status = end_->prepare(work_, on, in_memory_order_);
+    *work_p = work_;
+    return status;
+}
+
+void pipe_drive::launched(const std::shared_ptr<pipe_stream> &on) noexcept {
+    trace_mark("launched", trace_);
+    side_->turns.launched(work_);
+    stream_ = on;
+    state_ = state::running;
+    launched_ = clock::now();
+    if (relaunching_) {
+        count(counters::all().relaunches);
+    }
+    // A peer that has just called waits; of another the kernel may have left meanwhile.
+    bool awaited = fresh_call_ && launched_ - call_time_ <= microseconds(work_.patience_us / 2);
+    bool at_once = work_.dir == gpu::direction::unpack && segment_ == 0 && !relaunching_;
+    news_ = !awaited && !(at_once && !fresh_call_);
+    relaunching_ = true;
+    fresh_call_ = marked_ = false;
+    polls_ = 0;
+}
+
+void pipe_drive::launch_failed(ucs_status_t status) noexcept {
+    nc_debug("a pipe's kernel cannot be launched: %s", status_text(status));
+    give_back_lanes();
+    fail();
+}
+
+void pipe_drive::call(uint64_t number) noexcept {
+    if (state_ == state::idle || number > total_ / segment_bytes_) {
+        return;
+    }
+    called_ = std::max(called_, number + 1);
+    fresh_call_ = true;
+    call_time_ = clock::now();
+    pause_ = first_pause;
+    if (state_ == state::waiting) {
+        due_ = {};
+        progress();
+    }
+}
+
+// A mark is recorded only where there is doubt: it is not free.
+bool pipe_drive::stream_failed() noexcept {
+    if (stream_->is_finished()) {
+        return !has_left();
+    }
+    if (!marked_) {
+        if (mark_ == nullptr) {
+            mark_ = owner_.take_event(side_->device);
+        }
+        if (mark_ == nullptr) {
+            return false;  // in a while, perhaps
+        }
+        if (stream_->get().record(*mark_) != UCS_OK) {
+            return true;
+        }
+        marked_ = true;
+    }
+    ucs_status_t status = mark_->query();
+    return status != UCS_INPROGRESS && (status != UCS_OK || !has_left());
+}
+
+void pipe_drive::give_back_lanes() noexcept {
+    trace_end(kernel_name(), trace_);
+    owner_.end_admission(side_->device, work_.dir, work_.geometry.lanes);
+}
+
+// The kernel has left.
+void pipe_drive::release() noexcept {
+    owner_.kernel_left(*this);
+    give_back_lanes();
+    if (mark_ != nullptr) {
+        owner_.give_event(side_->device, std::move(mark_));
+    }
+    if (broken_) {
+        stream_->spoil();
+    }
+    stream_.reset();
+}
+
+void pipe_drive::fail() noexcept {
+    owner_.stop_waiting(message_);
+    state_ = state::failed;
+}
+
+void pipe_drive::wait_for_peer(clock::time_point now) noexcept {
+    state_ = state::waiting;
+    due_ = now;
+    if (!fresh_call_) {
+        due_ += pause_;
+        pause_ = std::min(2 * pause_, microseconds(longest_pause));
+    }
+}
+
+void pipe_drive::next_segment() noexcept {
+    work_.packed_offset += work_.length;
+    if (work_.packed_offset == total_) {
+        state_ = state::complete;
+        return;
+    }
+    ++segment_;
+    work_.length = std::min(total_ - work_.packed_offset, segment_bytes_);
+    work_.sequence = first_sequence_ + segment_ * gpu::pipe_sequence_step;
+    relaunching_ = false;
+    pause_ = first_pause;
+    state_ = state::waiting;
+    due_ = {};
+}
+
+unsigned pipe_drive::see_left() noexcept {
+    release();
+    if (side_->turns.is_through()) {
+        next_segment();
+        if (state_ == state::waiting) {
+            progress();
+        }
+    } else {
+        wait_for_peer(clock::now());
+    }
+    return 1;
+}
+
+unsigned pipe_drive::progress() noexcept {
+    if (state_ == state::running) {
+        if (has_left()) {
+            return see_left();
+        }
+        constexpr unsigned polls_between_doubts = 16;  // among many messages polls are rare
+        if (++polls_ % polls_between_doubts == 0 && clock::now() - launched_ > doubt &&
+            stream_failed()) {
+            nc_debug("a pipe's kernel failed");
+            broken_ = true;
+            release();
+            fail();
+            return 1;
+        }
+        return 0;
+    }
+    if (state_ != state::waiting) {
+        return 0;
+    }
+    // A ring is filled again only when the receiver is through with the segment before.
+    bool peer_is_behind = work_.dir == gpu::direction::pack && segment_ != 0 && called_ <= segment_;
+    if (peer_is_behind || (due_ != clock::time_point() && clock::now() < due_)) {
+        return 0;
+    }
+    try_launch();
+    return state_ != state::waiting;
+}
+
+void pipe_drive::stop_kernel() noexcept {
+    ucs_status_t told = write_abort(*side_, work_.sequence);
+    if (told != UCS_OK) {
+        nc_debug("a pipe's kernel is not told to leave, and does in a while");
+    }
+    for (unsigned polls = 1; !has_left(); ++polls) {
+        if (polls % 1024 != 0 || clock::now() - launched_ < doubt) {
+            continue;
+        }
+        if (!marked_ && mark_ == nullptr) {
+            mark_ = owner_.take_event(side_->device);
+        }
+        if (mark_ == nullptr) {
+            stream_->finish();
+            broken_ = !has_left();
+            break;
+        }
+        if (stream_failed()) {
+            broken_ = true;
+            break;
+        }
+    }
+    release();
+}
+
+void pipe_drive::stop() noexcept {
+    if (state_ == state::admitted) {
+        owner_.do_not_launch(*this);
+        give_back_lanes();
+    } else if (state_ == state::running) {
+        stop_kernel();
+    }
+    if (state_ == state::admitted || state_ == state::running || state_ == state::waiting) {
+        fail();
+    }
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,96 @@
+#include "uct/cuda_nc/pipe/shape.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cuda_nc::uct {
+namespace {
+
+uint64_t parts(uint64_t all, uint64_t part) noexcept {
+    return (all + part - 1) / part;
+}
+
+}  // namespace
+
+// Measured on two H200 (bench/results, pipes and messages): a message is best cut once for each
+// lane, in chunks of 4 KiB or more and for 128 lanes at most. A longer message goes round, and with
+// two slots for each lane that is as fast as with four. Each chunk costs its lane's block what it
+// moves of 30 KiB in the meantime (a flag waits for the stores before it), and the first one fills
+// the ring later the longer it is: the time is least for the square root of both. Few lanes have
+// long chunks, so that a ring is not larger than that of 128 lanes and 64 KiB.
+gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room) noexcept {
+    constexpr uint64_t least_chunk = 4 << 10, usual_chunk = 64 << 10;
+    constexpr unsigned most_lanes = 128;
+    constexpr double flag_bytes = 30 << 10;
+    lanes = std::min(std::max(lanes, 1u), most_lanes);
+    const double best = std::sqrt(static_cast<double>(bytes) / lanes * flag_bytes);
+    const uint64_t most_chunk = std::min(std::max(static_cast<uint64_t>(best), usual_chunk),
+                                         usual_chunk * most_lanes / lanes);
+    uint64_t rounds = parts(bytes, lanes * most_chunk);
+    uint64_t chunk = parts(parts(bytes, lanes * rounds), least_chunk) * least_chunk;
+    uint64_t chunks = parts(bytes, chunk);
+    gpu::pipe_geometry g;
+    g.lanes = static_cast<uint32_t>(std::min<uint64_t>(lanes, chunks));
+    auto depth_of = [&] { return chunks > g.lanes ? 2u : 1u; };
+    for (;;) {
+        g.chunk_size = static_cast<uint32_t>(chunk);
+        g.depth = depth_of();
+        if (g.ring_size() <= room) {
+            return g;
+        }
+        if (chunk > least_chunk) {
+            chunk = parts(chunk / 2, least_chunk) * least_chunk;
+        } else if (g.lanes > 1) {
+            g.lanes /= 2;
+        } else {
+            return {};
+        }
+        chunks = parts(bytes, chunk);
+    }
+}
+
+// For each chunk a block reads the tables of a list, one after the other: longer ones pay there. In
+// a launch with others each block would take as much shared memory, and fewer fit on some GPUs.
+gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool lone_list) noexcept {
+    constexpr uint64_t least_chunk = 4 << 10;
+    constexpr unsigned most_lanes = 128;
+    lanes = std::min(std::max(lanes, 1u), most_lanes);
+    const uint64_t usual_chunk = lone_list && lanes >= gpu::many_pipe_lanes ? 32 << 10 : 16 << 10;
+    const uint64_t rounds = parts(bytes, lanes * usual_chunk);
+    const uint64_t chunk = parts(parts(bytes, lanes * rounds), least_chunk) * least_chunk;
+    gpu::pipe_geometry g;
+    g.lanes = static_cast<uint32_t>(std::min<uint64_t>(lanes, parts(bytes, chunk)));
+    g.chunk_size = static_cast<uint32_t>(chunk);
+    g.depth = 1;
+    return g;
+}
+
+// Measured on two H200 (bench/results, copies): a copy is begun 2 us sooner than a kernel and
+// crosses the link 2.5 us sooner from a megabyte on; then a kernel moves 318 GB/s. A copy takes
+// 0.345 ns for each 128 bytes, or less, of a row. Between processes it gets slower beyond some 16
+// MiB, not with all rows.
+bool copy_pays(const gpu::box &rows, const char *source, const char *target) noexcept {
+    constexpr double of_piece = 0.345e-3, kernel_rate = 318e3, sooner = 2, crossing = 2.5;
+    constexpr uint64_t piece = 128, longest = uint64_t{32} << 20;
+    auto places = [](const char *base, const gpu::box::side &side) {
+        return (reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(side.displacement)) |
+               side.pitch;
+    };
+    const bool aligned = (places(source, rows.source) | places(target, rows.target)) % piece == 0;
+    const uint64_t one_more = aligned || rows.width <= piece / 2 ? 0 : 1;
+    const auto bytes = static_cast<double>(rows.all_rows() * rows.width);
+    const auto pieces =
+        static_cast<double>(rows.all_rows() * ((rows.width + piece - 1) / piece + one_more));
+    return bytes <= longest &&
+           pieces * of_piece <=
+               sooner + crossing * std::min(bytes / (1 << 20), 1.0) + bytes / kernel_rate;
+}
+
+gpu::pipe_geometry copy_geometry() noexcept {
+    gpu::pipe_geometry g;
+    g.lanes = g.depth = 1;
+    g.chunk_size = gpu::max_pull_chunk;
+    return g;
+}
+
+}  // namespace cuda_nc::uct

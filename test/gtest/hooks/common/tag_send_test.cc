@@ -1,0 +1,113 @@
+// Which way UCP is told to send a datatype, from its first message on.
+#include "hooks/common/tag_send.hpp"
+
+#include <gtest/gtest.h>
+
+#include "hooks/fakes.hpp"
+#include "hooks/common/datatype_ops.hpp"
+#include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/selection.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+using test::buffer;
+using test::datatype;
+using test::find_in_fake;
+
+constexpr const char *ucp_library = "libucp_fake.so";
+constexpr uint32_t has_type = UCP_OP_ATTR_FIELD_DATATYPE, fast = UCP_OP_ATTR_FLAG_FAST_CMPL,
+                   multi = UCP_OP_ATTR_FLAG_MULTI_SEND;
+constexpr size_t element_size = 32, extent = 96;
+
+class tag_send : public testing::Test {
+  protected:
+    tag_send() {
+        setenv("UCX_CUDA_NC_DIRECT_THRESH", "64", 1);
+        reload_config_for_test();
+        ++uct::direct_interfaces;
+    }
+    ~tag_send() override {
+        --uct::direct_interfaces;
+        unsetenv("UCX_CUDA_NC_DIRECT_THRESH");
+        reload_config_for_test();
+    }
+    uint32_t sent(ucp_datatype_t handle, const void *address, size_t count, uint32_t given = 0) {
+        ucp_request_param_t param = {};
+        param.op_attr_mask = has_type | given;
+        param.datatype = handle;
+        EXPECT_EQ(tag_send_nbx(nullptr, address, count, 0, &param), nullptr);
+        return find_in_fake<uint32_t (*)()>(ucp_library, "fake_ucp_sent_flags")() & ~has_type;
+    }
+    // The first message of a type, of `count` elements.
+    uint32_t first_sent(const char *address, size_t count, uint32_t given = 0) {
+        datatype type("vector", {{0, 8}, {24, 8}, {48, 8}, {72, 8}}, extent);
+        const void *operations =
+            find_in_fake<const void *(*)()>("libfake_open_mpi.so", "fake_operations")();
+        uint64_t handle;
+        EXPECT_EQ(create_generic(operations, const_cast<fake_datatype_t *>(type.get()), &handle),
+                  UCS_OK);
+        const uint32_t flags = sent(handle, address, count, given);
+        EXPECT_EQ(sent(handle, address, count, given), flags) << "as the next";
+        destroy_datatype(handle);
+        return flags;
+    }
+};
+
+TEST_F(tag_send, from_a_gpu_short_messages_are_eager_and_others_are_not) {
+    buffer memory(1000 * extent, true);
+    for (uint32_t given : {0u, fast, multi}) {
+        EXPECT_EQ(first_sent(memory.address(), 1, given), fast);
+        EXPECT_EQ(first_sent(memory.address(), 2, given), given & ~fast);
+        EXPECT_EQ(first_sent(memory.address(), 1000, given), given & ~fast);
+    }
+}
+
+TEST_F(tag_send, unless_set_short_messages_are_eager_where_they_should_be_buffered) {
+    buffer memory(1000 * extent, true);
+    unsetenv("UCX_CUDA_NC_DIRECT_THRESH");
+    reload_config_for_test();
+    EXPECT_EQ(first_sent(memory.address(), 1, fast), fast);
+    EXPECT_EQ(first_sent(memory.address(), 1000, fast), 0u);
+    for (uint32_t given : {0u, multi}) {
+        EXPECT_EQ(first_sent(memory.address(), 1, given), given);
+        EXPECT_EQ(first_sent(memory.address(), 1000, given), given);
+    }
+}
+
+TEST_F(tag_send, from_host_memory_messages_below_64_kib_are_eager) {
+    buffer memory(2048 * extent, false);
+    for (uint32_t given : {0u, fast, multi}) {
+        EXPECT_EQ(first_sent(memory.address(), 1, given), fast);
+        EXPECT_EQ(first_sent(memory.address(), 2047, given), fast);
+        EXPECT_EQ(first_sent(memory.address(), 2048, given), given);
+    }
+}
+
+TEST_F(tag_send, what_is_not_served_has_no_part_in_the_choice_for_what_is) {
+    buffer memory(extent, true);
+    ucp_generic_dt_ops_t mine = {};
+    uint64_t handle = 0;
+    ASSERT_EQ(create_generic(&mine, nullptr, &handle), UCS_OK);
+    EXPECT_EQ(sent(handle, memory.address(), 1), fast);
+    destroy_datatype(handle);
+}
+
+TEST_F(tag_send, contiguous_memory_is_left_alone) {
+    buffer memory(extent, true);
+    for (uint32_t given : {0u, fast, multi}) {
+        EXPECT_EQ(sent(ucp_dt_make_contig(1), memory.address(), 96, given), given);
+    }
+}
+
+TEST_F(tag_send, nothing_changes_where_no_interface_moves_messages_between_gpus) {
+    buffer memory(2 * extent, true);
+    --uct::direct_interfaces;
+    for (uint32_t given : {0u, fast, multi}) {
+        EXPECT_EQ(first_sent(memory.address(), 2, given), given);
+    }
+    ++uct::direct_interfaces;
+}
+
+}  // namespace
+}  // namespace cuda_nc::hooks

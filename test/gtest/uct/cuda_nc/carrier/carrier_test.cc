@@ -1,0 +1,97 @@
+#include "uct/cuda_nc/carrier/carrier.hpp"
+
+#include <gtest/gtest.h>
+
+#include "uct/cuda_nc/address.hpp"
+#include "uct/cuda_nc/component.hpp"
+#include "ucs/base/settings.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using names = std::vector<std::string>;
+
+TEST(carrier, names_are_split_without_empty_ones_and_repetitions) {
+    EXPECT_EQ(split_names("posix,tcp"), (names{"posix", "tcp"}));
+    EXPECT_EQ(split_names(",posix,,tcp,posix,"), (names{"posix", "tcp"}));
+    EXPECT_EQ(split_names("sysv"), names{"sysv"});
+    EXPECT_EQ(split_names(""), names{});
+}
+
+TEST(carrier, kinds_tell_the_carriers_of_ucx_apart) {
+    const names known = {"posix",     "sysv",     "tcp",      "self",    "cma",      "rc_verbs",
+                         "rc_mlx5",   "ud_verbs", "ud_mlx5",  "dc_mlx5", "cuda_ipc", "xpmem",
+                         "cuda_copy", "knem",     "gdr_copy", "rocm_ipc"};
+    std::vector<uint16_t> kinds;
+    for (const std::string &name : known) {
+        carrier one = {};
+        one.name = name;
+        for (uint16_t other : kinds) {
+            EXPECT_NE(one.kind(), other) << name;
+        }
+        kinds.push_back(one.kind());
+    }
+}
+
+TEST(address_header, agrees_only_with_the_same_version_and_carrier) {
+    struct {
+        char gap;
+        char bytes[sizeof(address_header) + 2];
+    } unaligned = {};
+    address_header header = {protocol_version, 0, 4711, 0, 0};
+    std::memcpy(unaligned.bytes, &header, sizeof(header));
+    EXPECT_TRUE(header_agrees(unaligned.bytes, 4711));
+    EXPECT_FALSE(header_agrees(unaligned.bytes, 4712));
+    EXPECT_EQ(after_header(unaligned.bytes), unaligned.bytes + sizeof(header));
+    ++header.version;
+    std::memcpy(unaligned.bytes, &header, sizeof(header));
+    EXPECT_FALSE(header_agrees(unaligned.bytes, 4711));
+}
+
+class transport_setting : public testing::Test {
+  protected:
+    // The environment as it was, afterwards.
+    void SetUp() override {
+        save("UCX_TLS"), save("UCX_CUDA_NC_TRANSPORT"), save("UCX_CUDA_NC_ENABLE");
+    }
+    void TearDown() override {
+        for (auto &[name, value] : saved_) {
+            value.empty() ? unsetenv(name) : setenv(name, value.c_str(), 1);
+        }
+        reload_config_for_test();
+    }
+    bool wanted(const char *name, const char *value) {
+        setenv(name, value, 1);
+        reload_config_for_test();
+        return is_transport_wanted();
+    }
+
+  private:
+    void save(const char *name) {
+        const char *value = std::getenv(name);
+        saved_.emplace_back(name, value != nullptr ? value : "");
+        unsetenv(name);
+    }
+    std::vector<std::pair<const char *, std::string>> saved_;
+};
+
+TEST_F(transport_setting, a_job_that_does_not_name_the_transport_is_left_alone) {
+    reload_config_for_test();
+    EXPECT_FALSE(is_transport_wanted());
+    EXPECT_FALSE(wanted("UCX_TLS", "all"));
+    EXPECT_FALSE(wanted("UCX_TLS", "^cuda_nc"));
+    EXPECT_FALSE(wanted("UCX_TLS", "cuda,cuda_ncx,sm"));
+    EXPECT_TRUE(wanted("UCX_TLS", "self,cuda_nc"));
+    EXPECT_TRUE(wanted("UCX_TLS", "cuda_nc"));
+    EXPECT_FALSE(wanted("UCX_CUDA_NC_ENABLE", "n"));
+}
+
+TEST_F(transport_setting, can_be_set_either_way) {
+    EXPECT_TRUE(wanted("UCX_CUDA_NC_TRANSPORT", "y"));
+    EXPECT_TRUE(wanted("UCX_TLS", "sm"));
+    EXPECT_TRUE(wanted("UCX_TLS", "cuda_nc"));
+    EXPECT_FALSE(wanted("UCX_CUDA_NC_TRANSPORT", "n"));
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct

@@ -1,0 +1,316 @@
+// Both sides of a pipe, each driven as the transport does, between two streams of one GPU.
+#include "uct/cuda_nc/pipe/drive.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "uct/cuda_nc/engine/admission.hpp"
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/memory/lent_memory.hpp"
+#include "uct/cuda_nc/pipe/shape.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using state = pipe_drive::state;
+
+// The user's memory: blocks of 8 bytes with gaps of 8.
+class strided_end final : public direct_end {
+  public:
+    strided_end(gpu::device &where, gpu::direction dir, uint64_t bytes) : dir_(dir), bytes_(bytes) {
+        EXPECT_EQ(where.allocate(2 * bytes, &memory_), UCS_OK);
+        layout_.kind = shape::strided;
+        layout_.num_blocks = layout_.num_dims = 1;
+        layout_.list_size = layout_.block_length = 8;
+        layout_.packed_size = bytes;
+        layout_.by_list = layout_.by_block = fast_divide(8);
+        layout_.dims[0] = {bytes / 8, 16};
+        layout_.by_dim[0] = fast_divide(bytes / 8);
+    }
+    int device() const noexcept override { return 0; }
+    uint64_t packed_bytes() const noexcept override { return bytes_; }
+    ucs_status_t enqueue(uint64_t, uint64_t, char *, gpu::event &) noexcept override {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &,
+                         bool /*in_memory_order*/) noexcept override {
+        ++launches;
+        if (refuse_launch == launches) {
+            return UCS_ERR_IO_ERROR;
+        }
+        work.dir = dir_;
+        work.layout = &layout_;
+        work.base = memory_->address();
+        return UCS_OK;
+    }
+    char *address() const { return memory_->address(); }
+
+    int launches = 0;       // or attempts
+    int refuse_launch = 0;  // the number of one that is refused
+
+  private:
+    gpu::direction dir_;
+    uint64_t bytes_;
+    layout_view layout_;
+    std::unique_ptr<gpu::memory> memory_;
+};
+
+class pipe_drive_test : public testing::Test {
+  protected:
+    static constexpr uint64_t bytes = 300000;  // a multiple of 8
+
+    void SetUp() override {
+        if (gpu::platform::instance().num_devices() == 0) {
+            GTEST_SKIP() << "no GPU, not even a simulated one";
+        }
+        device_ = gpu::platform::instance().get_device(0);
+        ASSERT_EQ(device_->create_stream(&stream_), UCS_OK);
+        ASSERT_EQ(device_->create_event(&mark_), UCS_OK);
+        ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*)(void *), void *, unsigned,
+                                                    int *id_p) { *id_p = 1; };
+        ucx_.uct_worker_progress_unregister_safe = [](void *, int *id_p) { *id_p = -1; };
+        iface_.ucx = &ucx_;
+        traffic_ = std::make_unique<traffic>(iface_);
+        from_ = std::make_unique<strided_end>(*device_, gpu::direction::pack, bytes);
+        to_ = std::make_unique<strided_end>(*device_, gpu::direction::unpack, bytes);
+        source_.resize(2 * bytes);
+        for (char &byte : source_) {
+            byte = static_cast<char>(random_());
+        }
+        copy(from_->address(), source_.data());
+        copy(to_->address(), std::vector<char>(2 * bytes).data());
+        pack_side_ = take_side(0);
+        unpack_side_ = take_side(0);
+        ASSERT_NE(pack_side_, nullptr);
+        ASSERT_NE(unpack_side_, nullptr);
+        send_ = std::make_unique<pipe_drive>(*traffic_, 1);
+        receive_ = std::make_unique<pipe_drive>(*traffic_, 2);
+    }
+    void TearDown() override {
+        if (device_ == nullptr) {
+            return;
+        }
+        end_message();
+        EXPECT_EQ(lanes_taken(0, gpu::direction::pack), 0u);
+        EXPECT_EQ(lanes_taken(0, gpu::direction::unpack), 0u);
+        give_side(pack_side_);
+        give_side(unpack_side_);
+    }
+    void end_message() {
+        send_.reset();
+        receive_.reset();
+        if (ring_) {
+            give_region(ring_);
+            ring_ = {};
+        }
+    }
+
+    void copy(void *target, const void *source) {
+        ASSERT_EQ(stream_->copy(target, source, 2 * bytes), UCS_OK);
+        ASSERT_EQ(stream_->record(*mark_), UCS_OK);
+        ASSERT_EQ(mark_->synchronize(), UCS_OK);
+    }
+
+    void begin(uint64_t segment = bytes, uint64_t room = 1 << 20) {
+        gpu::pipe_work work;
+        work.geometry = choose_geometry(std::min(bytes, segment), lane_limit(0), room);
+        ASSERT_TRUE(work.geometry.valid());
+        ring_ = take_region(0, work.geometry.ring_size());
+        ASSERT_TRUE(ring_);
+        work.sequence = std::max(pack_side_->sequence, unpack_side_->sequence);
+        work.ring = ring_.address;
+        work.flags = unpack_side_->words;
+        work.credits = pack_side_->words;
+        send_->begin(*pack_side_, *from_, gpu::direction::pack, work, bytes, segment, false);
+        receive_->begin(*unpack_side_, *to_, gpu::direction::unpack, work, bytes, segment, false);
+        lanes_ = work.geometry.lanes;
+    }
+
+    // One tells the other of its launches, where `tell`.
+    void step(bool tell = true) {
+        send_->progress();
+        if (send_->take_news() && tell) {
+            receive_->call(send_->segment());
+        }
+        receive_->progress();
+        traffic_->launch_all();
+        if (receive_->take_news() && tell) {
+            send_->call(receive_->segment());
+        }
+    }
+    void run(bool tell = true) {
+        auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        auto moving = [](const pipe_drive &one) {
+            return one.now() == state::waiting || one.now() == state::admitted ||
+                   one.now() == state::running;
+        };
+        while (moving(*send_) || moving(*receive_)) {
+            step(tell);
+            std::this_thread::yield();
+            ASSERT_LT(std::chrono::steady_clock::now(), limit);
+        }
+    }
+    void expect_arrived() {
+        ASSERT_EQ(send_->now(), state::complete);
+        ASSERT_EQ(receive_->now(), state::complete);
+        std::vector<char> seen(2 * bytes);
+        copy(seen.data(), to_->address());
+        for (size_t i = 0; i < seen.size(); ++i) {
+            ASSERT_EQ(seen[i], i % 16 < 8 ? source_[i] : 0) << i;
+        }
+    }
+
+    gpu::device *device_ = nullptr;
+    std::unique_ptr<gpu::stream> stream_;
+    std::unique_ptr<gpu::event> mark_;
+    ucx_api ucx_ = {};
+    interface iface_ = {};
+    std::unique_ptr<traffic> traffic_;
+    std::unique_ptr<strided_end> from_, to_;
+    std::vector<char> source_;
+    pipe_side *pack_side_ = nullptr, *unpack_side_ = nullptr;
+    std::unique_ptr<pipe_drive> send_, receive_;
+    region ring_;
+    unsigned lanes_ = 0;
+    std::mt19937_64 random_{20261121};
+};
+
+TEST_F(pipe_drive_test, a_message_arrives) {
+    begin();
+    run();
+    expect_arrived();
+}
+
+TEST_F(pipe_drive_test, a_message_goes_round_in_a_small_ring) {
+    begin(bytes, 8192);
+    run();
+    expect_arrived();
+}
+
+TEST_F(pipe_drive_test, a_message_of_several_segments_arrives) {
+    begin(65536);
+    run();
+    EXPECT_GE(from_->launches, 5);
+    expect_arrived();
+}
+
+TEST_F(pipe_drive_test, sides_are_used_again) {
+    for (int round = 0; round < 5; ++round) {
+        copy(to_->address(), std::vector<char>(2 * bytes).data());
+        begin(bytes, round % 2 == 0 ? 1 << 20 : 16384);
+        run();
+        expect_arrived();
+        end_message();
+        send_ = std::make_unique<pipe_drive>(*traffic_, 1);
+        receive_ = std::make_unique<pipe_drive>(*traffic_, 2);
+    }
+}
+
+// Neither side hears of the other: time alone brings them together.
+TEST_F(pipe_drive_test, sides_that_hear_nothing_meet_all_the_same) {
+    begin(bytes, 8192);
+    run(false);
+    expect_arrived();
+}
+
+TEST_F(pipe_drive_test, a_side_waits_for_lanes_that_another_message_has) {
+    const unsigned limit = lane_limit(0);
+    ASSERT_TRUE(traffic_->admit(9, 0, gpu::direction::pack, limit));
+    begin();
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(30)) {
+        step();
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(from_->launches, 0);
+    EXPECT_EQ(send_->now(), state::waiting);
+    traffic_->end_admission(0, gpu::direction::pack, limit);
+    run();
+    expect_arrived();
+}
+
+TEST_F(pipe_drive_test, a_message_arrives_though_another_worker_keeps_all_lanes) {
+    const unsigned limit = lane_limit(0);
+    ASSERT_TRUE(take_lanes(0, gpu::direction::pack, limit));
+    ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));
+    begin();
+    step();
+    EXPECT_EQ(send_->now(), state::waiting) << "at first";
+    run();
+    expect_arrived();
+    give_lanes(0, gpu::direction::pack, limit);
+    give_lanes(0, gpu::direction::unpack, limit);
+}
+
+TEST_F(pipe_drive_test, messages_on_one_gpu_do_not_wait_for_lanes_of_another) {
+    const unsigned limit = lane_limit(0);
+    if (lane_limit(1) == 0) {
+        GTEST_SKIP() << "one GPU";
+    }
+    ASSERT_TRUE(traffic_->admit(6, 0, gpu::direction::pack, limit));
+    EXPECT_FALSE(traffic_->admit(7, 0, gpu::direction::pack, 1));
+    EXPECT_TRUE(traffic_->admit(8, 1, gpu::direction::pack, 1));
+    traffic_->end_admission(1, gpu::direction::pack, 1);
+    traffic_->end_admission(0, gpu::direction::pack, limit);
+}
+
+TEST_F(pipe_drive_test, messages_get_lanes_in_their_order) {
+    const unsigned limit = lane_limit(0);
+    ASSERT_TRUE(traffic_->admit(9, 0, gpu::direction::pack, limit));
+    EXPECT_FALSE(traffic_->admit(7, 0, gpu::direction::pack, limit));
+    traffic_->end_admission(0, gpu::direction::pack, limit);
+    EXPECT_FALSE(traffic_->admit(8, 0, gpu::direction::pack, 1)) << "message 7 was first";
+    ASSERT_TRUE(traffic_->admit(7, 0, gpu::direction::pack, limit));
+    traffic_->end_admission(0, gpu::direction::pack, limit);
+    ASSERT_TRUE(traffic_->admit(8, 0, gpu::direction::pack, 1));
+    traffic_->end_admission(0, gpu::direction::pack, 1);
+}
+
+TEST_F(pipe_drive_test, a_side_whose_launch_is_refused_fails_and_the_other_can_be_stopped) {
+    from_->refuse_launch = 1;
+    begin(bytes, 8192);
+    step();
+    EXPECT_EQ(send_->now(), state::failed);
+    EXPECT_FALSE(send_->is_broken());
+    receive_->stop();
+    EXPECT_EQ(receive_->now(), state::failed);
+    EXPECT_FALSE(receive_->is_broken());
+    end_message();
+    send_ = std::make_unique<pipe_drive>(*traffic_, 1);
+    receive_ = std::make_unique<pipe_drive>(*traffic_, 2);
+    begin();  // over the same words
+    run();
+    expect_arrived();
+}
+
+TEST_F(pipe_drive_test, sides_stopped_in_the_middle_leave_memory_alone) {
+    for (int round = 0; round < 10; ++round) {
+        begin(bytes, 8192);
+        auto some = random_() % 200;
+        for (uint64_t i = 0; i < some; ++i) {
+            step();
+        }
+        send_->stop();
+        receive_->stop();
+        std::vector<char> mark(2 * bytes, 'x'), seen(2 * bytes);
+        copy(to_->address(), mark.data());
+        std::this_thread::yield();
+        copy(seen.data(), to_->address());
+        ASSERT_EQ(seen, mark);
+        end_message();
+        send_ = std::make_unique<pipe_drive>(*traffic_, 1);
+        receive_ = std::make_unique<pipe_drive>(*traffic_, 2);
+    }
+    copy(to_->address(), std::vector<char>(2 * bytes).data());
+    begin();
+    run();
+    expect_arrived();
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct

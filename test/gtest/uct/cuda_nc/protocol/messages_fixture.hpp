@@ -1,0 +1,231 @@
+// An interface on a carrier that only keeps what it is given, and a user's side that remembers what
+// it was asked for.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "ucs/layout/layout.hpp"
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/engine/traffic.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace wire;
+
+constexpr uint64_t identity = 77, total = 1 << 20, first = 1024;
+
+// The user's side of a receive: remembers what it was asked to unpack.
+class fake_end final : public direct_end {
+  public:
+    int device() const noexcept override { return 0; }
+    uint64_t packed_bytes() const noexcept override { return total; }
+    ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
+                         gpu::event &) noexcept override {
+        unpacked.push_back({offset, length, packed});
+        return UCS_OK;  // a mark that was never recorded is complete
+    }
+    ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &,
+                         bool in_memory_order) noexcept override {
+        in_order = in_memory_order;
+        if (what != nullptr) {
+            work.layout = &(in_memory_order ? what->in_memory_order() : *what).view();
+            work.base = base;
+        }
+        for (gpu::pipe_report::group &one : work.report->groups) {
+            one.left = leaves_at_once ? gpu::pipe_left(work.turn, true) : one.left;
+        }
+        launched.push_back(work);
+        return launch_status;
+    }
+    bool sends() const noexcept override { return sending_side; }
+    bool sending_side = false;
+    uint64_t ucx_state() const noexcept override { return state; }
+    uint64_t state = 0;
+    const layout *laid_out(char **base_p) const noexcept override {
+        *base_p = base;
+        return what.get();
+    }
+    layout_ref what;       // null: not to be known
+    char *base = nullptr;  // of displacement 0
+    struct range {
+        uint64_t offset, length;
+        char *packed;
+    };
+    std::vector<range> unpacked;
+    std::vector<gpu::pipe_work> launched;
+    bool in_order = false;  // as prepare() was told last
+    ucs_status_t launch_status = UCS_OK;
+    bool leaves_at_once = false;  // so it seems: the kernel runs all the same
+};
+
+// One test at a time.
+inline fake_end *known_end;
+
+inline direct_end *find_known_end(uint64_t word) noexcept {
+    return word != 0 && word == known_end->state ? known_end : nullptr;
+}
+
+struct seen_by_ucp {
+    std::vector<uint64_t> lengths;
+    std::vector<ucs_status_t> rest_statuses;
+    fake_end *takes_offers = nullptr;
+    bool completes = false;  // the receive, with whatever comes
+};
+inline seen_by_ucp ucp;
+
+inline std::vector<control> sent;
+
+inline ucs_status_t ucp_handler(void *, void *, size_t length, unsigned) {
+    ucp.lengths.push_back(length);
+    unpack_call *call = unpack_call::current();
+    if (call != nullptr && call->rest) {
+        ucp.rest_statuses.push_back(call->status);
+    } else if (call != nullptr && ucp.takes_offers != nullptr) {
+        call->taker = ucp.takes_offers->state;
+        if (ucp.completes) {
+            ucp.takes_offers->state = 0;
+        }
+    }
+    return UCS_OK;
+}
+
+inline bool carrier_is_full = false;
+
+inline ssize_t carrier_am_bcopy(abi::uct_ep *, uint8_t id, abi::uct_pack_callback pack, void *arg,
+                                unsigned) {
+    EXPECT_EQ(id, control_id);
+    if (carrier_is_full) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    control message = {};
+    size_t length = pack(&message, arg);
+    sent.push_back(message);
+    return static_cast<ssize_t>(length);
+}
+
+class traffic_test : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (gpu::platform::instance().num_devices() == 0) {
+            GTEST_SKIP() << "no GPU, not even a simulated one";
+        }
+        ucp = {};
+        sent.clear();
+        ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*)(void *), void *, unsigned,
+                                                    int *id_p) { *id_p = 1; };
+        ucx_.uct_worker_progress_unregister_safe = [](void *, int *id_p) { *id_p = -1; };
+        iface_.ucx = &ucx_;
+        iface_.super.am[rndv_data_id].cb = ucp_handler;
+        carrier_.ops.ep_am_bcopy = carrier_am_bcopy;
+        carrier_ep_.iface = &carrier_;
+        ep_.carrier = &carrier_ep_;
+        iface_.peers[identity] = &ep_;
+        ep_.peer = identity;
+        ucp.takes_offers = &end_;
+        traffic_ = std::make_unique<traffic>(iface_);
+        known_end = &end_;
+        finder_ = end_finder.exchange(find_known_end);
+        learn_requests();
+    }
+    void TearDown() override { end_finder = finder_; }
+
+    void offer(uint64_t length = total, uint64_t bytes = first) {
+        struct {
+            data_prefix prefix;
+            pipe_offer terms;
+            rndv_header header;
+            char bytes[first];
+        } message = {};
+        message.terms = terms_;
+        message.prefix = {0, mark | static_cast<uint64_t>(data_kind::offer), 5, identity, length};
+        message.header.request = reinterpret_cast<uint64_t>(request_);
+        traffic_->take_data(reinterpret_cast<char *>(&message),
+                            sizeof(data_prefix) + sizeof(pipe_offer) + sizeof(rndv_header) + bytes);
+    }
+    void offer_alone() { offer(total, 0); }
+    // UCP's request says so.
+    void request_has(uint64_t state) { std::memcpy(own_request_ + 136, &state, sizeof(state)); }
+    void rest(uint64_t to, uint64_t length = total - first, uint64_t offset = first) {
+        struct {
+            data_prefix prefix;
+            rndv_header header;
+        } message = {};
+        message.prefix = {0, mark | static_cast<uint64_t>(data_kind::rest), to, author_, length};
+        message.header = {reinterpret_cast<uint64_t>(request_), offset};
+        traffic_->take_data(reinterpret_cast<char *>(&message), sizeof(message));
+    }
+    void say(control_kind kind, uint64_t to, unsigned slot = 0, uint64_t offset = 0,
+             uint64_t length = 0) {
+        control message = {};
+        message.version = protocol_version;
+        message.kind = kind;
+        message.slot = static_cast<uint16_t>(slot);
+        message.to = to;
+        message.from = 5;
+        message.identity = author_;
+        message.offset = offset;
+        message.length = length;
+        traffic_->take_control(&message, length_of(kind));
+    }
+    // UCP's messages, as they pass: `request` is what its sender calls the send.
+    void rtr(uint64_t request) {
+        auto *own = request_;
+        traffic_->before_short(ep_, rtr_id, request, &own, sizeof(own));
+    }
+    void rts() {
+        uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_)};
+        traffic_->before_short(ep_, rts_id, 0, words, sizeof(words));
+    }
+    void rts_comes(uint64_t request) {
+        const uint64_t words[] = {0, 1, request};
+        traffic_->rts_comes(words, sizeof(words));
+    }
+    void offer_early(uint64_t request) {
+        say_early(control_kind::early, request);
+        rts_comes(request);
+    }
+    void say_early(control_kind kind, uint64_t request) {
+        control message = {};
+        message.version = protocol_version;
+        message.kind = kind;
+        message.identity = identity;
+        message.from = 5;
+        message.offset = request;
+        message.length = total;
+        message.early = {terms_, source_};
+        traffic_->take_control(&message, length_of(kind));
+    }
+    // UCP's request is known by the state of `end_`.
+    void learn_requests() {
+        end_.state = 0x7777;
+        request_has(end_.state);
+    }
+    // An accepted offer: the receiver's number of the message.
+    uint64_t accepted() {
+        offer();
+        EXPECT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::accept);
+        EXPECT_EQ(sent.back().to, 5u);
+        return sent.back().from;
+    }
+
+    ucx_api ucx_ = {};
+    interface iface_ = {};
+    abi::uct_iface carrier_ = {};
+    abi::uct_ep carrier_ep_ = {};
+    endpoint ep_ = {};
+    fake_end end_;
+    uint64_t author_ = identity;  // of what is said after an offer
+    pipe_offer terms_ = {};       // none: slots will do
+    source_terms source_ = {};    // of early offers
+    alignas(8) char own_request_[256] = {};
+    char *request_ = own_request_;  // UCP's
+    direct_end *(*finder_)(uint64_t) noexcept = nullptr;
+    std::unique_ptr<traffic> traffic_;
+};
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,401 @@
+// What a peer may say, and what becomes of it.
+#include "uct/cuda_nc/engine/traffic.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <random>
+
+#include "uct/cuda_nc/memory/peer_memory.hpp"
+#include "uct/cuda_nc/memory/quarantine.hpp"
+#include "uct/cuda_nc/memory/ring.hpp"
+#include "uct/cuda_nc/protocol/messages_fixture.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+TEST_F(traffic_test, a_message_comes_slot_by_slot_and_is_delivered_once) {
+    uint64_t message = accepted();
+    uint64_t slot = sent.back().length;
+    uint64_t offset = first;
+    for (unsigned i = 0; offset < total; i = (i + 1) % ring::most_slots) {
+        uint64_t length = std::min(slot, total - offset);
+        say(control_kind::data, message, i, offset, length);
+        EXPECT_EQ(end_.unpacked.back().offset, offset);
+        EXPECT_EQ(end_.unpacked.back().length, length);
+        offset += length;
+    }
+    EXPECT_EQ(ucp.lengths, std::vector<uint64_t>{sizeof(rndv_header) + first});
+    rest(message);
+    EXPECT_EQ(ucp.lengths.back(), sizeof(rndv_header) + total - first);
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    EXPECT_EQ(end_.message, nullptr);
+    rest(message);
+    EXPECT_EQ(ucp.lengths.size(), 2u);
+}
+
+TEST_F(traffic_test, on_one_gpu_a_message_comes_in_one_slot) {
+    const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
+    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    uint64_t message = accepted();
+    EXPECT_EQ(sent.back().slot, 1u);
+    EXPECT_GE(sent.back().length, total - first);
+    say(control_kind::data, message, 0, first, total - first);
+    ASSERT_EQ(end_.unpacked.size(), 1u);
+    EXPECT_EQ(end_.unpacked[0].length, total - first);
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    sent.clear();
+    message = accepted();
+    say(control_kind::data, message, 1, first, total - first);
+    EXPECT_EQ(end_.unpacked.size(), 1u) << "there is no second slot";
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses.back(), UCS_ERR_IO_ERROR);
+}
+
+TEST_F(traffic_test, what_an_interface_tells_itself_waits_for_its_turn) {
+    static unsigned (*progress)(void *);
+    static void *argument;
+    ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
+                                                unsigned, int *id_p) {
+        progress = function;
+        argument = arg;
+        *id_p = 1;
+    };
+    ep_.loops = true;
+    offer();
+    EXPECT_TRUE(sent.empty()) << "the sender is in the middle of its offer";
+    EXPECT_TRUE(traffic_->is_busy());
+    ASSERT_NE(progress, nullptr);
+    progress(argument);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    say(control_kind::cancel, sent.back().from);
+}
+
+TEST_F(traffic_test, a_process_reaches_what_it_has_lent_itself) {
+    const process_id own = own_process_id();
+    region lent = take_region(0, 1 << 16), host = take_host_region(0, 1 << 16);
+    ASSERT_TRUE(lent && host);
+    auto reach = [&](int device, uint64_t offset, uint64_t length) {
+        return reach_peer_memory(device, lent.handle(), own, lent.offset + offset, length, 1)
+            .address;
+    };
+    EXPECT_EQ(reach(0, 0, lent.size), lent.address);
+    EXPECT_EQ(reach(0, 100, 200), lent.address + 100);
+    EXPECT_EQ(reach(1, 0, 16), nullptr) << "another GPU does not";
+    EXPECT_EQ(reach(0, uint64_t{1} << 40, 16), nullptr);
+    EXPECT_EQ(reach(0, 0, uint64_t{1} << 40), nullptr);
+    EXPECT_EQ(reach(0, ~uint64_t{0} - lent.offset - 15, 32), nullptr);
+    for (int device : {0, 1}) {
+        EXPECT_EQ(reach_peer_host_memory(device, host.handle(), own, host.offset, 16).address,
+                  host.address);
+    }
+    give_region(lent);
+    give_region(host);
+}
+
+TEST_F(traffic_test, a_receiver_that_is_not_ours_declines) {
+    ucp.takes_offers = nullptr;
+    offer();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(sent.back().to, 5u);
+}
+
+TEST_F(traffic_test, an_offer_whose_first_bytes_complete_the_receive_is_declined) {
+    ucp.completes = true;
+    offer();
+    EXPECT_EQ(ucp.lengths.size(), 1u);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(end_.message, nullptr);
+}
+
+TEST_F(traffic_test, an_offer_of_more_bytes_than_there_is_room_for_is_declined) {
+    offer(total + 1);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+}
+
+TEST_F(traffic_test, an_offer_without_bytes_is_accepted_from_the_first_on) {
+    end_.state = 0x7777;
+    request_has(end_.state);
+    offer_alone();
+    EXPECT_TRUE(ucp.lengths.empty()) << "there is nothing for UCP yet";
+    ASSERT_EQ(sent.size(), 1u);
+    ASSERT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().flags, known_receivers);
+    const uint64_t message = sent.back().from;
+    uint64_t slot_size = sent.back().length;
+    for (uint64_t offset = 0; offset < total; offset += slot_size) {
+        say(control_kind::data, message, static_cast<unsigned>(offset / slot_size) % 4, offset,
+            std::min(slot_size, total - offset));
+        ASSERT_FALSE(end_.unpacked.empty());
+        EXPECT_EQ(end_.unpacked.back().offset, offset);
+    }
+    rest(message, total, 0);
+    EXPECT_EQ(ucp.lengths, std::vector<uint64_t>{sizeof(rndv_header) + total});
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+}
+
+TEST_F(traffic_test, an_offer_without_bytes_for_another_request_is_declined) {
+    end_.state = 0x7777;
+    auto expect_declined = [&](uint32_t flags) {
+        for (uint64_t word : {0x7778, 0}) {  // another library's datatype, contiguous memory
+            request_has(word);
+            offer_alone();
+            EXPECT_EQ(sent.back().kind, control_kind::decline);
+            EXPECT_EQ(sent.back().flags, flags);
+            offer_early(99);
+            rtr(99);
+            EXPECT_EQ(sent.back().kind, control_kind::decline);
+            EXPECT_EQ(sent.back().flags, flags);
+        }
+    };
+    expect_declined(0);  // perhaps requests do not tell
+    request_has(end_.state);
+    sent.clear();
+    say(control_kind::cancel, accepted());
+    expect_declined(known_receivers);
+    end_.sending_side = true;
+    request_has(end_.state);
+    offer_alone();
+    EXPECT_EQ(sent.back().kind, control_kind::decline) << "it sends itself";
+}
+
+// As in peer-error mode.
+TEST_F(traffic_test, requests_that_are_no_addresses_tell_nothing_and_refute_nothing) {
+    end_.state = 0x7777;
+    request_has(end_.state);
+    for (uint64_t request : {uint64_t{0}, uint64_t{8}, uint64_t{1 << 20 | 1}, ~uint64_t{7}}) {
+        request_ = reinterpret_cast<char *>(request);
+        offer_early(99);
+        rtr(99);
+        EXPECT_EQ(sent.back().kind, control_kind::decline);
+        EXPECT_EQ(sent.back().flags, unknown_receivers);
+        offer_alone();
+        EXPECT_EQ(sent.back().kind, control_kind::decline);
+        EXPECT_EQ(sent.back().flags, unknown_receivers);
+        sent.clear();
+        const uint64_t message = accepted();
+        EXPECT_EQ(sent.back().flags, unknown_receivers);
+        say(control_kind::cancel, message);
+    }
+    request_ = own_request_;
+    sent.clear();
+    offer_alone();
+    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().flags, known_receivers);
+    say(control_kind::cancel, sent.back().from);
+}
+
+TEST_F(traffic_test, requests_that_once_disagreed_are_never_believed_again) {
+    end_.state = 0x7777;
+    bool disagreed = false;
+    for (uint64_t word : {0x7777, 0x7776, 0x7777}) {
+        request_has(word);
+        sent.clear();
+        uint64_t message = accepted();
+        disagreed |= word != 0x7777;
+        EXPECT_EQ(sent.back().flags, disagreed ? unknown_receivers : known_receivers);
+        say(control_kind::cancel, message);
+    }
+    offer_alone();
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(sent.back().flags, unknown_receivers);
+}
+
+TEST_F(traffic_test, a_message_that_ends_without_its_bytes_fails) {
+    rest(accepted());
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_IO_ERROR});
+}
+
+TEST_F(traffic_test, an_end_that_does_not_fit_the_beginning_is_not_delivered) {
+    uint64_t message = accepted();
+    rest(message, total);
+    rest(message + 1);
+    request_ += 8;
+    rest(message);
+    EXPECT_EQ(ucp.lengths.size(), 1u) << "another receive's";
+    say(control_kind::cancel, message);
+    EXPECT_EQ(end_.message, nullptr);
+}
+
+TEST_F(traffic_test, nobody_but_its_peer_moves_or_ends_a_message) {
+    const size_t lent = regions_lent();
+    const uint64_t message = accepted();
+    author_ = identity + 1;
+    auto say_all = [&] {
+        say(control_kind::data, message, 0, first, 4096);
+        rest(message);
+        say(control_kind::cancel, message);
+    };
+    say_all();
+    EXPECT_TRUE(end_.unpacked.empty());
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    ASSERT_NE(end_.message, nullptr);
+    traffic_->forget(ep_);
+    end_.message->leave();
+    say_all();
+    EXPECT_EQ(quarantined(), 1u);
+    author_ = identity;
+    say(control_kind::cancel, message);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+}
+
+TEST_F(traffic_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
+    size_t lent = regions_lent();
+    uint64_t message = accepted();
+    sent.clear();
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    EXPECT_EQ(end_.message, nullptr);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::stop);
+    say(control_kind::data, message, 0, first, 4096);
+    EXPECT_TRUE(end_.unpacked.empty()) << "the user's memory is no longer touched";
+    EXPECT_EQ(regions_lent(), lent + 1);
+    say(control_kind::cancel, message);
+    EXPECT_EQ(regions_lent(), lent);
+    EXPECT_EQ(quarantined(), 0u);
+}
+
+TEST_F(traffic_test, a_ring_whose_sender_is_lost_is_used_again_when_its_process_is_gone) {
+    pid_t sender = fork();
+    if (sender == 0) {
+        pause();
+        _exit(0);
+    }
+    ASSERT_GT(sender, 0);
+    terms_.process = process_id_of(static_cast<uint32_t>(sender));
+    size_t lent = regions_lent();
+    accepted();
+    traffic_->forget(ep_);
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    release_quarantined(true);
+    EXPECT_EQ(quarantined(), 1u) << "its GPU may still write";
+    EXPECT_EQ(regions_lent(), lent + 1);
+    kill(sender, SIGKILL);
+    waitpid(sender, nullptr, 0);
+    release_quarantined(true);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+}
+
+TEST_F(traffic_test, a_lost_sender_that_is_through_after_all_is_told_so_when_it_can_be) {
+    terms_.process = traffic_->process();
+    const size_t lent = regions_lent();
+    const uint64_t message = accepted();
+    traffic_->forget(ep_);
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    EXPECT_EQ(quarantined(), 1u);
+    iface_.peers.clear();
+    sent.clear();
+    say(control_kind::cancel, message + 1);
+    EXPECT_EQ(quarantined(), 1u);
+    say(control_kind::cancel, message);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+    EXPECT_TRUE(sent.empty());
+    iface_.peers[identity] = &ep_;
+    traffic_->meet(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::ended);
+    EXPECT_EQ(sent.back().to, 5u);
+    traffic_->meet(ep_);
+    EXPECT_EQ(sent.size(), 1u) << "once";
+}
+
+TEST_F(traffic_test, an_answer_that_comes_after_all_is_cancelled_when_it_can_be) {
+    iface_.peers.clear();
+    say(control_kind::accept, 4711);
+    EXPECT_TRUE(sent.empty());
+    iface_.peers[identity] = &ep_;
+    traffic_->meet(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::cancel);
+    EXPECT_EQ(sent.back().to, 5u);
+    EXPECT_EQ(sent.back().from, 4711u);
+}
+
+TEST_F(traffic_test, what_waits_for_room_when_its_endpoint_is_closed_is_said_over_the_next_one) {
+    carrier_is_full = true;
+    traffic_->say_cancel(&ep_, 1, 2);
+    traffic_->forget(ep_);
+    carrier_is_full = false;
+    EXPECT_FALSE(traffic_->is_busy());
+    traffic_->meet(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::cancel);
+    EXPECT_EQ(sent.back().to, 1u);
+    EXPECT_EQ(sent.back().from, 2u);
+}
+
+TEST_F(traffic_test, a_sender_that_could_not_be_stopped_is_stopped_over_the_next_endpoint) {
+    const size_t lent = regions_lent();
+    const uint64_t message = accepted();
+    carrier_is_full = true;
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    traffic_->forget(ep_);
+    carrier_is_full = false;
+    sent.clear();
+    traffic_->meet(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::stop);
+    EXPECT_EQ(sent.back().to, 5u);
+    say(control_kind::cancel, message);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+}
+
+TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
+    unsigned seed = std::random_device()();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    ring probe = take_ring(0, total, false, false);
+    ASSERT_TRUE(probe);
+    char *begin = probe.memory.address, *end = begin + probe.memory.size;
+    give_region(probe.memory);  // the next message's
+    for (int round = 0; round < 200; ++round) {
+        sent.clear();
+        uint64_t message = accepted();
+        for (int i = 0; i < 50; ++i) {
+            auto any = [&](uint64_t likely) {
+                return random() % 3 == 0 ? random() : random() % (likely + 2);
+            };
+            auto kind = static_cast<control_kind>(random() % (num_control_kinds + 2));
+            say(kind == control_kind::cancel ? control_kind::data : kind, message,
+                static_cast<unsigned>(any(ring::most_slots)), any(total), any(total / 4));
+        }
+        for (const fake_end::range &one : end_.unpacked) {
+            EXPECT_GE(one.offset, first);
+            EXPECT_LE(one.offset, total);
+            EXPECT_LE(one.length, total - one.offset);
+            EXPECT_GE(one.packed, begin);
+            EXPECT_LE(one.packed, end);
+            EXPECT_LE(one.length, static_cast<uint64_t>(end - one.packed));
+        }
+        end_.unpacked.clear();
+        say(control_kind::cancel, message);
+        ASSERT_EQ(end_.message, nullptr);
+    }
+}
+
+TEST_F(traffic_test, short_and_foreign_messages_are_passed_over) {
+    char bytes[sizeof(control)] = {};
+    for (size_t length = 0; length <= sizeof(bytes); ++length) {
+        traffic_->take_control(bytes, length);
+        traffic_->take_data(bytes, std::min(length, sizeof(data_prefix) - 1));
+    }
+    EXPECT_TRUE(sent.empty());
+    EXPECT_TRUE(ucp.lengths.empty());
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct

@@ -1,0 +1,423 @@
+// Offers and answers of pipes, early ones, and what a hostile peer makes of them.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "uct/cuda_nc/engine/admission.hpp"
+#include "uct/cuda_nc/memory/lending_child.hpp"
+#include "uct/cuda_nc/memory/lent_memory.hpp"
+#include "uct/cuda_nc/memory/peer_memory.hpp"
+#include "uct/cuda_nc/protocol/sending.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+TEST_F(traffic_test, an_early_offer_is_answered_before_the_request_for_data) {
+    learn_requests();
+    offer_early(99);
+    rtr(98);
+    EXPECT_TRUE(sent.empty()) << "another send";
+    rtr(99);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().to, 5u);
+    uint64_t message = sent.back().from;
+    rtr(99);
+    EXPECT_EQ(sent.size(), 1u) << "answered once";
+    offer_alone();
+    EXPECT_EQ(sent.size(), 1u) << "accepted before";
+    say(control_kind::cancel, message);
+}
+
+TEST_F(traffic_test, an_early_offer_to_memory_of_others_is_declined) {
+    learn_requests();
+    request_has(0x7778);
+    offer_early(99);
+    rtr(99);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::decline);
+    EXPECT_EQ(sent.back().to, 5u);
+}
+
+TEST_F(traffic_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
+    learn_requests();
+    offer_early(99);
+    say_early(control_kind::withdraw, 99);
+    rtr(99);
+    offer_early(100);
+    traffic_->forget(ep_);
+    rtr(100);
+    EXPECT_TRUE(sent.empty());
+    for (uint64_t request = 1; request < 10000; ++request) {
+        offer_early(request);  // bounded
+    }
+}
+
+// UCP uses the number of a send again.
+TEST_F(traffic_test, an_early_offer_that_was_not_asked_for_is_not_of_a_later_message) {
+    learn_requests();
+    offer_early(99);
+    rts_comes(98);
+    rts_comes(99);
+    rtr(99);
+    EXPECT_TRUE(sent.empty());
+    say_early(control_kind::early, 99);
+    rtr(99);
+    EXPECT_TRUE(sent.empty()) << "its RTS has not come";
+    rts_comes(99);
+    rtr(99);
+    ASSERT_EQ(sent.size(), 1u);
+    say(control_kind::cancel, sent.back().from);
+}
+
+TEST_F(traffic_test, a_send_is_not_offered_early_where_its_rts_would_come_first) {
+    end_.sending_side = true;
+    end_.state = 0x7777;
+    request_has(end_.state);
+    const size_t sides = sides_lent();
+    carrier_is_full = true;
+    rts();
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(sides_lent(), sides);
+    EXPECT_FALSE(traffic_->is_busy()) << "nothing is to be sent";
+    traffic_->say_cancel(&ep_, 1, 2);
+    carrier_is_full = false;
+    rts();
+    EXPECT_EQ(end_.message, nullptr) << "behind what waits";
+    EXPECT_TRUE(sent.empty());
+}
+
+TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {
+    end_.sending_side = true;
+    end_.state = 0x7777;
+    request_has(end_.state);
+    for (receivers_known known : {receivers_known::perhaps, receivers_known::no}) {
+        ep_.known_receivers = known;
+        rts();
+        EXPECT_TRUE(sent.empty()) << "it can carry first bytes";
+    }
+    ep_.known_receivers = receivers_known::yes;
+    request_has(0x7778);
+    rts();
+    EXPECT_TRUE(sent.empty()) << "contiguous memory";
+    request_has(end_.state);
+    rts();
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::early);
+    EXPECT_EQ(sent.back().offset, reinterpret_cast<uint64_t>(request_));
+    EXPECT_EQ(sent.back().length, total);
+    rts();
+    EXPECT_EQ(sent.size(), 1u) << "the carrier had no room; UCP comes again";
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    ASSERT_EQ(sent.size(), 2u);
+    EXPECT_EQ(sent.back().kind, control_kind::withdraw);
+    EXPECT_EQ(end_.message, nullptr);
+}
+
+// UCX forgets the datatype's state of a send that it aborts before the receiver's answer.
+TEST_F(traffic_test, a_send_is_gone_with_its_endpoint_though_its_datatype_never_ends) {
+    end_.sending_side = true;
+    end_.state = 0x7777;
+    request_has(end_.state);
+    const size_t sides = sides_lent();
+    rts();
+    ASSERT_NE(end_.message, nullptr);
+    traffic_->forget(ep_);
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(sides_lent(), sides);
+    EXPECT_FALSE(traffic_->is_busy());
+}
+
+TEST_F(traffic_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
+    auto expect_slots = [&](auto &&change) {
+        terms_ = {};
+        terms_.lanes = 16;
+        terms_.sequence = gpu::pipe_sequence_step;
+        std::memcpy(terms_.gpu, "another", 7);
+        change(terms_);
+        sent.clear();
+        uint64_t message = accepted();
+        EXPECT_TRUE(end_.launched.empty());
+        say(control_kind::cancel, message);
+    };
+    size_t sides = sides_lent();
+    expect_slots([](pipe_offer &) {});  // its memory cannot be opened
+    expect_slots([](pipe_offer &one) { one.lanes = 0; });
+    expect_slots([](pipe_offer &one) { one.sequence = 0; });
+    expect_slots([](pipe_offer &one) { one.sequence = 1; });
+    expect_slots([](pipe_offer &one) { one.sequence = ~uint64_t{0} << 32; });
+    expect_slots([](pipe_offer &one) { std::memset(&one, 0xff, sizeof(one)); });
+    expect_slots([](pipe_offer &one) {  // one GPU for both
+        const std::string place = gpu::platform::instance().get_device(0)->properties().bus_id;
+        std::memset(one.gpu, 0, sizeof(one.gpu));
+        std::memcpy(one.gpu, place.data(), std::min(place.size(), sizeof(one.gpu)));
+    });
+    EXPECT_EQ(sides_lent(), sides);
+}
+
+TEST_F(traffic_test, answers_that_describe_no_pipe_are_refused) {
+    std::mt19937_64 random(20261121);
+    size_t sides = sides_lent();
+    for (int round = 0; round < 200; ++round) {
+        sent.clear();
+        sending one(*traffic_, ep_, end_, 9);
+        one.offered(0);
+        EXPECT_EQ(one.offer().lanes != 0, sides_lent() == sides + 1);
+        control answer = {};
+        answer.kind = control_kind::pipe;
+        answer.from = 33;
+        answer.terms.lanes = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.chunk_size = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.depth = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.sequence = random() >> random() % 64;
+        answer.terms.segment = random() >> random() % 64;
+        answer.terms.flags = random() >> random() % 64;
+        EXPECT_TRUE(one.accepted_pipe(answer));
+        EXPECT_EQ(one.now(), sending::state::declined);
+        EXPECT_TRUE(end_.launched.empty());
+        ASSERT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::cancel);
+        EXPECT_EQ(sent.back().to, 33u);
+        EXPECT_FALSE(one.accepted_pipe(answer)) << "it goes by host memory already";
+    }
+    EXPECT_EQ(sides_lent(), sides);
+}
+
+TEST_F(traffic_test, an_answer_that_comes_too_late_is_cancelled) {
+    control answer = {};
+    answer.version = protocol_version;
+    answer.identity = identity;
+    answer.to = 4;
+    answer.from = 44;
+    for (control_kind kind : {control_kind::accept, control_kind::pipe}) {
+        sent.clear();
+        answer.kind = kind;
+        traffic_->take_control(&answer, length_of(kind));
+        ASSERT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::cancel);
+        EXPECT_EQ(sent.back().to, 44u);
+    }
+}
+
+// ---- with another process's memory
+
+class traffic_with_peer : public traffic_with_lender {
+  protected:
+    traffic_with_peer() : traffic_with_lender("peer_process.DISABLED_lends_memory") {}
+
+    // Offers are of pipes, from another GPU; nothing is to run.
+    void describe_pipe(uint32_t lanes, uint64_t sequence = gpu::pipe_sequence_step) {
+        terms_.lanes = lanes;
+        std::memcpy(terms_.gpu, "another", 7);
+        terms_.process = lent_.process;
+        terms_.sequence = sequence;
+        terms_.credits = lent_.offset;
+        terms_.memory = lent_.handle;
+        end_.launch_status = UCS_ERR_IO_ERROR;
+    }
+    peer_memory reach(uint64_t offset, uint64_t length) {
+        return reach_peer_memory(0, lent_.handle, lent_.process, lent_.offset + offset, length, 16);
+    }
+};
+
+// In the child.
+TEST(peer_process, DISABLED_lends_memory) {
+    gpu::device *device = gpu::platform::instance().get_device(0);
+    ASSERT_NE(device, nullptr);
+    std::unique_ptr<gpu::memory> memory;
+    ASSERT_EQ(device->allocate(lent_bytes, &memory), UCS_OK);
+    lent mine = {};
+    size_t offset;
+    ASSERT_EQ(device->ipc_export(memory->address(), &mine.handle, &offset), UCS_OK);
+    mine.offset = offset;
+    lend(mine);
+}
+
+TEST_F(traffic_with_peer, its_memory_is_reached_within_its_bounds) {
+    EXPECT_TRUE(reach(0, lent_bytes));
+    EXPECT_TRUE(reach(lent_bytes - 16, 16));
+    EXPECT_FALSE(reach(8, 16)) << "not aligned";
+    EXPECT_FALSE(reach(uint64_t{1} << 40, 16));
+    EXPECT_FALSE(reach(0, uint64_t{1} << 40));
+    EXPECT_FALSE(reach(~uint64_t{0} - 15, 32));
+}
+
+// A handle may be met again, of another process.
+TEST_F(traffic_with_peer, its_memory_is_opened_anew_for_another_owner) {
+    close_memory_of_the_gone();  // of tests before
+    const size_t before = peer_allocations_open();
+    process_id other = lent_.process;
+    ++other.started;
+    peer_memory used = reach(0, 4096);
+    ASSERT_TRUE(used);
+    auto reach_of_other = [&] {
+        return reach_peer_memory(0, lent_.handle, other, lent_.offset, 4096, 16);
+    };
+    EXPECT_FALSE(reach_of_other()) << "in use";
+    used = {};
+    EXPECT_TRUE(reach_of_other());
+    EXPECT_EQ(peer_allocations_open(), before + 1);
+    close_memory_of_the_gone();
+    EXPECT_EQ(peer_allocations_open(), before) << "there is no such process";
+}
+
+TEST_F(traffic_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_it) {
+    close_memory_of_the_gone();  // of tests before
+    const size_t before = peer_allocations_open();
+    peer_memory used = reach(0, 4096);
+    ASSERT_TRUE(used);
+    EXPECT_EQ(peer_allocations_open(), before + 1);
+    close_memory_of_the_gone();
+    EXPECT_EQ(peer_allocations_open(), before + 1) << "it lives";
+    expect_closed_when_gone(std::move(used), before);
+}
+
+TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
+    const size_t regions = regions_lent(), sides = sides_lent();
+    describe_pipe(4, 1000 * gpu::pipe_sequence_step);  // few: the kernel need not be called
+    traffic_->set_longest_segment(128 << 10);
+    offer();
+    ASSERT_EQ(end_.launched.size(), 1u) << "alone it waits for no other";
+    const gpu::pipe_work &work = end_.launched[0];
+    EXPECT_EQ(work.length, 128u << 10);
+    EXPECT_EQ(work.packed_offset, 0u);
+    EXPECT_GE(work.sequence, terms_.sequence);
+    EXPECT_LE(work.geometry.lanes, 4u);
+    EXPECT_EQ(work.credits, reach(0, 16).address);
+    const control answer = sent[0];
+    EXPECT_EQ(answer.kind, control_kind::pipe);
+    EXPECT_EQ(answer.to, 5u);
+    EXPECT_EQ(answer.terms.segment, 128u << 10);
+    EXPECT_EQ(answer.terms.sequence, work.sequence);
+    EXPECT_EQ(answer.terms.lanes, work.geometry.lanes);
+    EXPECT_EQ(answer.terms.chunk_size, work.geometry.chunk_size);
+    EXPECT_EQ(answer.terms.depth, work.geometry.depth);
+    // The launch was refused: the sender is told, and brings the bytes another way.
+    ASSERT_EQ(sent.size(), 2u);
+    EXPECT_EQ(sent[1].kind, control_kind::stop);
+    say(control_kind::cancel, answer.from);
+    ASSERT_EQ(sent.size(), 3u);
+    EXPECT_EQ(sent[2].kind, control_kind::ended);
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(regions_lent(), regions);
+    EXPECT_EQ(sides_lent(), sides);
+}
+
+TEST_F(traffic_with_peer, a_message_among_many_gets_few_lanes) {
+    describe_pipe(max_message_lanes);
+    for (bool crowded : {false, true}) {
+        const unsigned limit = lane_limit(0), others = crowded ? limit : 0;
+        promise_lanes(0, others);
+        sent.clear();
+        offer();
+        ASSERT_FALSE(sent.empty());
+        const control answer = sent[0];
+        ASSERT_EQ(answer.kind, control_kind::pipe);
+        EXPECT_LE(answer.terms.lanes, crowded ? std::min(16u, limit / 8) : limit / 2);
+        EXPECT_EQ(lanes_promised(0), others + answer.terms.lanes);
+        say(control_kind::cancel, answer.from);
+        EXPECT_EQ(lanes_promised(0), others);
+        end_promise(0, others);
+    }
+}
+
+// Said by the hash of the layout, and obeyed by the sender.
+TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_of_memory) {
+    describe_pipe(4);
+    layout_builder element;
+    element.append(0, 8);
+    end_.what = element.finish()->repeat(16, total / 16)->repeat(total / 128, 8);
+    const content_hash hash = end_.what->hash();
+    for (uint64_t wrong : {0, 1}) {
+        terms_.hash_low = hash.low ^ wrong;
+        terms_.hash_high = hash.high;
+        sent.clear();
+        offer();
+        ASSERT_FALSE(sent.empty());
+        const control answer = sent[0];
+        ASSERT_EQ(answer.kind, control_kind::pipe);
+        EXPECT_EQ((answer.flags & memory_order) != 0, wrong == 0);
+        EXPECT_EQ(end_.in_order, wrong == 0);
+        say(control_kind::cancel, answer.from);
+
+        sending one(*traffic_, ep_, end_, 9);
+        EXPECT_EQ(one.offer().hash_low, hash.low);
+        EXPECT_EQ(one.offer().hash_high, hash.high);
+        one.offered(0);
+        control accepted = answer;
+        accepted.process = lent_.process;
+        accepted.handle = accepted.terms.flags_memory = lent_.handle;
+        accepted.offset = lent_.offset;
+        accepted.terms.flags = lent_.offset + accepted.terms.lanes * accepted.terms.depth *
+                                                  uint64_t{accepted.terms.chunk_size};
+        accepted.terms.sequence = one.offer().sequence + gpu::pipe_sequence_step;
+        end_.in_order = wrong != 0;
+        EXPECT_TRUE(one.accepted_pipe(accepted));
+        traffic_->launch_all();
+        EXPECT_EQ(end_.in_order, wrong == 0);
+        one.progress();
+        control ended = {};
+        ended.version = protocol_version;
+        ended.kind = control_kind::ended;
+        ended.identity = identity;
+        ended.to = 9;
+        traffic_->take_control(&ended, length_of(ended.kind));
+    }
+}
+
+TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
+    unsigned seed = std::random_device()();
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    char *begin = reach(0, 16).address, *end = begin + lent_bytes;
+    int taken = 0;
+    for (int round = 0; round < 3000; ++round) {
+        ep_.host_slots = false;
+        end_.launched.clear();
+        end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
+        sent.clear();
+        sending one(*traffic_, ep_, end_, 9);
+        one.offered(0);
+        auto any = [&](uint64_t likely) {
+            return random() % 12 == 0 ? random() >> random() % 64 : likely;
+        };
+        control answer = {};
+        answer.kind = control_kind::pipe;
+        answer.from = 33;
+        answer.process = lent_.process;
+        answer.handle = lent_.handle;
+        answer.offset = lent_.offset + any(random() % (lent_bytes / 16) * 16);
+        answer.terms.flags_memory = lent_.handle;
+        answer.terms.flags = lent_.offset + any(random() % (lent_bytes / 16) * 16);
+        answer.terms.lanes = static_cast<uint32_t>(any(1 + random() % 8));
+        answer.terms.chunk_size = static_cast<uint32_t>(any(16 << random() % 10));
+        answer.terms.depth = static_cast<uint32_t>(any(1 + random() % 4));
+        answer.terms.sequence = any(one.offer().sequence + gpu::pipe_sequence_step);
+        answer.terms.segment = any(total);
+        EXPECT_TRUE(one.accepted_pipe(answer));
+        traffic_->launch_all();
+        one.progress();
+        EXPECT_EQ(one.now(), sending::state::declined);
+        for (const gpu::pipe_work &work : end_.launched) {
+            ++taken;
+            ASSERT_TRUE(work.geometry.valid());
+            ASSERT_LE(work.geometry.lanes, one.offer().lanes);
+            ASSERT_GE(work.ring, begin);
+            ASSERT_LE(work.ring + work.geometry.ring_size(), end);
+            ASSERT_GE(work.flags, begin);
+            ASSERT_LE(work.flags + work.geometry.words_size(), end);
+        }
+        // What the peer may still write to waits for its word.
+        control ended = {};
+        ended.version = protocol_version;
+        ended.kind = control_kind::ended;
+        ended.identity = identity;
+        ended.to = 9;
+        traffic_->take_control(&ended, length_of(ended.kind));
+    }
+    EXPECT_GT(taken, 100);
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct

@@ -1,0 +1,245 @@
+// What a sender says of its memory, and what becomes of a message that is pulled from there.
+#include "uct/cuda_nc/protocol/pull_fixture.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+class traffic_with_early_send : public traffic_test {
+  protected:
+    void SetUp() override {
+        traffic_test::SetUp();
+        if (traffic_ == nullptr) {
+            return;
+        }
+        gpu::device *device = gpu::platform::instance().get_device(0);
+        ASSERT_EQ(device->allocate(target_bytes, &memory_), UCS_OK);
+        ASSERT_EQ(device->find_allocation(memory_->address(), &allocation_), UCS_OK);
+        end_.what = blocks(64, 128);
+        end_.base = memory_->address();
+        end_.sending_side = true;
+        end_.state = 0x7777;
+        request_has(end_.state);
+    }
+    // The message, offered early, and what was said of its bytes.
+    sending &begin() {
+        sent.clear();
+        rts();
+        EXPECT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent.back().kind, control_kind::early);
+        return *static_cast<sending *>(end_.message);
+    }
+    source_terms described() {
+        begin();
+        end_.message->leave();
+        return sent.front().early.source;
+    }
+    void answer(control_kind kind, uint64_t message) {
+        control one = {};
+        one.version = protocol_version;
+        one.kind = kind;
+        one.identity = identity;
+        one.to = message;
+        one.from = 33;
+        one.flags = known_receivers;
+        traffic_->take_control(&one, length_of(kind));
+    }
+
+    std::unique_ptr<gpu::memory> memory_;
+    gpu::allocation_info allocation_;
+};
+
+TEST_F(traffic_with_early_send, a_list_of_blocks_is_described_by_its_hash) {
+    layout_builder some;
+    for (int64_t at : {0, 70, 100}) {
+        some.append(at, 8);
+    }
+    end_.what = some.finish();
+    const source_terms terms = described();
+    EXPECT_NE(terms.allocation, 0u);
+    EXPECT_EQ(terms.is_list, 1u);
+    EXPECT_EQ(sent.front().early.offer.hash_low, end_.what->hash().low);
+    EXPECT_EQ(sent.front().early.offer.hash_high, end_.what->hash().high);
+}
+
+TEST_F(traffic_with_early_send, bytes_up_to_the_edges_of_an_allocation_are_described) {
+    const auto size = static_cast<int64_t>(allocation_.size);
+    for (int64_t at : {-end_.what->lower_bound(), size - end_.what->upper_bound()}) {
+        end_.base = allocation_.base + at;
+        const source_terms terms = described();
+        EXPECT_EQ(terms.allocation, allocation_.id);
+        EXPECT_EQ(terms.address, reinterpret_cast<uintptr_t>(allocation_.base));
+        EXPECT_EQ(terms.displacement_0, at);
+        end_.base += at < 0 ? -1 : 1;
+        EXPECT_EQ(described().allocation, 0u);
+    }
+}
+
+TEST_F(traffic_with_early_send, what_cannot_be_pulled_is_not_described) {
+    std::vector<char> on_host(target_bytes);
+    end_.base = on_host.data();
+    EXPECT_EQ(described().allocation, 0u);
+    end_.base = allocation_.base;
+    EXPECT_NE(described().allocation, 0u);
+    with_setting shorter("UCX_CUDA_NC_PULL_MAX", std::to_string(total - 1));
+    EXPECT_EQ(described().allocation, 0u);
+}
+
+TEST_F(traffic_with_early_send, a_message_is_complete_when_it_has_been_pulled) {
+    const uint64_t by_pull = counters::all().sent_by_pull;
+    const size_t sides = sides_lent();
+    sending &one = begin();
+    answer(control_kind::pulled, one.id());
+    EXPECT_EQ(one.now(), sending::state::offered) << "nobody pulls";
+    EXPECT_FALSE(one.wants_end());
+    answer(control_kind::pull, one.id());
+    EXPECT_EQ(one.now(), sending::state::moving);
+    EXPECT_EQ(one.receiver(), 33u);
+    EXPECT_EQ(sides_lent(), sides) << "it needs none";
+    EXPECT_TRUE(one.wants_end());
+    one.end_sent();
+    EXPECT_FALSE(one.wants_end());
+    EXPECT_EQ(one.progress(), 0u);
+    EXPECT_EQ(one.now(), sending::state::moving);
+    answer(control_kind::pulled, one.id());
+    EXPECT_EQ(one.now(), sending::state::complete);
+    one.rest_sent();
+    EXPECT_EQ(counters::all().sent_by_pull, by_pull + 1);
+    end_.message->leave();
+    EXPECT_EQ(sent.size(), 1u) << "nothing to cancel or withdraw";
+    EXPECT_TRUE(end_.launched.empty() && end_.unpacked.empty());
+}
+
+TEST_F(traffic_with_early_send, nobody_but_its_peer_answers_an_offer) {
+    sending &one = begin();
+    author_ = identity + 1;
+    for (control_kind kind : {control_kind::accept, control_kind::lend, control_kind::pipe,
+                              control_kind::pull, control_kind::decline, control_kind::stop}) {
+        say(kind, one.id());
+        EXPECT_EQ(one.now(), sending::state::offered);
+    }
+    end_.message->leave();
+}
+
+TEST_F(traffic_with_early_send, a_pull_that_is_stopped_or_left_is_cancelled) {
+    for (bool left : {false, true}) {
+        sending &one = begin();
+        const uint64_t id = one.id();
+        answer(control_kind::pull, id);
+        one.end_sent();
+        if (left) {
+            end_.message->leave();
+        } else {
+            answer(control_kind::stop, id);
+            answer(control_kind::pulled, id);
+            EXPECT_EQ(one.now(), sending::state::declined);
+            EXPECT_FALSE(one.wants_end());
+            end_.message->leave();
+        }
+        ASSERT_EQ(sent.size(), 2u);
+        EXPECT_EQ(sent.back().kind, control_kind::cancel);
+        EXPECT_EQ(sent.back().to, 33u);
+    }
+}
+
+TEST_F(traffic_with_early_send, a_pull_that_comes_too_late_is_cancelled) {
+    sending &one = begin();
+    one.give_up();
+    answer(control_kind::pull, one.id());
+    EXPECT_EQ(one.now(), sending::state::declined);
+    ASSERT_EQ(sent.size(), 2u);
+    EXPECT_EQ(sent.back().kind, control_kind::cancel);
+    EXPECT_EQ(sent.back().to, 33u);
+    end_.message->leave();
+}
+
+// With UCP, which asks for the message's bytes through the endpoint's table.
+class traffic_asked_for_data : public traffic_with_early_send {
+  protected:
+    void SetUp() override {
+        traffic_with_early_send::SetUp();
+        set_endpoint_ops(iface_.super.super.ops);
+        ep_.super.iface = &iface_.super.super;
+        carrier_.ops.ep_am_bcopy = [](abi::uct_ep *ep, uint8_t id, abi::uct_pack_callback write,
+                                      void *arg, unsigned flags) {
+            char message[8192];
+            return id == rndv_data_id ? static_cast<ssize_t>(write(message, arg))
+                                      : carrier_am_bcopy(ep, id, write, arg, flags);
+        };
+    }
+    // As the datatype packs; `answer_` is what it was told.
+    static size_t pack(void *destination, void *self) {
+        auto &test = *static_cast<traffic_asked_for_data *>(self);
+        std::memset(destination, 0, sizeof(rndv_header));
+        size_t length = 4096;
+        pack_call *call = pack_call::current();
+        test.answer_ = call != nullptr ? call->ask(test.end_, 0, &length) : pack_answer::host;
+        return sizeof(rndv_header) + (test.answer_ == pack_answer::rest ? total : length);
+    }
+    ssize_t ask_for_data(endpoint &on) {
+        iface_.direct = std::move(traffic_);
+        ssize_t sent = on.super.iface->ops.ep_am_bcopy(&on.super, rndv_data_id, pack, this, 0);
+        traffic_ = std::move(iface_.direct);
+        return sent;
+    }
+    // A pulled message, whose receiver has the end.
+    uint64_t begin_pull() {
+        const uint64_t id = begin().id();
+        answer(control_kind::pull, id);
+        EXPECT_EQ(ask_for_data(ep_), UCS_ERR_NO_RESOURCE);
+        EXPECT_TRUE(static_cast<sending *>(end_.message)->end_is_sent());
+        return id;
+    }
+    void expect_ends_by_pull(uint64_t id, endpoint &on) {
+        EXPECT_EQ(ask_for_data(on), UCS_ERR_NO_RESOURCE);
+        EXPECT_EQ(answer_, pack_answer::busy);
+        answer(control_kind::pulled, id);
+        EXPECT_EQ(ask_for_data(on), static_cast<ssize_t>(sizeof(rndv_header) + total));
+        EXPECT_EQ(answer_, pack_answer::rest);
+        if (end_.message != nullptr) {
+            end_.message->leave();
+        }
+        EXPECT_EQ(sent.size(), 1u) << "nothing to cancel";
+    }
+
+    pack_answer answer_ = pack_answer::host;
+};
+
+TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_where_no_more_are_offered) {
+    const uint64_t id = begin_pull();
+    ep_.direct = false;
+    expect_ends_by_pull(id, ep_);
+}
+
+TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_over_another_lane) {
+    const uint64_t id = begin_pull();
+    endpoint other = ep_;
+    expect_ends_by_pull(id, other);
+}
+
+TEST_P(traffic_with_source, a_message_by_pipe_or_slots_is_not_complete_when_pulled_is_said) {
+    const unsigned limit = lane_limit(0);
+    ASSERT_TRUE(take_lanes(0, gpu::direction::pack, limit));  // it stays under way
+    for (bool by_pipe : {false, true}) {
+        sending one(*traffic_, ep_, end_, 9);
+        one.offered(0);
+        control answer = {};
+        answer.slot = 1;
+        answer.process = lent_.process;
+        answer.handle = lent_.handle;
+        answer.length = 4096;
+        if (by_pipe) {
+            answer.terms = {2, 4096, 2, 0, one.offer().sequence, total, total, lent_.handle};
+        }
+        EXPECT_TRUE(by_pipe ? one.accepted_pipe(answer) : one.accepted(answer));
+        ASSERT_EQ(one.now(), sending::state::moving);
+        one.pulled();
+        EXPECT_EQ(one.now(), sending::state::moving);
+        EXPECT_FALSE(one.accepted_pull(answer));
+        EXPECT_FALSE(one.wants_end());
+    }
+    say(control_kind::ended, 9);
+    give_lanes(0, gpu::direction::pack, limit);
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct
