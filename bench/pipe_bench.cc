@@ -26,7 +26,7 @@ using std::chrono::steady_clock;
 
 constexpr size_t largest = 64u << 20;  // bytes of a message
 constexpr size_t ring_bytes = 64u << 20;
-constexpr size_t words_bytes = max_pipe_lanes * pipe_word_stride;
+constexpr size_t words_bytes = max_pipe_channels * pipe_word_stride;
 
 struct offer {
     ipc_handle handle;
@@ -233,8 +233,8 @@ void run(bool sending, int peer, meeting *meet, bool quick) {
     if (sending) {
         std::printf("# %s; us, median; ratio to a copy of the same bytes between the GPUs\n",
                     me.properties().name.c_str());
-        std::printf("# %8s %6s %5s %7s %5s %9s %9s %6s %7s\n", "bytes", "block", "lanes", "chunk",
-                    "depth", "us", "copy us", "ratio", "GB/s");
+        std::printf("# %8s %6s %5s %7s %5s %9s %9s %6s %7s\n", "bytes", "block", "channels",
+                    "chunk", "depth", "us", "copy us", "ratio", "GB/s");
     }
     const int repeats = quick ? 3 : 21;
     for (uint64_t length : {64u << 10, 256u << 10, 1u << 20, 4u << 20, 16u << 20, 64u << 20}) {
@@ -246,15 +246,15 @@ void run(bool sending, int peer, meeting *meet, bool quick) {
             copies.push_back(me.copy(length));
         }
         for (uint64_t block : {8, 64, 4096}) {
-            for (uint32_t lanes : {16u, 32u, 64u, 128u}) {
+            for (uint32_t channels : {16u, 32u, 64u, 128u}) {
                 for (uint32_t chunk = 2048; chunk <= (128u << 10); chunk *= 2) {
                     for (uint32_t depth : {2u, 4u}) {
-                        uint64_t round_bytes = uint64_t{lanes} * chunk;
+                        uint64_t round_bytes = uint64_t{channels} * chunk;
                         if (round_bytes > length || round_bytes * depth > ring_bytes ||
                             length / round_bytes > 64 || (quick && depth == 4)) {
                             continue;
                         }
-                        pipe_geometry g{lanes, chunk, depth};
+                        pipe_geometry g{channels, chunk, depth};
                         std::vector<double> times;
                         for (int i = 0; i < repeats; ++i) {
                             times.push_back(me.message(block, length, g));
@@ -264,8 +264,8 @@ void run(bool sending, int peer, meeting *meet, bool quick) {
                             double us = median(times), copy_us = median(copies);
                             std::printf("%10lu %6lu %5u %7u %5u %9.1f %9.1f %6.2f %7.1f\n",
                                         static_cast<unsigned long>(length),
-                                        static_cast<unsigned long>(block), lanes, chunk, depth, us,
-                                        copy_us, us / copy_us,
+                                        static_cast<unsigned long>(block), channels, chunk, depth,
+                                        us, copy_us, us / copy_us,
                                         static_cast<double>(length) / us / 1e3);
                             std::fflush(stdout);
                         }

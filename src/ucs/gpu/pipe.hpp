@@ -2,12 +2,12 @@
 //
 // The sender's kernel gathers the message chunk by chunk into a ring in the receiver's memory and
 // raises a flag there; the receiver's kernel takes each chunk out, scatters it, and returns credit
-// by a store into the sender's memory. Both are launched once. Chunk c belongs to lane c % lanes:
-// one block of threads on each side, with `depth` slots of the ring to itself.
+// by a store into the sender's memory. Both are launched once. Chunk c belongs to channel c %
+// channels: one block of threads on each side, with `depth` slots of the ring to itself.
 //
 // Words are never cleared: every value written is `sequence` plus a number of chunks, and a later
 // message over the same words has a larger sequence, so that a stale value is never taken. Of a
-// message's last `depth` chunks in a lane no credit is returned: nothing touches the sender's
+// message's last `depth` chunks in a channel no credit is returned: nothing touches the sender's
 // memory after its kernel has left.
 //
 // A kernel that finds no progress for `patience_us` writes down its position and leaves. Launched
@@ -28,44 +28,44 @@ namespace cuda_nc::gpu {
 
 enum class direction : uint8_t;
 
-constexpr uint32_t max_pipe_lanes = 256;
-constexpr uint32_t many_pipe_lanes = 64;                    // most of a GPU's
-constexpr size_t pipe_word_stride = 128;                    // bytes between words of two lanes
+constexpr uint32_t max_pipe_channels = 256;
+constexpr uint32_t many_pipe_channels = 64;                 // most of a GPU's
+constexpr size_t pipe_word_stride = 128;                    // bytes between words of two channels
 constexpr uint64_t pipe_sequence_step = uint64_t{1} << 32;  // sequences are multiples of it
 constexpr uint64_t max_pipe_length = uint64_t{512} << 20;   // bytes of a message or segment
 constexpr uint32_t min_pipe_chunk = 16, max_pipe_chunk = 1u << 24;
 constexpr uint32_t max_pipe_sides = 4;         // of one launch
-constexpr uint32_t max_pipe_groups = 16;       // of lanes
+constexpr uint32_t max_pipe_groups = 16;       // of channels
 constexpr uint32_t max_pull_chunk = 32 << 10;  // a multiprocessor keeps several chunks
 
 // What both sides must agree on.
 struct pipe_geometry {
-    uint32_t lanes = 0;       // 1 to max_pipe_lanes
+    uint32_t channels = 0;    // 1 to max_pipe_channels
     uint32_t chunk_size = 0;  // bytes, a multiple of 16
-    uint32_t depth = 0;       // slots of a lane, at least 1
+    uint32_t depth = 0;       // slots of a channel, at least 1
 
     bool valid() const noexcept {
-        return lanes >= 1 && lanes <= max_pipe_lanes && depth >= 1 && depth <= 1024 &&
+        return channels >= 1 && channels <= max_pipe_channels && depth >= 1 && depth <= 1024 &&
                chunk_size >= min_pipe_chunk && chunk_size <= max_pipe_chunk && chunk_size % 16 == 0;
     }
-    uint64_t ring_size() const noexcept { return uint64_t{lanes} * depth * chunk_size; }
-    size_t words_size() const noexcept { return lanes * pipe_word_stride; }  // flags, or credits
+    uint64_t ring_size() const noexcept { return uint64_t{channels} * depth * chunk_size; }
+    size_t words_size() const noexcept { return channels * pipe_word_stride; }  // flags, or credits
 };
 
-// Chunks of lane `lane` of a message.
-CUDA_NC_HD uint32_t pipe_lane_chunks(uint64_t length, const pipe_geometry &g, uint32_t lane) {
+// Chunks of channel `channel` of a message.
+CUDA_NC_HD uint32_t pipe_channel_chunks(uint64_t length, const pipe_geometry &g, uint32_t channel) {
     auto all = static_cast<uint32_t>((length + g.chunk_size - 1) / g.chunk_size);
-    return all > lane ? (all - lane - 1) / g.lanes + 1 : 0;
+    return all > channel ? (all - channel - 1) / g.channels + 1 : 0;
 }
 
 // One side's private words, in its GPU's memory, zero before the first use.
 struct pipe_state {
     uint64_t abort;     // the sequence of a message that is to be left soon
-    uint64_t arrivals;  // a large group's lanes that have left, in the high half those through
-    uint64_t position[max_pipe_lanes];  // sequence + chunks done
+    uint64_t arrivals;  // a large group's channels that have left, in the high half those through
+    uint64_t position[max_pipe_channels];  // sequence + chunks done
 };
 
-// What a side tells its CPU, in pinned memory, zero before the first use: of each group of lanes
+// What a side tells its CPU, in pinned memory, zero before the first use: of each group of channels
 // pipe_left() of the last launch in which it has left; from then on it touches no memory. Each has
 // a line of its own: a GPU's write to a line that a CPU polls takes longer.
 struct pipe_report {
@@ -74,9 +74,9 @@ struct pipe_report {
     } groups[max_pipe_groups];
 };
 
-// Lanes of a group. Few lanes are each one: waiting for each other takes them a microsecond.
-CUDA_NC_HD uint32_t pipe_group_size(uint32_t lanes) {
-    return lanes <= max_pipe_groups ? 1 : lanes;
+// Channels of a group. Few channels are each one: waiting for each other takes them a microsecond.
+CUDA_NC_HD uint32_t pipe_group_size(uint32_t channels) {
+    return channels <= max_pipe_groups ? 1 : channels;
 }
 
 constexpr uint64_t pipe_left_period = (1 << 15) - 1;  // launches until a value comes again
@@ -99,8 +99,8 @@ struct pipe_work {
     uint64_t turn = 0;        // of this launch; larger than any before over the same report
     bool resumes = false;     // after a launch of the same message and sequence that has left
     char *ring = nullptr;     // in the receiver's memory; 16-byte aligned
-    char *flags = nullptr;    // one word a lane, in the receiver's memory
-    char *credits = nullptr;  // one word a lane, in the sender's memory
+    char *flags = nullptr;    // one word a channel, in the receiver's memory
+    char *credits = nullptr;  // one word a channel, in the sender's memory
     pipe_state *state = nullptr;
     pipe_report *report = nullptr;
     uint32_t patience_us = 0;  // microseconds without progress
@@ -116,8 +116,8 @@ struct pipe_work {
     const layout_view *on_host = nullptr;
 };
 
-CUDA_NC_HD uint64_t *pipe_word(char *words, uint32_t lane) {
-    return reinterpret_cast<uint64_t *>(words + lane * pipe_word_stride);
+CUDA_NC_HD uint64_t *pipe_word(char *words, uint32_t channel) {
+    return reinterpret_cast<uint64_t *>(words + channel * pipe_word_stride);
 }
 
 // Whether the numbers make sense; addresses are not looked at.
@@ -147,7 +147,8 @@ class pipe_turns {
         turn_ = work.turn;
         expected_ = pipe_left(turn_, true);
         report_ = work.report;
-        groups_ = work.copies ? 1 : work.geometry.lanes / pipe_group_size(work.geometry.lanes);
+        groups_ =
+            work.copies ? 1 : work.geometry.channels / pipe_group_size(work.geometry.channels);
         seen_ = through_ = 0;
     }
     // Whether the last launch has left.

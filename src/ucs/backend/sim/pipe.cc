@@ -21,11 +21,11 @@ void store(uint64_t *word, uint64_t value) noexcept {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-// One side of a pipe while its kernel runs. Lanes take turns.
+// One side of a pipe while its kernel runs. Channels take turns.
 class pipe_side {
   public:
     pipe_side(const pipe_work &work, int ordinal, const address_space &space)
-        : work_(work), ordinal_(ordinal), space_(space), done_(work.geometry.lanes) {
+        : work_(work), ordinal_(ordinal), space_(space), done_(work.geometry.channels) {
         seen_.dir = work.dir;
         seen_.layout = *work.layout;
         seen_.base = work.base;
@@ -33,7 +33,7 @@ class pipe_side {
         source_.base = work.source_base;
     }
 
-    // Resolves every address that lanes share; false, logged.
+    // Resolves every address that channels share; false, logged.
     bool open() noexcept {
         window words(space_, ordinal_);
         const pipe_geometry &g = work_.geometry;
@@ -60,9 +60,9 @@ class pipe_side {
                 return false;
             }
         }
-        for (uint32_t lane = 0; lane < g.lanes; ++lane) {
-            uint64_t chunks = work_.resumes ? state_->position[lane] - work_.sequence : 0;
-            done_[lane] = chunks <= chunks_of(lane) ? static_cast<uint32_t>(chunks) : 0;
+        for (uint32_t channel = 0; channel < g.channels; ++channel) {
+            uint64_t chunks = work_.resumes ? state_->position[channel] - work_.sequence : 0;
+            done_[channel] = chunks <= chunks_of(channel) ? static_cast<uint32_t>(chunks) : 0;
         }
         return true;
     }
@@ -70,58 +70,58 @@ class pipe_side {
     bool aborted() const noexcept { return load(&state_->abort) == work_.sequence; }
 
     bool complete() const noexcept {
-        for (uint32_t lane = 0; lane < work_.geometry.lanes; ++lane) {
-            if (!is_through(lane)) {
+        for (uint32_t channel = 0; channel < work_.geometry.channels; ++channel) {
+            if (!is_through(channel)) {
                 return false;
             }
         }
         return true;
     }
 
-    // Moves the lane's next chunk where it can; *moved_p: it could. False: an illegal access.
-    bool advance(uint32_t lane, bool *moved_p) noexcept {
+    // Moves the channel's next chunk where it can; *moved_p: it could. False: an illegal access.
+    bool advance(uint32_t channel, bool *moved_p) noexcept {
         const pipe_geometry &g = work_.geometry;
         const bool sending = work_.dir == direction::pack;
-        const uint32_t k = done_[lane], total = chunks_of(lane);
+        const uint32_t k = done_[channel], total = chunks_of(channel);
         *moved_p = false;
         if (k == total) {
             return true;
         }
         if (work_.pulls) {
             *moved_p = true;
-            return pull(lane);
+            return pull(channel);
         }
         if (sending ? k >= g.depth &&
-                          load(pipe_word(credits_, lane)) < work_.sequence + (k - g.depth) + 1
-                    : load(pipe_word(flags_, lane)) < work_.sequence + k + 1) {
+                          load(pipe_word(credits_, channel)) < work_.sequence + (k - g.depth) + 1
+                    : load(pipe_word(flags_, channel)) < work_.sequence + k + 1) {
             return true;
         }
-        uint64_t begin = (uint64_t{k} * g.lanes + lane) * g.chunk_size;
+        uint64_t begin = (uint64_t{k} * g.channels + channel) * g.chunk_size;
         uint64_t end = std::min(begin + g.chunk_size, work_.length);
-        seen_.packed = work_.ring + (uint64_t{lane} * g.depth + k % g.depth) * g.chunk_size;
+        seen_.packed = work_.ring + (uint64_t{channel} * g.depth + k % g.depth) * g.chunk_size;
         seen_.packed_offset = work_.packed_offset + begin;
         if (!move_piece(seen_, ordinal_, space_, seen_.packed_offset, work_.packed_offset + end)) {
             return false;
         }
-        done_[lane] = k + 1;
+        done_[channel] = k + 1;
         if (sending) {
-            store(pipe_word(flags_, lane), work_.sequence + k + 1);
+            store(pipe_word(flags_, channel), work_.sequence + k + 1);
         } else if (k + g.depth < total) {
-            store(pipe_word(credits_, lane), work_.sequence + k + 1);
+            store(pipe_word(credits_, channel), work_.sequence + k + 1);
         }
         *moved_p = true;
         return true;
     }
 
     void leave() noexcept {
-        for (uint32_t lane = 0; lane < work_.geometry.lanes; ++lane) {
-            state_->position[lane] = work_.sequence + done_[lane];
+        for (uint32_t channel = 0; channel < work_.geometry.channels; ++channel) {
+            state_->position[channel] = work_.sequence + done_[channel];
         }
-        const uint32_t lanes = work_.geometry.lanes, size = pipe_group_size(lanes);
-        for (uint32_t first = 0; first < lanes; first += size) {
+        const uint32_t channels = work_.geometry.channels, size = pipe_group_size(channels);
+        for (uint32_t first = 0; first < channels; first += size) {
             bool through = true;
-            for (uint32_t lane = first; lane < first + size; ++lane) {
-                through &= is_through(lane);
+            for (uint32_t channel = first; channel < first + size; ++channel) {
+                through &= is_through(channel);
             }
             __atomic_store_n(&report_->groups[first / size].left, pipe_left(work_.turn, through),
                              __ATOMIC_RELEASE);
@@ -129,20 +129,22 @@ class pipe_side {
     }
 
   private:
-    // The lane's next chunk, from the source's memory into the target's.
-    bool pull(uint32_t lane) noexcept {
+    // The channel's next chunk, from the source's memory into the target's.
+    bool pull(uint32_t channel) noexcept {
         const pipe_geometry &g = work_.geometry;
-        const uint64_t begin = (uint64_t{done_[lane]} * g.lanes + lane) * g.chunk_size;
+        const uint64_t begin = (uint64_t{done_[channel]} * g.channels + channel) * g.chunk_size;
         const uint64_t end = std::min(begin + g.chunk_size, work_.length);
-        ++done_[lane];
+        ++done_[channel];
         return pull_piece(source_, seen_, ordinal_, space_, work_.packed_offset + begin,
                           work_.packed_offset + end);
     }
 
-    uint32_t chunks_of(uint32_t lane) const noexcept {
-        return pipe_lane_chunks(work_.length, work_.geometry, lane);
+    uint32_t chunks_of(uint32_t channel) const noexcept {
+        return pipe_channel_chunks(work_.length, work_.geometry, channel);
     }
-    bool is_through(uint32_t lane) const noexcept { return done_[lane] == chunks_of(lane); }
+    bool is_through(uint32_t channel) const noexcept {
+        return done_[channel] == chunks_of(channel);
+    }
 
     const pipe_work &work_;
     int ordinal_;
@@ -159,20 +161,20 @@ class running_side {
   public:
     running_side(const pipe_work &work, int ordinal, const address_space &space)
         : side_(work, ordinal, space),
-          lanes_(work.geometry.lanes),
+          channels_(work.geometry.channels),
           patience_(work.patience_us),
           last_progress_(clock::now()) {}
 
     bool open() noexcept { return side_.open(); }
     bool has_left() const noexcept { return has_left_; }
 
-    // One chunk of each lane that can move. False: an illegal access.
+    // One chunk of each channel that can move. False: an illegal access.
     bool step(random_source &random, bool *moved_p) {
         bool moved = false;
-        auto first = static_cast<uint32_t>(random.up_to(lanes_ - 1));
-        for (uint32_t i = 0; i < lanes_ && !side_.aborted(); ++i) {
+        auto first = static_cast<uint32_t>(random.up_to(channels_ - 1));
+        for (uint32_t i = 0; i < channels_ && !side_.aborted(); ++i) {
             bool one_moved;
-            if (!side_.advance((first + i) % lanes_, &one_moved)) {
+            if (!side_.advance((first + i) % channels_, &one_moved)) {
                 return false;
             }
             moved |= one_moved;
@@ -193,7 +195,7 @@ class running_side {
     using clock = std::chrono::steady_clock;
 
     pipe_side side_;
-    uint32_t lanes_;
+    uint32_t channels_;
     std::chrono::microseconds patience_;
     clock::time_point last_progress_;
     bool has_left_ = false;

@@ -40,7 +40,7 @@ const void *kernel_of_lone_pull(const pipe_plan &plan, bool wide) {
 // A list's long chunks are worth twice the threads, where the GPU's are there for one message.
 bool is_wide(const pipe_plan &plan) {
     const pipe_arguments &first = plan.batch.entries[0];
-    return plan.mover.how == method::units && first.geometry.lanes >= gpu::many_pipe_lanes &&
+    return plan.mover.how == method::units && first.geometry.channels >= gpu::many_pipe_channels &&
            first.geometry.chunk_size >= wide_pull_chunk;
 }
 

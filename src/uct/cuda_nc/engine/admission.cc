@@ -10,7 +10,7 @@ namespace cuda_nc::uct {
 namespace {
 
 // A multiprocessor holds four blocks of a pipe's kernel: two of each direction.
-constexpr unsigned lanes_of_sm = 2;
+constexpr unsigned channels_of_sm = 2;
 
 std::atomic<unsigned> taken[max_devices][2];
 std::atomic<unsigned> promised[max_devices];
@@ -22,47 +22,47 @@ std::atomic<unsigned> &count_of(int device, gpu::direction dir) noexcept {
 
 }  // namespace
 
-unsigned lane_limit(int device) noexcept {
+unsigned channel_limit(int device) noexcept {
     gpu::device *where =
         device < max_devices ? gpu::platform::instance().get_device(device) : nullptr;
-    return where != nullptr ? where->properties().num_sms * lanes_of_sm : 0;
+    return where != nullptr ? where->properties().num_sms * channels_of_sm : 0;
 }
 
-unsigned message_lanes(int device) noexcept {
-    unsigned most = std::min(lane_limit(device), max_message_lanes);
+unsigned message_channels(int device) noexcept {
+    unsigned most = std::min(channel_limit(device), max_message_channels);
     return config().max_sms != 0 ? std::min(most, config().max_sms) : most;
 }
 
-bool take_lanes(int device, gpu::direction dir, unsigned lanes) noexcept {
+bool take_channels(int device, gpu::direction dir, unsigned channels) noexcept {
     std::atomic<unsigned> &count = count_of(device, dir);
-    if (count.fetch_add(lanes, std::memory_order_relaxed) + lanes <= lane_limit(device)) {
+    if (count.fetch_add(channels, std::memory_order_relaxed) + channels <= channel_limit(device)) {
         return true;
     }
-    count.fetch_sub(lanes, std::memory_order_relaxed);
+    count.fetch_sub(channels, std::memory_order_relaxed);
     return false;
 }
 
-void take_lanes_beyond(int device, gpu::direction dir, unsigned lanes) noexcept {
-    count_of(device, dir).fetch_add(lanes, std::memory_order_relaxed);
+void take_channels_beyond(int device, gpu::direction dir, unsigned channels) noexcept {
+    count_of(device, dir).fetch_add(channels, std::memory_order_relaxed);
 }
 
-void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept {
-    count_of(device, dir).fetch_sub(lanes, std::memory_order_relaxed);
+void give_channels(int device, gpu::direction dir, unsigned channels) noexcept {
+    count_of(device, dir).fetch_sub(channels, std::memory_order_relaxed);
 }
 
-unsigned lanes_taken(int device, gpu::direction dir) noexcept {
+unsigned channels_taken(int device, gpu::direction dir) noexcept {
     return count_of(device, dir).load(std::memory_order_relaxed);
 }
 
-void promise_lanes(int device, unsigned lanes) noexcept {
-    promised[device].fetch_add(lanes, std::memory_order_relaxed);
+void promise_channels(int device, unsigned channels) noexcept {
+    promised[device].fetch_add(channels, std::memory_order_relaxed);
 }
 
-void end_promise(int device, unsigned lanes) noexcept {
-    promised[device].fetch_sub(lanes, std::memory_order_relaxed);
+void end_promise(int device, unsigned channels) noexcept {
+    promised[device].fetch_sub(channels, std::memory_order_relaxed);
 }
 
-unsigned lanes_promised(int device) noexcept {
+unsigned channels_promised(int device) noexcept {
     return promised[device].load(std::memory_order_relaxed);
 }
 

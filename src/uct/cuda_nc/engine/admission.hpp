@@ -1,7 +1,7 @@
-// How many lanes of pipes are in flight on each GPU: as many as fit on it together, so that none
+// How many channels of pipes are in flight on each GPU: as many as fit on it together, so that none
 // waits for another's end, and as many packing as unpacking, so that waiting unpacks never keep
 // away the packs that other processes wait for. (Pulls of lists of blocks take a third of a
-// multiprocessor for a lane, not a fourth; they wait for nobody.) More are slower, but safe: a
+// multiprocessor for a channel, not a fourth; they wait for nobody.) More are slower, but safe: a
 // kernel waits for its peer a while only, and is launched again. Thread safe, free of locks.
 #pragma once
 
@@ -11,23 +11,24 @@
 
 namespace cuda_nc::uct {
 
-// Most lanes of one direction; 0: no pipes on this GPU.
-unsigned lane_limit(int device) noexcept;
+// Most channels of one direction; 0: no pipes on this GPU.
+unsigned channel_limit(int device) noexcept;
 
-// Most lanes of one message.
-unsigned message_lanes(int device) noexcept;
+// Most channels of one message.
+unsigned message_channels(int device) noexcept;
 
-// False: there are too many. Each lane taken is given back when its kernel has left.
-bool take_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
-void take_lanes_beyond(int device, gpu::direction dir, unsigned lanes) noexcept;  // the limit too
-void give_lanes(int device, gpu::direction dir, unsigned lanes) noexcept;
-unsigned lanes_taken(int device, gpu::direction dir) noexcept;  // for tests
+// False: there are too many. Each channel taken is given back when its kernel has left.
+bool take_channels(int device, gpu::direction dir, unsigned channels) noexcept;
+void take_channels_beyond(int device, gpu::direction dir,
+                          unsigned channels) noexcept;  // the limit too
+void give_channels(int device, gpu::direction dir, unsigned channels) noexcept;
+unsigned channels_taken(int device, gpu::direction dir) noexcept;  // for tests
 
-// Lanes of the messages that come to a GPU, from the answer to the sender until the end, whether
+// Channels of the messages that come to a GPU, from the answer to the sender until the end, whether
 // they run or wait.
-void promise_lanes(int device, unsigned lanes) noexcept;
-void end_promise(int device, unsigned lanes) noexcept;
-unsigned lanes_promised(int device) noexcept;
+void promise_channels(int device, unsigned channels) noexcept;
+void end_promise(int device, unsigned channels) noexcept;
+unsigned channels_promised(int device) noexcept;
 
 // Messages that copy engines bring to a GPU, from the answer to the sender until the end. False: as
 // many are under way as pay for one of `bytes`.

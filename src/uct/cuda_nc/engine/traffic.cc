@@ -278,14 +278,14 @@ void traffic::forget(endpoint &ep) noexcept {
     close_memory_of_the_gone();
 }
 
-// ---- lanes and sides of pipes
+// ---- channels and sides of pipes
 
 bool traffic::uses_pipes() const noexcept {
     return config().pipe && !config().launches_block;
 }
 
-// Another worker gives its lanes back when somebody progresses it, and kernels of ours leave.
-bool traffic::lane_queue::is_overdue(uint64_t first) noexcept {
+// Another worker gives its channels back when somebody progresses it, and kernels of ours leave.
+bool traffic::channel_queue::is_overdue(uint64_t first) noexcept {
     constexpr auto for_others = std::chrono::milliseconds(10), for_own = 100 * for_others;
     const auto now = std::chrono::steady_clock::now();
     if (refused != first) {
@@ -295,28 +295,29 @@ bool traffic::lane_queue::is_overdue(uint64_t first) noexcept {
     return now - since >= (own == 0 ? for_others : for_own);
 }
 
-bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept try {
-    lane_queue &queue = lanes_[{device, dir}];
+bool traffic::admit(uint64_t message, int device, gpu::direction dir, unsigned channels) noexcept
+    try {
+    channel_queue &queue = channels_[{device, dir}];
     const bool first = queue.waiting.empty() || *queue.waiting.begin() >= message;
-    if (!first || !take_lanes(device, dir, lanes)) {
+    if (!first || !take_channels(device, dir, channels)) {
         if (!first || !queue.is_overdue(message)) {
             queue.waiting.insert(message);
             return false;
         }
-        take_lanes_beyond(device, dir, lanes);
+        take_channels_beyond(device, dir, channels);
     }
     queue.waiting.erase(message);
     queue.refused = queue.refused == message ? 0 : queue.refused;
-    queue.own += lanes;
+    queue.own += channels;
     return true;
 } catch (const std::bad_alloc &) {
     return false;
 }
 
-void traffic::end_admission(int device, gpu::direction dir, unsigned lanes) noexcept {
-    give_lanes(device, dir, lanes);
-    lanes_[{device, dir}].own -= lanes;
-    lanes_are_free_ = true;
+void traffic::end_admission(int device, gpu::direction dir, unsigned channels) noexcept {
+    give_channels(device, dir, channels);
+    channels_[{device, dir}].own -= channels;
+    channels_are_free_ = true;
 }
 
 bool traffic::launch(pipe_drive &admitted) noexcept {
@@ -339,8 +340,8 @@ void traffic::launch_all() noexcept {
 }
 
 void traffic::stop_waiting(uint64_t message) noexcept {
-    for (auto &[where, queue] : lanes_) {
-        lanes_are_free_ |= queue.waiting.erase(message) != 0;  // for those behind it
+    for (auto &[where, queue] : channels_) {
+        channels_are_free_ |= queue.waiting.erase(message) != 0;  // for those behind it
     }
 }
 

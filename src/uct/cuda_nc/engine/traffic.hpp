@@ -82,9 +82,9 @@ class traffic {
     const process_id &process() const noexcept { return process_; }
     bool uses_pipes() const noexcept;
     uint64_t longest_segment() const noexcept { return longest_segment_; }
-    // Lanes for a kernel of one message, in the order of messages; then end_admission(). Lanes of
-    // other workers, which may rest, are not waited for long.
-    bool admit(uint64_t message, int device, gpu::direction dir, unsigned lanes) noexcept;
+    // Channels for a kernel of one message, in the order of messages; then end_admission().
+    // Channels of other workers, which may rest, are not waited for long.
+    bool admit(uint64_t message, int device, gpu::direction dir, unsigned channels) noexcept;
     void stop_waiting(uint64_t message) noexcept;
     void one_is_settled(uint64_t message) noexcept;
     // A message's slots are at work, of which nobody tells.
@@ -102,7 +102,7 @@ class traffic {
             launch_all();
         }
     }
-    void end_admission(int device, gpu::direction dir, unsigned lanes) noexcept;
+    void end_admission(int device, gpu::direction dir, unsigned channels) noexcept;
     // Gives `side` back when the receiver has said that it writes there no more, or is gone.
     void await_end(pipe_side *side, message_of_peer message, const endpoint *ep,
                    const process_id &receiver) noexcept;
@@ -165,8 +165,8 @@ class traffic {
         wire::control message;
     };
     // One direction on one GPU.
-    struct lane_queue {
-        unsigned own = 0;            // lanes that messages of ours have
+    struct channel_queue {
+        unsigned own = 0;            // channels that messages of ours have
         std::set<uint64_t> waiting;  // messages
         uint64_t refused = 0;        // the first in line
         std::chrono::steady_clock::time_point since;
@@ -229,8 +229,8 @@ class traffic {
     // By UCP's number of the send, and the sender's interface.
     std::map<std::pair<uint64_t, uint64_t>, early_offer> early_;
     std::multimap<uint64_t, last_word> unsaid_;  // by the addressee's interface
-    std::map<std::pair<int, gpu::direction>, lane_queue> lanes_;
-    bool lanes_are_free_ = false;  // since those that wait were last told
+    std::map<std::pair<int, gpu::direction>, channel_queue> channels_;
+    bool channels_are_free_ = false;  // since those that wait were last told
     bool looks_at_all_held_ = false;
     std::vector<uint64_t> settled_;  // messages that requests may be held for
     bool polled_ = false;            // some messages are seen to go on by polls alone

@@ -68,10 +68,10 @@ unsigned traffic::progress_in_flight() noexcept {
     return happened;
 }
 
-// Those that wait for lanes, in their order.
+// Those that wait for channels, in their order.
 unsigned traffic::progress_waiting() noexcept {
     unsigned happened = 0;
-    for (auto &[where, queue] : lanes_) {
+    for (auto &[where, queue] : channels_) {
         while (!queue.waiting.empty()) {
             const uint64_t first = *queue.waiting.begin();
             happened += progress_one(first);
@@ -143,7 +143,7 @@ void traffic::keep_until_closed(const region &memory) noexcept try {
 
 // Among many messages most wait for others, whose calls progress them; looking at each in every
 // round took as long as all else. Rounds that look at everyone are for what nobody tells of: time,
-// slots, and lanes that another worker gives back.
+// slots, and channels that another worker gives back.
 unsigned traffic::progress() noexcept {
     constexpr unsigned rounds_until_rest = 1000;  // coming and going is not free
     constexpr unsigned rounds_between_all = 64;
@@ -160,7 +160,7 @@ unsigned traffic::progress() noexcept {
     const bool all = sends_.size() + receives_.size() <= few || ++rounds_ % rounds_between_all == 0;
     const bool every = all || happened != 0 || polled_;
     happened += every ? progress_every() : progress_in_flight();
-    if (std::exchange(lanes_are_free_, false)) {
+    if (std::exchange(channels_are_free_, false)) {
         happened += progress_waiting();
     }
     launch_all();

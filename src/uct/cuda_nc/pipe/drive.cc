@@ -45,7 +45,7 @@ void pipe_drive::begin(pipe_side &side, direct_end &end, gpu::direction dir,
 
 void pipe_drive::try_launch() noexcept {
     if (state_ != state::waiting ||
-        !owner_.admit(message_, side_->device, work_.dir, work_.geometry.lanes)) {
+        !owner_.admit(message_, side_->device, work_.dir, work_.geometry.channels)) {
         return;
     }
     trace_begin(kernel_name(), trace_, work_.length);
@@ -83,7 +83,7 @@ void pipe_drive::launched(const std::shared_ptr<pipe_stream> &on) noexcept {
 
 void pipe_drive::launch_failed(ucs_status_t status) noexcept {
     nc_debug("a pipe's kernel cannot be launched: %s", status_text(status));
-    give_back_lanes();
+    give_back_channels();
     fail();
 }
 
@@ -122,15 +122,15 @@ bool pipe_drive::stream_failed() noexcept {
     return status != UCS_INPROGRESS && (status != UCS_OK || !has_left());
 }
 
-void pipe_drive::give_back_lanes() noexcept {
+void pipe_drive::give_back_channels() noexcept {
     trace_end(kernel_name(), trace_);
-    owner_.end_admission(side_->device, work_.dir, work_.geometry.lanes);
+    owner_.end_admission(side_->device, work_.dir, work_.geometry.channels);
 }
 
 // The kernel has left.
 void pipe_drive::release() noexcept {
     owner_.kernel_left(*this);
-    give_back_lanes();
+    give_back_channels();
     if (mark_ != nullptr) {
         owner_.give_event(side_->device, std::move(mark_));
     }
@@ -238,7 +238,7 @@ void pipe_drive::stop_kernel() noexcept {
 void pipe_drive::stop() noexcept {
     if (state_ == state::admitted) {
         owner_.do_not_launch(*this);
-        give_back_lanes();
+        give_back_channels();
     } else if (state_ == state::running) {
         stop_kernel();
     }

@@ -85,7 +85,7 @@ class pipe_drive {
     void wait_for_peer(clock::time_point now) noexcept;
     bool stream_failed() noexcept;
     void stop_kernel() noexcept;
-    void give_back_lanes() noexcept;
+    void give_back_channels() noexcept;
     void release() noexcept;
     void fail() noexcept;
 

@@ -13,25 +13,25 @@ uint64_t parts(uint64_t all, uint64_t part) noexcept {
 }  // namespace
 
 // Measured on two H200 (bench/results, pipes and messages): a message is best cut once for each
-// lane, in chunks of 4 KiB or more and for 128 lanes at most. A longer message goes round, and with
-// two slots for each lane that is as fast as with four. Each chunk costs its lane's block what it
-// moves of 30 KiB in the meantime (a flag waits for the stores before it), and the first one fills
-// the ring later the longer it is: the time is least for the square root of both. Few lanes have
-// long chunks, so that a ring is not larger than that of 128 lanes and 64 KiB.
-gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room) noexcept {
+// channel, in chunks of 4 KiB or more and for 128 channels at most. A longer message goes round,
+// and with two slots for each channel that is as fast as with four. Each chunk costs its channel's
+// block what it moves of 30 KiB in the meantime (a flag waits for the stores before it), and the
+// first one fills the ring later the longer it is: the time is least for the square root of both.
+// Few channels have long chunks, so that a ring is not larger than that of 128 channels and 64 KiB.
+gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned channels, uint64_t room) noexcept {
     constexpr uint64_t least_chunk = 4 << 10, usual_chunk = 64 << 10;
-    constexpr unsigned most_lanes = 128;
+    constexpr unsigned most_channels = 128;
     constexpr double flag_bytes = 30 << 10;
-    lanes = std::min(std::max(lanes, 1u), most_lanes);
-    const double best = std::sqrt(static_cast<double>(bytes) / lanes * flag_bytes);
+    channels = std::min(std::max(channels, 1u), most_channels);
+    const double best = std::sqrt(static_cast<double>(bytes) / channels * flag_bytes);
     const uint64_t most_chunk = std::min(std::max(static_cast<uint64_t>(best), usual_chunk),
-                                         usual_chunk * most_lanes / lanes);
-    uint64_t rounds = parts(bytes, lanes * most_chunk);
-    uint64_t chunk = parts(parts(bytes, lanes * rounds), least_chunk) * least_chunk;
+                                         usual_chunk * most_channels / channels);
+    uint64_t rounds = parts(bytes, channels * most_chunk);
+    uint64_t chunk = parts(parts(bytes, channels * rounds), least_chunk) * least_chunk;
     uint64_t chunks = parts(bytes, chunk);
     gpu::pipe_geometry g;
-    g.lanes = static_cast<uint32_t>(std::min<uint64_t>(lanes, chunks));
-    auto depth_of = [&] { return chunks > g.lanes ? 2u : 1u; };
+    g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, chunks));
+    auto depth_of = [&] { return chunks > g.channels ? 2u : 1u; };
     for (;;) {
         g.chunk_size = static_cast<uint32_t>(chunk);
         g.depth = depth_of();
@@ -40,8 +40,8 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room
         }
         if (chunk > least_chunk) {
             chunk = parts(chunk / 2, least_chunk) * least_chunk;
-        } else if (g.lanes > 1) {
-            g.lanes /= 2;
+        } else if (g.channels > 1) {
+            g.channels /= 2;
         } else {
             return {};
         }
@@ -51,15 +51,17 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room
 
 // For each chunk a block reads the tables of a list, one after the other: longer ones pay there. In
 // a launch with others each block would take as much shared memory, and fewer fit on some GPUs.
-gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool lone_list) noexcept {
+gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned channels,
+                                        bool lone_list) noexcept {
     constexpr uint64_t least_chunk = 4 << 10;
-    constexpr unsigned most_lanes = 128;
-    lanes = std::min(std::max(lanes, 1u), most_lanes);
-    const uint64_t usual_chunk = lone_list && lanes >= gpu::many_pipe_lanes ? 32 << 10 : 16 << 10;
-    const uint64_t rounds = parts(bytes, lanes * usual_chunk);
-    const uint64_t chunk = parts(parts(bytes, lanes * rounds), least_chunk) * least_chunk;
+    constexpr unsigned most_channels = 128;
+    channels = std::min(std::max(channels, 1u), most_channels);
+    const uint64_t usual_chunk =
+        lone_list && channels >= gpu::many_pipe_channels ? 32 << 10 : 16 << 10;
+    const uint64_t rounds = parts(bytes, channels * usual_chunk);
+    const uint64_t chunk = parts(parts(bytes, channels * rounds), least_chunk) * least_chunk;
     gpu::pipe_geometry g;
-    g.lanes = static_cast<uint32_t>(std::min<uint64_t>(lanes, parts(bytes, chunk)));
+    g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, parts(bytes, chunk)));
     g.chunk_size = static_cast<uint32_t>(chunk);
     g.depth = 1;
     return g;
@@ -88,7 +90,7 @@ bool copy_pays(const gpu::box &rows, const char *source, const char *target) noe
 
 gpu::pipe_geometry copy_geometry() noexcept {
     gpu::pipe_geometry g;
-    g.lanes = g.depth = 1;
+    g.channels = g.depth = 1;
     g.chunk_size = gpu::max_pull_chunk;
     return g;
 }

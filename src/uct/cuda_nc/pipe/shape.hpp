@@ -8,19 +8,19 @@
 
 namespace cuda_nc::uct {
 
-// For a message of `bytes` (1 or more), at most `lanes` lanes (1 or more) and a ring of at most
-// `room` bytes. lanes 0 in the result: the room is too small.
-gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned lanes, uint64_t room) noexcept;
+// For a message of `bytes` (1 or more), at most `channels` channels (1 or more) and a ring of at
+// most `room` bytes. channels 0 in the result: the room is too small.
+gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned channels, uint64_t room) noexcept;
 
 // The same for a pull, which needs no ring. `lone_list`: of a list of blocks, on one side or both,
 // and alone on its GPU.
-gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned lanes, bool lone_list) noexcept;
+gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned channels, bool lone_list) noexcept;
 
 // Whether another GPU's rows are pulled sooner by a copy engine than by a kernel; `source` and
 // `target` hold displacement 0.
 bool copy_pays(const gpu::box &rows, const char *source, const char *target) noexcept;
 
-// Of a pull by a copy engine: it takes no lanes from others, but the one that there must be.
+// Of a pull by a copy engine: it takes no channels from others, but the one that there must be.
 gpu::pipe_geometry copy_geometry() noexcept;
 
 }  // namespace cuda_nc::uct

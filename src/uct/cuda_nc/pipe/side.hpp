@@ -10,8 +10,8 @@
 namespace cuda_nc::uct {
 
 constexpr int max_devices = 64;  // those with higher ordinals have no pipes
-constexpr unsigned max_message_lanes = gpu::max_pipe_lanes;
-constexpr size_t pipe_words_bytes = max_message_lanes * gpu::pipe_word_stride;
+constexpr unsigned max_message_channels = gpu::max_pipe_channels;
+constexpr size_t pipe_words_bytes = max_message_channels * gpu::pipe_word_stride;
 
 // A message is cut in segments of at least so many bytes.
 constexpr uint64_t least_segment = 64 << 10;

@@ -69,8 +69,8 @@ pack_answer offering::ask(direct_end &end, uint64_t offset, size_t *length_p) no
         case sending::state::declined:
             return answer_;
     }
-    // Over another lane, or again from the start: the carrier serves any order. Where the receiver
-    // has the end already its message takes no more bytes.
+    // Over another UCP lane, or again from the start: the carrier serves any order. Where the
+    // receiver has the end already its message takes no more bytes.
     if (!in_order && !message_->end_is_sent()) {
         answer_ = pack_answer::host;
         offers_ = ends_ = false;

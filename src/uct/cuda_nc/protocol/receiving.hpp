@@ -61,7 +61,7 @@ class receiving final : public direct_message {
     };
 
     uint64_t rest() const noexcept { return total_ - first_; }
-    unsigned share_of_lanes(uint64_t bytes, unsigned most) const noexcept;
+    unsigned share_of_channels(uint64_t bytes, unsigned most) const noexcept;
     bool take_pipe_side() noexcept;
     bool take_slots(const ring &slots) noexcept;
     bool moves_tables(const layout *target) noexcept;
@@ -98,7 +98,7 @@ class receiving final : public direct_message {
     region memory_;
     peer_memory credits_;
     source source_;
-    unsigned promised_ = 0;  // lanes
+    unsigned promised_ = 0;  // channels
     pipe_side *side_ = nullptr;
     pipe_drive drive_;
 

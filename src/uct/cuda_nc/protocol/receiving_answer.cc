@@ -36,11 +36,11 @@ std::optional<uint64_t> most_detour(uint64_t bytes, bool alone) noexcept {
 
 }  // namespace
 
-// Each message leaves half of the lanes that it finds to those that come before its end. Among many
-// it gets so few that about 16 of a megabyte are under way at a time: a launch and the flags take
-// longer than the bytes.
-unsigned receiving::share_of_lanes(uint64_t bytes, unsigned most) const noexcept {
-    const unsigned limit = lane_limit(device_), others = lanes_promised(device_);
+// Each message leaves half of the channels that it finds to those that come before its end. Among
+// many it gets so few that about 16 of a megabyte are under way at a time: a launch and the flags
+// take longer than the bytes.
+unsigned receiving::share_of_channels(uint64_t bytes, unsigned most) const noexcept {
+    const unsigned limit = channel_limit(device_), others = channels_promised(device_);
     unsigned least = std::max(1u, std::min(16u, limit / 8));
     if (bytes > (uint64_t{2} << 20)) {
         least *= 2;  // it would be the last to end
@@ -71,8 +71,8 @@ bool receiving::moves_tables(const layout *target) noexcept {
 void receiving::begin_drive(const gpu::pipe_work &work, uint64_t segment,
                             bool in_memory_order) noexcept {
     by_pipe_ = true;
-    promised_ = work.geometry.lanes;
-    promise_lanes(device_, promised_);
+    promised_ = work.geometry.channels;
+    promise_channels(device_, promised_);
     drive_.begin(*side_, *end_, gpu::direction::unpack, work, total_, segment, in_memory_order);
 }
 
@@ -91,8 +91,8 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
     gpu::device *gpu = gpu::platform::instance().get_device(device_);
     char *base;
     const layout *target = end_->laid_out(&base);
-    const unsigned lanes = message_lanes(device_);
-    if (gpu == nullptr || target == nullptr || !owner_.uses_pipes() || lanes == 0 ||
+    const unsigned channels = message_channels(device_);
+    if (gpu == nullptr || target == nullptr || !owner_.uses_pipes() || channels == 0 ||
         total_ > std::min<uint64_t>(config().pull_max, gpu::max_pipe_length)) {
         return false;
     }
@@ -116,7 +116,7 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
     // On one GPU a kernel is as quick, and longer messages are quicker.
     by_copy_ = work.copies = !same_gpu && goes_by_copy(*gpu, work, *target, base);
     work.geometry = work.copies ? copy_geometry()
-                                : choose_pull_geometry(total_, share_of_lanes(total_, lanes),
+                                : choose_pull_geometry(total_, share_of_channels(total_, channels),
                                                        of_list && owner_.has_one_message());
     work.sequence = side_->sequence;
 
@@ -139,8 +139,8 @@ bool receiving::accept_pull(const wire::early_terms &terms, uint32_t flags) noex
 bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexcept {
     sending_process_ = offer.process;
     gpu::device *gpu = gpu::platform::instance().get_device(device_);
-    unsigned lanes = std::min(offer.lanes, message_lanes(device_));
-    if (gpu == nullptr || !owner_.uses_pipes() || lanes == 0 || offer.sequence == 0 ||
+    unsigned channels = std::min(offer.channels, message_channels(device_));
+    if (gpu == nullptr || !owner_.uses_pipes() || channels == 0 || offer.sequence == 0 ||
         offer.sequence >= last_sequence || offer.sequence % gpu::pipe_sequence_step != 0) {
         return false;
     }
@@ -150,7 +150,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     gpu::pipe_work work;
     constexpr size_t alignment = 16;
     credits_ = reach_peer_memory(device_, offer.memory, offer.process, offer.credits,
-                                 uint64_t{lanes} * gpu::pipe_word_stride, alignment);
+                                 uint64_t{channels} * gpu::pipe_word_stride, alignment);
     if (!credits_) {
         return false;
     }
@@ -161,10 +161,10 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
         return false;
     }
     uint64_t segment = std::min<uint64_t>(total_, owner_.longest_segment());
-    lanes = share_of_lanes(segment, lanes);
+    channels = share_of_channels(segment, channels);
     for (uint64_t room = UINT64_MAX; !memory_; room = work.geometry.ring_size() / 2) {
-        work.geometry = choose_geometry(segment, lanes, room);
-        if (work.geometry.lanes == 0 || (room != UINT64_MAX && room < least_ring)) {
+        work.geometry = choose_geometry(segment, channels, room);
+        if (work.geometry.channels == 0 || (room != UINT64_MAX && room < least_ring)) {
             release(true);
             return false;
         }
@@ -184,7 +184,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
     answer.process = owner_.process();
     answer.handle = memory_.handle();
     wire::pipe_terms &terms = answer.terms;
-    terms.lanes = work.geometry.lanes;
+    terms.channels = work.geometry.channels;
     terms.chunk_size = work.geometry.chunk_size;
     terms.depth = work.geometry.depth;
     terms.sequence = work.sequence;
@@ -196,7 +196,7 @@ bool receiving::accept_pipe(const wire::pipe_offer &offer, uint32_t flags) noexc
 
     begin_drive(work, segment, alike);
     // While there is much room a kernel may wait for its peer on the GPU.
-    if (lanes_promised(device_) > lane_limit(device_) / 2) {
+    if (channels_promised(device_) > channel_limit(device_) / 2) {
         drive_.await_call();
     } else {
         drive_.try_launch();

@@ -44,13 +44,13 @@ void sending::make_offer() noexcept {
     }
     std::memcpy(offer_.gpu, place.data(), place.size());
     offer_.flags = ep_->host_slots ? wire::host_slots : 0;
-    if (!ep_->host_slots && owner_.uses_pipes() && lane_limit(device_) != 0) {
+    if (!ep_->host_slots && owner_.uses_pipes() && channel_limit(device_) != 0) {
         side_ = take_side(device_);
     }
     if (side_ == nullptr) {
         return;
     }
-    offer_.lanes = message_lanes(device_);
+    offer_.channels = message_channels(device_);
     offer_.sequence = side_->sequence;
     offer_.credits = side_->words_offset;
     offer_.memory = *side_->handle;
@@ -187,10 +187,10 @@ bool sending::accepted_pipe(const wire::control &answer) noexcept {
     take_answer(answer);
     const wire::pipe_terms &terms = answer.terms;
     gpu::pipe_work work;
-    work.geometry = {terms.lanes, terms.chunk_size, terms.depth};
+    work.geometry = {terms.channels, terms.chunk_size, terms.depth};
     work.sequence = terms.sequence;
     bool fits = !by_carrier() && side_ != nullptr && work.geometry.valid() &&
-                terms.lanes <= offer_.lanes && terms.sequence >= side_->sequence &&
+                terms.channels <= offer_.channels && terms.sequence >= side_->sequence &&
                 terms.sequence < last_sequence && terms.sequence % gpu::pipe_sequence_step == 0 &&
                 terms.segment >= std::min(total_, least_segment) &&
                 terms.segment <= gpu::max_pipe_length;

@@ -53,7 +53,7 @@ struct data_prefix {
 
 // What a sender brings to a pipe.
 struct pipe_offer {
-    uint32_t lanes;                // at most; 0: no pipe
+    uint32_t channels;             // at most; 0: no pipe
     uint32_t flags;                // host_slots
     char gpu[16];                  // where it is plugged in, as text
     process_id process;            // the sender
@@ -86,7 +86,7 @@ struct early_terms {
 
 // And what the receiver decides.
 struct pipe_terms {
-    uint32_t lanes, chunk_size, depth;
+    uint32_t channels, chunk_size, depth;
     uint32_t reserved;
     uint64_t sequence;  // of the first segment
     uint64_t segment;   // bytes, at most

@@ -40,7 +40,7 @@ class gpu_pipe : public random_layout_test {
         for (side *one : {&sender_, &receiver_}) {
             ASSERT_EQ(device_->create_stream(&one->on), UCS_OK);
             one->state = zeroed(sizeof(pipe_state));
-            one->words = zeroed(max_pipe_lanes * pipe_word_stride);
+            one->words = zeroed(max_pipe_channels * pipe_word_stride);
             one->report_memory = allocate_pinned(sizeof(pipe_report));
             std::memset(one->report_memory->address(), 0, sizeof(pipe_report));
         }
@@ -119,7 +119,7 @@ class gpu_pipe : public random_layout_test {
     pipe_geometry random_geometry(uint64_t length) {
         pipe_geometry g;
         do {
-            g.lanes = static_cast<uint32_t>(number(1, number(0, 3) == 0 ? 40 : 6));
+            g.channels = static_cast<uint32_t>(number(1, number(0, 3) == 0 ? 40 : 6));
             g.chunk_size = 16u << number(0, 12);
             if (number(0, 2) == 0) {
                 g.chunk_size += 16 * static_cast<uint32_t>(number(1, 5));
@@ -270,11 +270,11 @@ TEST(pipe_turns, a_launch_has_left_when_all_of_its_groups_have) {
     for (uint64_t round = 0; round < 3 * pipe_left_period; ++round) {
         pipe_work work;
         work.report = &report;
-        work.geometry.lanes = random() % 64 == 0 ? max_pipe_lanes : 1 + random() % 40;
+        work.geometry.channels = random() % 64 == 0 ? max_pipe_channels : 1 + random() % 40;
         turns.begin(&work);
         turns.launched(work);
-        const uint32_t size = pipe_group_size(work.geometry.lanes);
-        const uint32_t groups = work.geometry.lanes / size;
+        const uint32_t size = pipe_group_size(work.geometry.channels);
+        const uint32_t groups = work.geometry.channels / size;
         ASSERT_LE(groups, max_pipe_groups);
         bool through = true;
         for (uint32_t i = 0, group = random() % groups; i < groups; ++i) {
@@ -301,7 +301,7 @@ class gpu_pipe_plain : public gpu_pipe {
         put(from_->address(), bytes_);
         put(to_->address(), std::vector<char>(2 * size));
         pipe_geometry g;
-        g.lanes = 4;
+        g.channels = 4;
         g.chunk_size = 1024;
         g.depth = 2;
         send_ = make_work(direction::pack, g, size);
@@ -385,10 +385,10 @@ TEST_P(gpu_pipe_plain, of_the_last_chunks_no_credit_is_returned) {
     drive(receiver_, receive_);
     other.join();
     std::vector<char> words = get(sender_.words->address(), send_.geometry.words_size());
-    for (uint32_t lane = 0; lane < send_.geometry.lanes; ++lane) {
-        uint64_t chunks = size / send_.geometry.chunk_size / send_.geometry.lanes;
-        EXPECT_EQ(*pipe_word(words.data(), lane), send_.sequence + chunks - send_.geometry.depth)
-            << lane;
+    for (uint32_t channel = 0; channel < send_.geometry.channels; ++channel) {
+        uint64_t chunks = size / send_.geometry.chunk_size / send_.geometry.channels;
+        EXPECT_EQ(*pipe_word(words.data(), channel), send_.sequence + chunks - send_.geometry.depth)
+            << channel;
     }
 }
 
@@ -402,8 +402,8 @@ TEST_P(gpu_pipe_plain, senseless_numbers_are_refused) {
         return sender_.on->launch(&wrong, 1, &launched) == UCS_ERR_INVALID_PARAM &&
                sender_.on->launch(both, 2, &launched) == UCS_ERR_INVALID_PARAM;
     };
-    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.lanes = 0; }));
-    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.lanes = max_pipe_lanes + 1; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.channels = 0; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.channels = max_pipe_channels + 1; }));
     EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.chunk_size = 24; }));
     EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.chunk_size = 0; }));
     EXPECT_TRUE(refused([](pipe_work &w) { w.geometry.depth = 0; }));

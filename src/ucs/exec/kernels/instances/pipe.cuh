@@ -7,8 +7,8 @@
 
 namespace cuda_nc::exec {
 
-// Each takes a pipe_batch and runs on a block of pipe_threads threads for each lane of each side;
-// null where none is compiled.
+// Each takes a pipe_batch and runs on a block of pipe_threads threads for each channel of each
+// side; null where none is compiled.
 const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pipe_windows_kernel(locator_kind kind) noexcept;
 const void *pipe_units_kernel(unsigned align_log2) noexcept;
@@ -47,8 +47,8 @@ __device__ __forceinline__ uint64_t nanoseconds() {
     return value;
 }
 
-// Waits, in one thread, until the lane may move its next chunk. False: it is to leave.
-__device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lane, uint32_t k) {
+// Waits, in one thread, until the channel may move its next chunk. False: it is to leave.
+__device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t channel, uint32_t k) {
     constexpr uint32_t now_and_then = 16;  // looks at the clock and the abort word, which cost time
     const bool sending = a.dir == gpu::direction::pack;
     const uint64_t *abort = &a.state->abort;
@@ -65,7 +65,7 @@ __device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lan
         }
         wanted -= a.geometry.depth;
     }
-    const uint64_t *word = gpu::pipe_word(sending ? a.credits : a.flags, lane);
+    const uint64_t *word = gpu::pipe_word(sending ? a.credits : a.flags, channel);
     uint64_t limit = 0;
     for (uint32_t tries = 1; load_acquire(word) < wanted; ++tries) {
         if (tries % now_and_then == 0) {
@@ -80,25 +80,25 @@ __device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t lan
     return true;
 }
 
-// Tells the peer, in one thread, that the lane's k-th chunk is in the ring, or out of it.
-__device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t lane, uint32_t k,
+// Tells the peer, in one thread, that the channel's k-th chunk is in the ring, or out of it.
+__device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t channel, uint32_t k,
                                          uint32_t chunks) {
     // The barrier before has made the block's stores this thread's: a release covers them.
     if (a.pulls) {
         return;
     }
     if (a.dir == gpu::direction::pack) {
-        store_release(gpu::pipe_word(a.flags, lane), a.sequence + k + 1);
+        store_release(gpu::pipe_word(a.flags, channel), a.sequence + k + 1);
     } else if (k + a.geometry.depth < chunks) {
-        store_release(gpu::pipe_word(a.credits, lane), a.sequence + k + 1);
+        store_release(gpu::pipe_word(a.credits, channel), a.sequence + k + 1);
     }
 }
 
-// The last lane of a group to leave reports to the CPU; in one thread of each.
-__device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, uint32_t k,
+// The last channel of a group to leave reports to the CPU; in one thread of each.
+__device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t channel, uint32_t k,
                                       uint32_t chunks) {
-    a.state->position[lane] = a.sequence + k;
-    const uint32_t size = gpu::pipe_group_size(a.geometry.lanes);
+    a.state->position[channel] = a.sequence + k;
+    const uint32_t size = gpu::pipe_group_size(a.geometry.channels);
     bool through = k == chunks;
     if (size > 1) {
         __threadfence_system();  // with the block's stores, as in announce()
@@ -111,8 +111,8 @@ __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t lane, ui
         *arrivals = 0;
         through = all >> 32 == size;
     }
-    // What other lanes moved is this one's too.
-    store_release(&a.report->groups[lane / size].left, gpu::pipe_left(a.turn, through));
+    // What other channels moved is this one's too.
+    store_release(&a.report->groups[channel / size].left, gpu::pipe_left(a.turn, through));
 }
 
 // The parts of a side, each narrowed to a chunk by a thread of a warp of its own. They lie in
@@ -136,8 +136,8 @@ struct shared_parts {
         }
     }
     // False: nothing of it is in the chunk.
-    __device__ __forceinline__ bool narrow_own(uint32_t lane, uint32_t k, char *slot) const {
-        return pipe_piece(entries[0], entries[own], lane, k, slot, &all[own]);
+    __device__ __forceinline__ bool narrow_own(uint32_t channel, uint32_t k, char *slot) const {
+        return pipe_piece(entries[0], entries[own], channel, k, slot, &all[own]);
     }
 };
 
@@ -150,11 +150,11 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     extern __shared__ __align__(16) char pulled[];  // a pull's chunk
     const uint32_t entry = pipe_entry(batch, blockIdx.x);
     const pipe_arguments &a = batch.entries[entry];
-    const uint32_t lane = blockIdx.x - batch.first_block[entry];
+    const uint32_t channel = blockIdx.x - batch.first_block[entry];
     const bool leading = threadIdx.x == 0;
-    const uint32_t chunks = pipe_chunks(a, lane);
+    const uint32_t chunks = pipe_chunks(a, channel);
     if (leading) {
-        uint64_t done = a.resumes ? a.state->position[lane] - a.sequence : 0;
+        uint64_t done = a.resumes ? a.state->position[channel] - a.sequence : 0;
         first = done <= chunks ? static_cast<uint32_t>(done) : 0;
     }
     const shared_parts<most_parts> pieces(&a);
@@ -162,10 +162,11 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     uint32_t k = first;
     for (; k < chunks; ++k) {
         if (pieces.has_own) {  // while the peer is at it
-            any[pieces.own] = pieces.narrow_own(lane, k, a.pulls ? pulled : pipe_slot(a, lane, k));
+            any[pieces.own] =
+                pieces.narrow_own(channel, k, a.pulls ? pulled : pipe_slot(a, channel, k));
         }
         if (leading) {
-            go = await_turn(a, lane, k);
+            go = await_turn(a, channel, k);
         }
         __syncthreads();
         if (go == 0) {
@@ -178,11 +179,11 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
             __syncthreads();
         }
         if (leading) {
-            announce(a, lane, k, chunks);
+            announce(a, channel, k, chunks);
         }
     }
     if (leading) {
-        leave(a, lane, k, chunks);
+        leave(a, channel, k, chunks);
     }
 }
 
@@ -192,9 +193,9 @@ class pull_parts_shared {
     static constexpr uint32_t most = 2;
     __device__ __forceinline__ explicit pull_parts_shared(const lone_pull &pull)
         : parts_(pull.entries) {}
-    __device__ __forceinline__ void narrow(uint32_t lane, uint32_t k, char *slot) const {
+    __device__ __forceinline__ void narrow(uint32_t channel, uint32_t k, char *slot) const {
         if (parts_.has_own) {
-            parts_.narrow_own(lane, k, slot);
+            parts_.narrow_own(channel, k, slot);
         }
         __syncthreads();
     }
@@ -212,10 +213,10 @@ class pull_parts_copied {
     static constexpr uint32_t most = 2;
     __device__ __forceinline__ explicit pull_parts_copied(const lone_pull &pull) : pull_(pull) {}
     __device__ __forceinline__ void narrow(uint32_t, uint32_t, char *) const {}
-    __device__ __forceinline__ part at(uint32_t which, uint32_t lane, uint32_t k,
+    __device__ __forceinline__ part at(uint32_t which, uint32_t channel, uint32_t k,
                                        char *slot) const {
         part piece = pull_.entries[which].what;
-        pipe_piece(pull_.entries[0], pull_.entries[which], lane, k, slot, &piece);
+        pipe_piece(pull_.entries[0], pull_.entries[which], channel, k, slot, &piece);
         return piece;
     }
 
@@ -242,8 +243,8 @@ class short_pull_parts {
         list_ = &list;
     }
     __device__ __forceinline__ void narrow(uint32_t, uint32_t, char *) const {}
-    __device__ __forceinline__ piece at(uint32_t, uint32_t lane, uint32_t k, char *) const {
-        return {pull_, *list_, piece_of_short_pull(pull_, lane, k)};
+    __device__ __forceinline__ piece at(uint32_t, uint32_t channel, uint32_t k, char *) const {
+        return {pull_, *list_, piece_of_short_pull(pull_, channel, k)};
     }
 
   private:
@@ -259,7 +260,7 @@ __global__ void __launch_bounds__(Mover::pull_threads, Mover::pull_blocks_of_sm)
     extern __shared__ __align__(16) char pulled[];
     __shared__ uint32_t aborted;
     const pipe_arguments &a = pull.entries[0];
-    const uint32_t lane = blockIdx.x, chunks = pipe_chunks(a, lane);
+    const uint32_t channel = blockIdx.x, chunks = pipe_chunks(a, channel);
     const bool leading = threadIdx.x == 0;
     const typename Mover::pull_parts pieces(pull);
     uint32_t k = 0;
@@ -274,18 +275,18 @@ __global__ void __launch_bounds__(Mover::pull_threads, Mover::pull_blocks_of_sm)
                 break;
             }
         }
-        pieces.narrow(lane, k, pulled);
-        Mover::run(pieces.at(0, lane, k, pulled), threadIdx.x, blockDim.x);
+        pieces.narrow(channel, k, pulled);
+        Mover::run(pieces.at(0, channel, k, pulled), threadIdx.x, blockDim.x);
         __syncthreads();
         if constexpr (Mover::pull_parts::most == 2) {
             if (a.num_parts == 2) {
-                Mover::run(pieces.at(1, lane, k, pulled), threadIdx.x, blockDim.x);
+                Mover::run(pieces.at(1, channel, k, pulled), threadIdx.x, blockDim.x);
                 __syncthreads();
             }
         }
     }
     if (leading) {
-        leave(a, lane, k, chunks);
+        leave(a, channel, k, chunks);
     }
 }
 

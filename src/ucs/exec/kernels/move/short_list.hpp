@@ -37,9 +37,10 @@ bool make_short_pull(const gpu::pipe_work &pull, const pipe_plan &plan,
 struct short_piece {
     uint32_t begin, end;
 };
-CUDA_NC_KERNEL short_piece piece_of_short_pull(const short_pull &pull, uint32_t lane, uint32_t k) {
+CUDA_NC_KERNEL short_piece piece_of_short_pull(const short_pull &pull, uint32_t channel,
+                                               uint32_t k) {
     const pipe_arguments &a = pull.entries[0];
-    const uint32_t size = a.geometry.chunk_size, chunk = (k * a.geometry.lanes + lane) * size;
+    const uint32_t size = a.geometry.chunk_size, chunk = (k * a.geometry.channels + channel) * size;
     return {pull.first + chunk,
             pull.first + min_u32(chunk + size, static_cast<uint32_t>(a.length))};
 }

@@ -128,7 +128,7 @@ bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
         plan_p->slot_size = std::max(plan_p->slot_size, work.geometry.chunk_size);
     }
     batch.first_block[batch.num_entries] = plan_p->num_blocks;
-    plan_p->num_blocks += work.geometry.lanes;
+    plan_p->num_blocks += work.geometry.channels;
     if (plan_p->mover.how == method::blocks) {
         for (uint32_t i = 0; i < num_parts; ++i) {
             parts[i].what.lanes_log2 = mover_lanes_log2(parts[i].what, plan_p->mover.word_log2);
@@ -146,8 +146,8 @@ bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     a.length = work.length;
     // Divided here: on a GPU that takes longer than all else before a kernel's first load.
     const uint64_t chunks = (work.length + work.geometry.chunk_size - 1) / work.geometry.chunk_size;
-    a.chunks = static_cast<uint32_t>(chunks / work.geometry.lanes);
-    a.longer_lanes = static_cast<uint32_t>(chunks % work.geometry.lanes);
+    a.chunks = static_cast<uint32_t>(chunks / work.geometry.channels);
+    a.longer_channels = static_cast<uint32_t>(chunks % work.geometry.channels);
     a.sequence = work.sequence;
     a.turn = work.turn;
     a.resumes = work.resumes;

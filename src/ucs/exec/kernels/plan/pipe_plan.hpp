@@ -19,8 +19,8 @@ struct pipe_arguments {
     bool resumes = false;
     bool pulls = false;
     uint32_t num_parts = 0;
-    uint32_t chunks = 0, longer_lanes = 0;  // of each lane; so many lanes have one more
-    uint64_t length = 0;                    // bytes
+    uint32_t chunks = 0, longer_channels = 0;  // of each channel; so many channels have one more
+    uint64_t length = 0;                       // bytes
     uint64_t sequence = 0, turn = 0;
     uint64_t patience_ns = 0;
     char *ring = nullptr, *flags = nullptr, *credits = nullptr;
@@ -35,7 +35,7 @@ constexpr uint32_t max_pipe_entries = gpu::max_pipe_sides;
 
 struct pipe_batch {
     uint32_t num_entries = 0;
-    // Blocks of threads, a lane each, from this one on are the entry's; of a side's further
+    // Blocks of threads, a channel each, from this one on are the entry's; of a side's further
     // entries: the first one after the side's.
     uint32_t first_block[max_pipe_entries] = {};
     pipe_arguments entries[max_pipe_entries];
@@ -76,22 +76,23 @@ CUDA_NC_KERNEL uint32_t pipe_entry(const pipe_batch &b, uint32_t block) {
     return entry;
 }
 
-CUDA_NC_KERNEL uint32_t pipe_chunks(const pipe_arguments &a, uint32_t lane) {
-    return a.chunks + (lane < a.longer_lanes ? 1 : 0);
+CUDA_NC_KERNEL uint32_t pipe_chunks(const pipe_arguments &a, uint32_t channel) {
+    return a.chunks + (channel < a.longer_channels ? 1 : 0);
 }
 
-// Where the lane's k-th chunk lies in the ring.
-CUDA_NC_KERNEL char *pipe_slot(const pipe_arguments &a, uint32_t lane, uint32_t k) {
+// Where the channel's k-th chunk lies in the ring.
+CUDA_NC_KERNEL char *pipe_slot(const pipe_arguments &a, uint32_t channel, uint32_t k) {
     const uint32_t depth = a.geometry.depth;
-    return a.ring + (uint64_t{lane} * depth + (k < depth ? k : k % depth)) * a.geometry.chunk_size;
+    return a.ring +
+           (uint64_t{channel} * depth + (k < depth ? k : k % depth)) * a.geometry.chunk_size;
 }
 
-// Narrows *piece_p, a copy of the part of entry `at`, to what lies in the lane's k-th chunk of side
-// `a`, to or from that chunk's slot; false where nothing does.
-CUDA_NC_KERNEL bool pipe_piece(const pipe_arguments &a, const pipe_arguments &at, uint32_t lane,
+// Narrows *piece_p, a copy of the part of entry `at`, to what lies in the channel's k-th chunk of
+// side `a`, to or from that chunk's slot; false where nothing does.
+CUDA_NC_KERNEL bool pipe_piece(const pipe_arguments &a, const pipe_arguments &at, uint32_t channel,
                                uint32_t k, char *slot, part *piece_p) {
     const uint32_t size = a.geometry.chunk_size;
-    const uint64_t chunk = (uint64_t{k} * a.geometry.lanes + lane) * size;
+    const uint64_t chunk = (uint64_t{k} * a.geometry.channels + channel) * size;
     const uint64_t whole_end = at.begin + at.what.length;
     uint64_t end = chunk + size < a.length ? chunk + size : a.length;
     end = end < whole_end ? end : whole_end;

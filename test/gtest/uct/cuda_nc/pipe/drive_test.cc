@@ -96,8 +96,8 @@ class pipe_drive_test : public testing::Test {
             return;
         }
         end_message();
-        EXPECT_EQ(lanes_taken(0, gpu::direction::pack), 0u);
-        EXPECT_EQ(lanes_taken(0, gpu::direction::unpack), 0u);
+        EXPECT_EQ(channels_taken(0, gpu::direction::pack), 0u);
+        EXPECT_EQ(channels_taken(0, gpu::direction::unpack), 0u);
         give_side(pack_side_);
         give_side(unpack_side_);
     }
@@ -118,7 +118,7 @@ class pipe_drive_test : public testing::Test {
 
     void begin(uint64_t segment = bytes, uint64_t room = 1 << 20) {
         gpu::pipe_work work;
-        work.geometry = choose_geometry(std::min(bytes, segment), lane_limit(0), room);
+        work.geometry = choose_geometry(std::min(bytes, segment), channel_limit(0), room);
         ASSERT_TRUE(work.geometry.valid());
         ring_ = take_region(0, work.geometry.ring_size());
         ASSERT_TRUE(ring_);
@@ -128,7 +128,7 @@ class pipe_drive_test : public testing::Test {
         work.credits = pack_side_->words;
         send_->begin(*pack_side_, *from_, gpu::direction::pack, work, bytes, segment, false);
         receive_->begin(*unpack_side_, *to_, gpu::direction::unpack, work, bytes, segment, false);
-        lanes_ = work.geometry.lanes;
+        channels_ = work.geometry.channels;
     }
 
     // One tells the other of its launches, where `tell`.
@@ -176,7 +176,7 @@ class pipe_drive_test : public testing::Test {
     pipe_side *pack_side_ = nullptr, *unpack_side_ = nullptr;
     std::unique_ptr<pipe_drive> send_, receive_;
     region ring_;
-    unsigned lanes_ = 0;
+    unsigned channels_ = 0;
     std::mt19937_64 random_{20261121};
 };
 
@@ -218,8 +218,8 @@ TEST_F(pipe_drive_test, sides_that_hear_nothing_meet_all_the_same) {
     expect_arrived();
 }
 
-TEST_F(pipe_drive_test, a_side_waits_for_lanes_that_another_message_has) {
-    const unsigned limit = lane_limit(0);
+TEST_F(pipe_drive_test, a_side_waits_for_channels_that_another_message_has) {
+    const unsigned limit = channel_limit(0);
     ASSERT_TRUE(traffic_->admit(9, 0, gpu::direction::pack, limit));
     begin();
     const auto start = std::chrono::steady_clock::now();
@@ -234,22 +234,22 @@ TEST_F(pipe_drive_test, a_side_waits_for_lanes_that_another_message_has) {
     expect_arrived();
 }
 
-TEST_F(pipe_drive_test, a_message_arrives_though_another_worker_keeps_all_lanes) {
-    const unsigned limit = lane_limit(0);
-    ASSERT_TRUE(take_lanes(0, gpu::direction::pack, limit));
-    ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));
+TEST_F(pipe_drive_test, a_message_arrives_though_another_worker_keeps_all_channels) {
+    const unsigned limit = channel_limit(0);
+    ASSERT_TRUE(take_channels(0, gpu::direction::pack, limit));
+    ASSERT_TRUE(take_channels(0, gpu::direction::unpack, limit));
     begin();
     step();
     EXPECT_EQ(send_->now(), state::waiting) << "at first";
     run();
     expect_arrived();
-    give_lanes(0, gpu::direction::pack, limit);
-    give_lanes(0, gpu::direction::unpack, limit);
+    give_channels(0, gpu::direction::pack, limit);
+    give_channels(0, gpu::direction::unpack, limit);
 }
 
-TEST_F(pipe_drive_test, messages_on_one_gpu_do_not_wait_for_lanes_of_another) {
-    const unsigned limit = lane_limit(0);
-    if (lane_limit(1) == 0) {
+TEST_F(pipe_drive_test, messages_on_one_gpu_do_not_wait_for_channels_of_another) {
+    const unsigned limit = channel_limit(0);
+    if (channel_limit(1) == 0) {
         GTEST_SKIP() << "one GPU";
     }
     ASSERT_TRUE(traffic_->admit(6, 0, gpu::direction::pack, limit));
@@ -259,8 +259,8 @@ TEST_F(pipe_drive_test, messages_on_one_gpu_do_not_wait_for_lanes_of_another) {
     traffic_->end_admission(0, gpu::direction::pack, limit);
 }
 
-TEST_F(pipe_drive_test, messages_get_lanes_in_their_order) {
-    const unsigned limit = lane_limit(0);
+TEST_F(pipe_drive_test, messages_get_channels_in_their_order) {
+    const unsigned limit = channel_limit(0);
     ASSERT_TRUE(traffic_->admit(9, 0, gpu::direction::pack, limit));
     EXPECT_FALSE(traffic_->admit(7, 0, gpu::direction::pack, limit));
     traffic_->end_admission(0, gpu::direction::pack, limit);

@@ -19,26 +19,26 @@ TEST(pipe_shape, geometry_is_valid_and_keeps_its_bounds) {
     std::mt19937_64 random(20261121);
     for (int i = 0; i < 20000; ++i) {
         uint64_t bytes = 1 + random() % (uint64_t(1) << (1 + random() % 29));
-        auto lanes = static_cast<unsigned>(1 + random() % 300);
+        auto channels = static_cast<unsigned>(1 + random() % 300);
         uint64_t room = 8192 + random() % (uint64_t(1) << (13 + random() % 14));
-        gpu::pipe_geometry g = choose_geometry(bytes, lanes, room);
-        ASSERT_TRUE(g.valid()) << bytes << " " << lanes << " " << room;
-        ASSERT_LE(g.lanes, lanes);
-        ASSERT_LE(g.lanes, max_message_lanes);
+        gpu::pipe_geometry g = choose_geometry(bytes, channels, room);
+        ASSERT_TRUE(g.valid()) << bytes << " " << channels << " " << room;
+        ASSERT_LE(g.channels, channels);
+        ASSERT_LE(g.channels, max_message_channels);
         ASSERT_LE(g.ring_size(), room);
-        ASSERT_LE((g.lanes - 1) * uint64_t{g.chunk_size}, bytes) << "a lane without a chunk";
+        ASSERT_LE((g.channels - 1) * uint64_t{g.chunk_size}, bytes) << "a channel without a chunk";
     }
 }
 
 TEST(pipe_shape, without_room_there_is_no_pipe) {
-    EXPECT_EQ(choose_geometry(100000, 16, 4095).lanes, 0u);
+    EXPECT_EQ(choose_geometry(100000, 16, 4095).channels, 0u);
 }
 
-TEST(pipe_shape, longer_messages_get_no_fewer_lanes_and_no_smaller_chunks) {
+TEST(pipe_shape, longer_messages_get_no_fewer_channels_and_no_smaller_chunks) {
     gpu::pipe_geometry before = {1, 1, 1};
     for (uint64_t bytes = 4096; bytes <= gpu::max_pipe_length; bytes *= 2) {
         gpu::pipe_geometry g = choose_geometry(bytes, 256, UINT64_MAX);
-        EXPECT_GE(g.lanes, before.lanes) << bytes;
+        EXPECT_GE(g.channels, before.channels) << bytes;
         EXPECT_GE(g.chunk_size, before.chunk_size) << bytes;
         EXPECT_GE(g.depth, before.depth) << bytes;
         before = g;

@@ -75,7 +75,7 @@ class traffic_with_source : public traffic_with_lender, public testing::WithPara
         say_alike(true);
         sides_ = sides_lent();
         regions_ = regions_lent();
-        promised_ = lanes_promised(0);
+        promised_ = channels_promised(0);
     }
     // Whatever became of a message, all is returned.
     void TearDown() override {
@@ -83,8 +83,8 @@ class traffic_with_source : public traffic_with_lender, public testing::WithPara
             EXPECT_EQ(end_.message, nullptr);
             EXPECT_EQ(sides_lent(), sides_);
             EXPECT_EQ(regions_lent(), regions_);
-            EXPECT_EQ(lanes_promised(0), promised_);
-            EXPECT_EQ(lanes_taken(0, gpu::direction::unpack), 0u);
+            EXPECT_EQ(channels_promised(0), promised_);
+            EXPECT_EQ(channels_taken(0, gpu::direction::unpack), 0u);
             EXPECT_EQ(copies_taken(0), 0u);
             traffic_.reset();
         }

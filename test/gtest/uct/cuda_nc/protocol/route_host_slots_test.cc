@@ -72,7 +72,7 @@ TEST_F(traffic_test, host_slots_are_asked_for_where_gpu_memory_cannot_be_reached
     EXPECT_TRUE(ep_.direct);
     sending next(*traffic_, ep_, end_, 10);
     EXPECT_EQ(next.offer().flags, host_slots);
-    EXPECT_EQ(next.offer().lanes, 0u) << "a pipe needs both GPUs";
+    EXPECT_EQ(next.offer().channels, 0u) << "a pipe needs both GPUs";
     next.offered(first);
     answer.flags = host_slots;
     EXPECT_TRUE(next.accepted(answer));

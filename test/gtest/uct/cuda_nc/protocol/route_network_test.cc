@@ -288,7 +288,7 @@ TEST_F(network_test, another_host_answers_by_slots_for_the_network_or_not_at_all
     answer.process = own_process_id();
     for (control_kind kind : {control_kind::accept, control_kind::pipe, control_kind::pull}) {
         sending one(owner, left_.end(), end, 9);
-        EXPECT_EQ(one.offer().lanes, 0u);
+        EXPECT_EQ(one.offer().channels, 0u);
         EXPECT_EQ(one.offer().process.pid, 0u);
         EXPECT_EQ(one.source().allocation, 0u);
         one.offered(0);

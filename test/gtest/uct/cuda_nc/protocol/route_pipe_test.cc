@@ -132,7 +132,7 @@ TEST_F(traffic_test, a_send_is_gone_with_its_endpoint_though_its_datatype_never_
 TEST_F(traffic_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
     auto expect_slots = [&](auto &&change) {
         terms_ = {};
-        terms_.lanes = 16;
+        terms_.channels = 16;
         terms_.sequence = gpu::pipe_sequence_step;
         std::memcpy(terms_.gpu, "another", 7);
         change(terms_);
@@ -143,7 +143,7 @@ TEST_F(traffic_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
     };
     size_t sides = sides_lent();
     expect_slots([](pipe_offer &) {});  // its memory cannot be opened
-    expect_slots([](pipe_offer &one) { one.lanes = 0; });
+    expect_slots([](pipe_offer &one) { one.channels = 0; });
     expect_slots([](pipe_offer &one) { one.sequence = 0; });
     expect_slots([](pipe_offer &one) { one.sequence = 1; });
     expect_slots([](pipe_offer &one) { one.sequence = ~uint64_t{0} << 32; });
@@ -163,11 +163,11 @@ TEST_F(traffic_test, answers_that_describe_no_pipe_are_refused) {
         sent.clear();
         sending one(*traffic_, ep_, end_, 9);
         one.offered(0);
-        EXPECT_EQ(one.offer().lanes != 0, sides_lent() == sides + 1);
+        EXPECT_EQ(one.offer().channels != 0, sides_lent() == sides + 1);
         control answer = {};
         answer.kind = control_kind::pipe;
         answer.from = 33;
-        answer.terms.lanes = static_cast<uint32_t>(random() >> random() % 64);
+        answer.terms.channels = static_cast<uint32_t>(random() >> random() % 64);
         answer.terms.chunk_size = static_cast<uint32_t>(random() >> random() % 64);
         answer.terms.depth = static_cast<uint32_t>(random() >> random() % 64);
         answer.terms.sequence = random() >> random() % 64;
@@ -207,8 +207,8 @@ class traffic_with_peer : public traffic_with_lender {
     traffic_with_peer() : traffic_with_lender("peer_process.DISABLED_lends_memory") {}
 
     // Offers are of pipes, from another GPU; nothing is to run.
-    void describe_pipe(uint32_t lanes, uint64_t sequence = gpu::pipe_sequence_step) {
-        terms_.lanes = lanes;
+    void describe_pipe(uint32_t channels, uint64_t sequence = gpu::pipe_sequence_step) {
+        terms_.channels = channels;
         std::memcpy(terms_.gpu, "another", 7);
         terms_.process = lent_.process;
         terms_.sequence = sequence;
@@ -283,14 +283,14 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     EXPECT_EQ(work.length, 128u << 10);
     EXPECT_EQ(work.packed_offset, 0u);
     EXPECT_GE(work.sequence, terms_.sequence);
-    EXPECT_LE(work.geometry.lanes, 4u);
+    EXPECT_LE(work.geometry.channels, 4u);
     EXPECT_EQ(work.credits, reach(0, 16).address);
     const control answer = sent[0];
     EXPECT_EQ(answer.kind, control_kind::pipe);
     EXPECT_EQ(answer.to, 5u);
     EXPECT_EQ(answer.terms.segment, 128u << 10);
     EXPECT_EQ(answer.terms.sequence, work.sequence);
-    EXPECT_EQ(answer.terms.lanes, work.geometry.lanes);
+    EXPECT_EQ(answer.terms.channels, work.geometry.channels);
     EXPECT_EQ(answer.terms.chunk_size, work.geometry.chunk_size);
     EXPECT_EQ(answer.terms.depth, work.geometry.depth);
     // The launch was refused: the sender is told, and brings the bytes another way.
@@ -304,20 +304,20 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     EXPECT_EQ(sides_lent(), sides);
 }
 
-TEST_F(traffic_with_peer, a_message_among_many_gets_few_lanes) {
-    describe_pipe(max_message_lanes);
+TEST_F(traffic_with_peer, a_message_among_many_gets_few_channels) {
+    describe_pipe(max_message_channels);
     for (bool crowded : {false, true}) {
-        const unsigned limit = lane_limit(0), others = crowded ? limit : 0;
-        promise_lanes(0, others);
+        const unsigned limit = channel_limit(0), others = crowded ? limit : 0;
+        promise_channels(0, others);
         sent.clear();
         offer();
         ASSERT_FALSE(sent.empty());
         const control answer = sent[0];
         ASSERT_EQ(answer.kind, control_kind::pipe);
-        EXPECT_LE(answer.terms.lanes, crowded ? std::min(16u, limit / 8) : limit / 2);
-        EXPECT_EQ(lanes_promised(0), others + answer.terms.lanes);
+        EXPECT_LE(answer.terms.channels, crowded ? std::min(16u, limit / 8) : limit / 2);
+        EXPECT_EQ(channels_promised(0), others + answer.terms.channels);
         say(control_kind::cancel, answer.from);
-        EXPECT_EQ(lanes_promised(0), others);
+        EXPECT_EQ(channels_promised(0), others);
         end_promise(0, others);
     }
 }
@@ -349,7 +349,7 @@ TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_o
         accepted.process = lent_.process;
         accepted.handle = accepted.terms.flags_memory = lent_.handle;
         accepted.offset = lent_.offset;
-        accepted.terms.flags = lent_.offset + accepted.terms.lanes * accepted.terms.depth *
+        accepted.terms.flags = lent_.offset + accepted.terms.channels * accepted.terms.depth *
                                                   uint64_t{accepted.terms.chunk_size};
         accepted.terms.sequence = one.offer().sequence + gpu::pipe_sequence_step;
         end_.in_order = wrong != 0;
@@ -390,7 +390,7 @@ TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
         answer.offset = lent_.offset + any(random() % (lent_bytes / 16) * 16);
         answer.terms.flags_memory = lent_.handle;
         answer.terms.flags = lent_.offset + any(random() % (lent_bytes / 16) * 16);
-        answer.terms.lanes = static_cast<uint32_t>(any(1 + random() % 8));
+        answer.terms.channels = static_cast<uint32_t>(any(1 + random() % 8));
         answer.terms.chunk_size = static_cast<uint32_t>(any(16 << random() % 10));
         answer.terms.depth = static_cast<uint32_t>(any(1 + random() % 4));
         answer.terms.sequence = any(one.offer().sequence + gpu::pipe_sequence_step);
@@ -402,7 +402,7 @@ TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
         for (const gpu::pipe_work &work : end_.launched) {
             ++taken;
             ASSERT_TRUE(work.geometry.valid());
-            ASSERT_LE(work.geometry.lanes, one.offer().lanes);
+            ASSERT_LE(work.geometry.channels, one.offer().channels);
             ASSERT_GE(work.ring, begin);
             ASSERT_LE(work.ring + work.geometry.ring_size(), end);
             ASSERT_GE(work.flags, begin);

@@ -210,15 +210,15 @@ TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_where_no_more_a
     expect_ends_by_pull(id, ep_);
 }
 
-TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_over_another_lane) {
+TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_over_another_channel) {
     const uint64_t id = begin_pull();
     endpoint other = ep_;
     expect_ends_by_pull(id, other);
 }
 
 TEST_P(traffic_with_source, a_message_by_pipe_or_slots_is_not_complete_when_pulled_is_said) {
-    const unsigned limit = lane_limit(0);
-    ASSERT_TRUE(take_lanes(0, gpu::direction::pack, limit));  // it stays under way
+    const unsigned limit = channel_limit(0);
+    ASSERT_TRUE(take_channels(0, gpu::direction::pack, limit));  // it stays under way
     for (bool by_pipe : {false, true}) {
         sending one(*traffic_, ep_, end_, 9);
         one.offered(0);
@@ -238,7 +238,7 @@ TEST_P(traffic_with_source, a_message_by_pipe_or_slots_is_not_complete_when_pull
         EXPECT_FALSE(one.wants_end());
     }
     say(control_kind::ended, 9);
-    give_lanes(0, gpu::direction::pack, limit);
+    give_channels(0, gpu::direction::pack, limit);
 }
 
 }  // namespace

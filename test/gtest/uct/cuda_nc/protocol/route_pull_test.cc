@@ -43,7 +43,7 @@ TEST_P(traffic_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_i
     ASSERT_EQ(end_.launched.size(), 1u);
     EXPECT_TRUE(end_.launched[0].pulls && end_.launched[0].source == nullptr);
     EXPECT_EQ(end_.launched[0].length, total);
-    EXPECT_EQ(lanes_promised(0), promised_ + end_.launched[0].geometry.lanes);
+    EXPECT_EQ(channels_promised(0), promised_ + end_.launched[0].geometry.channels);
     run_until_pulled();
     EXPECT_TRUE(ucp.lengths.empty()) << "its end has not come";
     end(message);
@@ -56,13 +56,13 @@ TEST_P(traffic_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_i
 }
 
 TEST_P(traffic_with_source, an_end_that_comes_first_is_delivered_when_all_is_pulled) {
-    const unsigned limit = lane_limit(0);
-    ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));
+    const unsigned limit = channel_limit(0);
+    ASSERT_TRUE(take_channels(0, gpu::direction::unpack, limit));
     end(pulling());
     progress_(argument_);
     EXPECT_TRUE(ucp.lengths.empty());
     EXPECT_EQ(said(control_kind::pulled), 0);
-    give_lanes(0, gpu::direction::unpack, limit);
+    give_channels(0, gpu::direction::unpack, limit);
     run_until([] { return !ucp.lengths.empty(); });
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
     ASSERT_EQ(sent.size(), 2u);
@@ -73,14 +73,15 @@ TEST_P(traffic_with_source, an_end_that_comes_first_is_delivered_when_all_is_pul
 
 // The user may close the endpoint as soon as the receive is complete.
 TEST_P(traffic_with_source, a_message_is_delivered_when_its_sender_can_hear_that_it_is_pulled) {
-    const unsigned limit = lane_limit(0);
-    ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));  // the kernel waits
+    const unsigned limit = channel_limit(0);
+    ASSERT_TRUE(take_channels(0, gpu::direction::unpack, limit));  // the kernel waits
     uint64_t message = pulling();
     end(message);
     carrier_is_full = true;
-    give_lanes(0, gpu::direction::unpack, limit);
-    run_until(
-        [&] { return end_.launched.size() == 1 && lanes_taken(0, gpu::direction::unpack) == 0; });
+    give_channels(0, gpu::direction::unpack, limit);
+    run_until([&] {
+        return end_.launched.size() == 1 && channels_taken(0, gpu::direction::unpack) == 0;
+    });
     for (int i = 0; i < 100; ++i) {
         progress_(argument_);
     }
@@ -373,19 +374,19 @@ TEST_P(traffic_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive)
 
 TEST_P(traffic_with_source, a_sender_that_is_pulled_from_hears_the_end_over_the_next_endpoint) {
     for (bool ended : {false, true}) {
-        const unsigned limit = lane_limit(0);
-        ASSERT_TRUE(take_lanes(0, gpu::direction::unpack, limit));  // the kernel waits
+        const unsigned limit = channel_limit(0);
+        ASSERT_TRUE(take_channels(0, gpu::direction::unpack, limit));  // the kernel waits
         pulling();
         carrier_is_full = true;
         if (ended) {
-            give_lanes(0, gpu::direction::unpack, limit);
+            give_channels(0, gpu::direction::unpack, limit);
             run_until([&] {
-                return end_.launched.size() == 1 && lanes_taken(0, gpu::direction::unpack) == 0;
+                return end_.launched.size() == 1 && channels_taken(0, gpu::direction::unpack) == 0;
             });
         }
         traffic_->forget(ep_);
         if (!ended) {
-            give_lanes(0, gpu::direction::unpack, limit);
+            give_channels(0, gpu::direction::unpack, limit);
         }
         ASSERT_NE(end_.message, nullptr);
         end_.message->leave();

@@ -79,8 +79,8 @@ std::string compare(const buffer &target, const std::vector<char> &expected) {
 // Where packed byte i of the message lies in the ring.
 size_t place_in_ring(const gpu::pipe_geometry &g, uint64_t i) {
     uint64_t chunk = i / g.chunk_size;
-    uint64_t lane = chunk % g.lanes, slot = chunk / g.lanes;
-    return (lane * g.depth + slot) * g.chunk_size + i % g.chunk_size;
+    uint64_t channel = chunk % g.channels, slot = chunk / g.channels;
+    return (channel * g.depth + slot) * g.chunk_size + i % g.chunk_size;
 }
 
 uint32_t random_chunk(case_maker &random) {
@@ -96,8 +96,8 @@ std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
     work.length = c.length;
     gpu::pipe_geometry &g = work.geometry;
     g.chunk_size = random_chunk(random);
-    g.lanes = static_cast<uint32_t>(random.between(1, 5));
-    g.depth = static_cast<uint32_t>(c.length / g.chunk_size / g.lanes + 1);
+    g.channels = static_cast<uint32_t>(random.between(1, 5));
+    g.depth = static_cast<uint32_t>(c.length / g.chunk_size / g.channels + 1);
 
     buffer laid_out(c.span(), c.laid_out_skew, seed);
     buffer ring(g.ring_size(), 0, seed + 1);
@@ -117,32 +117,32 @@ std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
     const auto before = static_cast<uint32_t>(random.between(0, 3));
     for (uint32_t i = 0; i < before + 3; ++i) {
         gpu::pipe_work other = work;
-        other.geometry.lanes = static_cast<uint32_t>(random.between(1, 5));
+        other.geometry.channels = static_cast<uint32_t>(random.between(1, 5));
         if (!add_pipe(i == before ? work : other, &plan) && i <= before) {
             return "no plan";
         }
     }
     watch_buffers(source, target);
-    uint32_t lane = 0, entry = 0;
+    uint32_t channel = 0, entry = 0;
     for (uint32_t block = 0; block < plan.num_blocks; ++block) {
         uint32_t at = pipe_entry(plan.batch, block);
-        lane = block != 0 && at == entry ? lane + 1 : 0;
+        channel = block != 0 && at == entry ? channel + 1 : 0;
         entry = at;
         const pipe_arguments &a = plan.batch.entries[entry];
-        if (block - plan.batch.first_block[entry] != lane || lane >= a.geometry.lanes) {
+        if (block - plan.batch.first_block[entry] != channel || channel >= a.geometry.channels) {
             return "block " + std::to_string(block) + " is not of its side";
         }
         if (entry != before * a.num_parts) {
             continue;
         }
-        if (pipe_chunks(a, lane) != gpu::pipe_lane_chunks(c.length, g, lane)) {
-            return "lane " + std::to_string(lane) + " has other chunks";
+        if (pipe_chunks(a, channel) != gpu::pipe_channel_chunks(c.length, g, channel)) {
+            return "channel " + std::to_string(channel) + " has other chunks";
         }
-        for (uint32_t k = 0; k < pipe_chunks(a, lane); ++k) {
+        for (uint32_t k = 0; k < pipe_chunks(a, channel); ++k) {
             for (uint32_t which = 0; which < a.num_parts; ++which) {
                 part piece = plan.batch.entries[entry + which].what;
-                if (pipe_piece(a, plan.batch.entries[entry + which], lane, k, pipe_slot(a, lane, k),
-                               &piece)) {
+                if (pipe_piece(a, plan.batch.entries[entry + which], channel, k,
+                               pipe_slot(a, channel, k), &piece)) {
                     move_by_one_block(piece, plan.mover);
                 }
             }
@@ -160,9 +160,9 @@ bool run_short_pull(const gpu::pipe_work &work, const pipe_plan &plan, const buf
     }
     watch_buffers(source, target);
     const pipe_arguments &a = pull.entries[0];
-    for (uint32_t lane = 0; lane < a.geometry.lanes; ++lane) {
-        for (uint32_t k = 0; k < pipe_chunks(a, lane); ++k) {
-            const short_piece piece = piece_of_short_pull(pull, lane, k);
+    for (uint32_t channel = 0; channel < a.geometry.channels; ++channel) {
+        for (uint32_t k = 0; k < pipe_chunks(a, channel); ++k) {
+            const short_piece piece = piece_of_short_pull(pull, channel, k);
             for (uint32_t thread = 0; thread < threads; ++thread) {
                 with_word(pull.word_log2, [&](auto width) {
                     move_short_piece<decltype(width)::value, 4>(pull, pull.list, piece, thread,
@@ -186,7 +186,7 @@ std::string run_pull(const random_case &from, const random_case *to, case_maker 
     work.length = std::min(from.view.packed_size, target_case.view.packed_size);
     gpu::pipe_geometry &g = work.geometry;
     g.chunk_size = random_chunk(random);
-    g.lanes = static_cast<uint32_t>(random.between(1, 5));
+    g.channels = static_cast<uint32_t>(random.between(1, 5));
     g.depth = 1;
     buffer source(from.span(), from.laid_out_skew, seed);
     buffer target(target_case.span(), target_case.packed_skew, seed + 1);
@@ -218,11 +218,11 @@ std::string run_pull(const random_case &from, const random_case *to, case_maker 
     buffer slot(g.chunk_size, 0, seed + 2);
     std::vector<uint8_t> target_writes(target.size);
     watch = access_watch();
-    for (uint32_t lane = 0; lane < g.lanes; ++lane) {
-        for (uint32_t k = 0; k < pipe_chunks(a, lane); ++k) {
+    for (uint32_t channel = 0; channel < g.channels; ++channel) {
+        for (uint32_t k = 0; k < pipe_chunks(a, channel); ++k) {
             for (uint32_t which = 0; which < a.num_parts; ++which) {
                 part piece = plan.batch.entries[which].what;
-                if (!pipe_piece(a, plan.batch.entries[which], lane, k, slot.data, &piece)) {
+                if (!pipe_piece(a, plan.batch.entries[which], channel, k, slot.data, &piece)) {
                     return "an empty chunk";
                 }
                 const bool last = which + 1 == a.num_parts;
@@ -288,7 +288,7 @@ TEST(pipe_plan, chunks_of_random_layouts_make_the_message) {
     }
 }
 
-TEST(pipe_plan, short_blocks_of_different_lengths_are_moved_by_lanes_of_their_own) {
+TEST(pipe_plan, short_blocks_of_different_lengths_are_moved_by_channels_of_their_own) {
     int short_lists = 0, by_blocks = 0;
     for (uint64_t seed = 1; seed <= 600; ++seed) {
         case_maker random(seed);
