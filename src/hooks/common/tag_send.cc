@@ -7,6 +7,7 @@
 #include "ucs/base/compiler.hpp"
 #include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/selection.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
 
 namespace cuda_nc::hooks {
 namespace {

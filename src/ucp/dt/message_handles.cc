@@ -17,7 +17,7 @@ struct place {
     std::atomic<uintptr_t> handle{0};  // 0: free
     uintptr_t uses = 0;
     request_state *state = nullptr;
-    uct::direct_end *end = nullptr;
+    uct::user_buffer *end = nullptr;
     uint32_t next_free = 0;
 };
 
@@ -37,7 +37,7 @@ size_t place_of(uintptr_t handle) noexcept {
     return (handle >> mark_bits) & (num_places - 1);
 }
 
-uct::direct_end *find_end(uint64_t word) noexcept {
+uct::user_buffer *find_end(uint64_t word) noexcept {
     if ((word & ((uintptr_t(1) << mark_bits) - 1)) != message_handle_mark) {
         return nullptr;
     }
@@ -47,7 +47,7 @@ uct::direct_end *find_end(uint64_t word) noexcept {
 
 }  // namespace
 
-uintptr_t take_message_handle(request_state &state, uct::direct_end &end) noexcept {
+uintptr_t take_message_handle(request_state &state, uct::user_buffer &end) noexcept {
     uint32_t index;
     {
         std::lock_guard<std::mutex> guard(mutex);
@@ -57,7 +57,7 @@ uintptr_t take_message_handle(request_state &state, uct::direct_end &end) noexce
         } else if (never_used < num_places) {
             index = never_used++;
             places[index].uses = first_use();
-            uct::end_finder.store(find_end, std::memory_order_release);
+            uct::buffer_finder.store(find_end, std::memory_order_release);
         } else {
             return 0;
         }

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "uct/cuda_nc/protocol/direct.hpp"
+#include "uct/cuda_nc/user_buffer.hpp"
 
 namespace cuda_nc::dt {
 
@@ -18,7 +18,7 @@ class request_state;
 constexpr uintptr_t message_handle_mark = 4;
 
 // 0: all are in use.
-uintptr_t take_message_handle(request_state &state, uct::direct_end &end) noexcept;
+uintptr_t take_message_handle(request_state &state, uct::user_buffer &end) noexcept;
 void give_message_handle(uintptr_t handle) noexcept;
 
 // A number that is in use.

@@ -15,14 +15,15 @@
 #include "ucs/base/trace.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/model/choices.hpp"
-#include "uct/cuda_nc/protocol/direct.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
+#include "uct/cuda_nc/user_buffer.hpp"
 
 namespace cuda_nc::dt {
 namespace {
 
 // A pipeline through host memory, and what the transport needs to bring the bytes past it.
 template <typename pipeline>
-struct gpu_side final : pipeline, uct::direct_end {
+struct gpu_side final : pipeline, uct::user_buffer {
     gpu_side *next_free = nullptr;
     uintptr_t handle = 0;  // what UCX knows it by
 
@@ -114,13 +115,13 @@ ucs_status_t pack_gpu(sender &from, uint64_t offset, char *destination, size_t *
         case uct::pack_answer::first:
             *length_p = first;
             return from.read(offset, destination, *length_p, 1);
-        case uct::pack_answer::busy:
+        case uct::pack_answer::wait:
             return UCS_OK;
-        case uct::pack_answer::rest:
+        case uct::pack_answer::fin:
             from.count_direct();
             *length_p = static_cast<size_t>(from.packed_bytes() - offset);
             return UCS_OK;
-        case uct::pack_answer::host:
+        case uct::pack_answer::fragment:
             break;
     }
     return from.read(offset, destination, *length_p);
@@ -133,8 +134,8 @@ ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_
         return to.write(offset, source, length);
     }
     uct::unpack_call::current_ = nullptr;  // for these bytes alone
-    if (call->rest) {
-        if (call->end != &to) {
+    if (call->fin) {
+        if (call->buffer != &to) {
             return UCS_ERR_IO_ERROR;
         }
         if (call->whole && call->status == UCS_OK) {
@@ -144,7 +145,7 @@ ucs_status_t unpack_gpu(receiver &to, uint64_t offset, const char *source, size_
     }
     ucs_status_t status = to.write(offset, source, length);
     if (status == UCS_OK && to.mover().has_kernels()) {
-        call->taker = to.handle;
+        call->finder = to.handle;
     }
     return status;
 }

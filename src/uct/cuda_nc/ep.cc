@@ -7,6 +7,7 @@
 #include "uct/cuda_nc/address.hpp"
 #include "uct/cuda_nc/forward.hpp"
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -17,23 +18,23 @@ const ucx_api &ucx_of(uct_ep *ep) noexcept {
     return *interface::of(ep->iface).ucx;
 }
 
-void meet_peer(interface &iface, endpoint &ep, const void *address) {
+void learn_peer(interface &iface, endpoint &ep, const void *address) {
     address_header header;
     std::memcpy(&header, address, sizeof(header));
     const bool near = header.host == iface.address.host;
     ep.peer = header.identity;
-    ep.by_carrier = !near && iface.gpu_memory != nullptr && (header.flags & puts_gpu_memory) != 0;
-    ep.direct =
-        iface.direct != nullptr && (header.flags & takes_offers) != 0 && (near || ep.by_carrier);
-    ep.loops = header.identity == iface.address.identity;
+    ep.by_network = !near && iface.gpu_memory != nullptr && (header.flags & puts_gpu_memory) != 0;
+    ep.may_go_direct =
+        iface.messages != nullptr && (header.flags & takes_offers) != 0 && (near || ep.by_network);
+    ep.is_loopback = header.identity == iface.address.identity;
     iface.peers[header.identity] = &ep;
-    if (iface.direct != nullptr) {
-        iface.direct->meet(ep);
+    if (iface.messages != nullptr) {
+        iface.messages->endpoint_connected(ep);
     }
 }
 
 // Others may lead to the same peer.
-void leave_peer(interface &iface, const endpoint &ep) noexcept {
+void forget_peer(interface &iface, const endpoint &ep) noexcept {
     auto known = iface.peers.find(ep.peer);
     if (known == iface.peers.end() || known->second != &ep) {
         return;
@@ -43,8 +44,8 @@ void leave_peer(interface &iface, const endpoint &ep) noexcept {
         [&ep](const auto &one) { return one.second != &ep && one.second->peer == ep.peer; });
     if (other != iface.endpoints.end()) {
         known->second = other->second;
-        if (iface.direct != nullptr) {
-            iface.direct->meet(*other->second);
+        if (iface.messages != nullptr) {
+            iface.messages->endpoint_connected(*other->second);
         }
     } else {
         iface.peers.erase(known);
@@ -71,7 +72,7 @@ ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
     }
     iface.endpoints.emplace(ep->carrier, ep);
     if (params->field_mask & ep_param::iface_addr) {
-        meet_peer(iface, *ep, params->iface_addr);
+        learn_peer(iface, *ep, params->iface_addr);
     }
     *ep_p = &ep->super;
     return UCS_OK;
@@ -82,10 +83,10 @@ ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
 void destroy(uct_ep *ep) noexcept {
     endpoint *ours = &endpoint::of(ep);
     interface &iface = interface::of(ep->iface);
-    if (iface.direct != nullptr) {
-        iface.direct->forget(*ours);
+    if (iface.messages != nullptr) {
+        iface.messages->endpoint_closed(*ours);
     }
-    leave_peer(iface, *ours);
+    forget_peer(iface, *ours);
     iface.endpoints.erase(ours->carrier);
     iface.ucx->uct_ep_destroy(ours->carrier);
     delete ours;
@@ -94,33 +95,35 @@ void destroy(uct_ep *ep) noexcept {
 ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *payload,
                       unsigned length) {
     endpoint &ours = endpoint::of(ep);
-    if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.direct)) {
-        interface::of(ep->iface).direct->before_short(ours, id, header, payload, length);
+    if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.may_go_direct)) {
+        interface::of(ep->iface).messages->before_short(ours, id, header, payload, length);
     }
     return ours.carrier->iface->ops.ep_am_short(ours.carrier, id, header, payload, length);
 }
 
 ssize_t am_bcopy(uct_ep *ep, uint8_t id, uct_pack_callback pack, void *arg, unsigned flags) {
     endpoint &ours = endpoint::of(ep);
-    traffic *direct = id == wire::rndv_data_id ? interface::of(ep->iface).direct.get() : nullptr;
-    if (direct != nullptr) {  // also where nothing new is offered: messages may be under way
-        return direct->send_rndv_data(ours, pack, arg, flags);
+    direct_messages *messages =
+        id == wire::rndv_data_id ? interface::of(ep->iface).messages.get() : nullptr;
+    if (messages != nullptr) {  // also where nothing new is offered: messages may be under way
+        return messages->send_rndv_data(ours, pack, arg, flags);
     }
     return ours.carrier->iface->ops.ep_am_bcopy(ours.carrier, id, pack, arg, flags);
 }
 
 ucs_status_t pending_add(uct_ep *ep, void *request, unsigned flags) {
     endpoint &ours = endpoint::of(ep);
-    if (traffic *direct = interface::of(ep->iface).direct.get()) {
-        return direct->add_pending(ours, request, flags);
+    if (direct_messages *messages = interface::of(ep->iface).messages.get()) {
+        return messages->add_pending(ours, request, flags);
     }
     return ours.carrier->iface->ops.ep_pending_add(ours.carrier, request, flags);
 }
 
 void pending_purge(uct_ep *ep, function callback, void *arg) {
     endpoint &ours = endpoint::of(ep);
-    if (traffic *direct = interface::of(ep->iface).direct.get()) {
-        direct->purge_pending(ours, callback, arg);
+    if (direct_messages *messages = interface::of(ep->iface).messages.get()) {
+        messages->purge_pending(ours, reinterpret_cast<pending_requests::purge_callback>(callback),
+                                arg);
     } else {
         ours.carrier->iface->ops.ep_pending_purge(ours.carrier, callback, arg);
     }
@@ -128,8 +131,8 @@ void pending_purge(uct_ep *ep, function callback, void *arg) {
 
 ucs_status_t flush(uct_ep *ep, unsigned flags, void *completion) {
     endpoint &ours = endpoint::of(ep);
-    if (traffic *direct = interface::of(ep->iface).direct.get()) {
-        return direct->flush(ours, flags, static_cast<uct_completion *>(completion));
+    if (direct_messages *messages = interface::of(ep->iface).messages.get()) {
+        return messages->flush(ours, flags, static_cast<uct_completion *>(completion));
     }
     return ours.carrier->iface->ops.ep_flush(ours.carrier, flags, completion);
 }
@@ -221,7 +224,7 @@ ucs_status_t connect_to_ep(uct_ep *ep, const void *device_address, const void *e
     ucs_status_t status = iface.ucx->uct_ep_connect_to_ep_v2(ours.carrier, device_address,
                                                              after_header(ep_address), &theirs);
     if (status == UCS_OK) {
-        meet_peer(iface, ours, ep_address);
+        learn_peer(iface, ours, ep_address);
     }
     return status;
 } catch (const std::bad_alloc &) {

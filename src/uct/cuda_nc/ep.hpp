@@ -14,12 +14,12 @@ enum class receivers_known : uint8_t {
 
 struct endpoint {
     abi::uct_ep super;
-    abi::uct_ep *carrier;     // owned
-    uint64_t peer = 0;        // identity of the interface there; 0: the carrier does not say
-    bool direct = false;      // messages from GPU to GPU may be tried
-    bool loops = false;       // to this very interface
-    bool host_slots = false;  // the GPU memory that it lends cannot be reached
-    bool by_carrier = false;  // it is on another host, and the carrier moves GPU memory there
+    abi::uct_ep *carrier;        // owned
+    uint64_t peer = 0;           // identity of the interface there; 0: the carrier does not say
+    bool may_go_direct = false;  // direct messages may be offered
+    bool is_loopback = false;    // to this very interface
+    bool host_slots = false;     // the GPU memory that it lends cannot be reached
+    bool by_network = false;     // it is on another host, and the carrier moves GPU memory there
     receivers_known known_receivers = receivers_known::yes;
 
     static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }

@@ -11,9 +11,11 @@
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/status.hpp"
-#include "uct/cuda_nc/ucx/internal_ops.hpp"
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
+#include "uct/cuda_nc/protocol/put_slots.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
 #include "uct/cuda_nc/selection.hpp"
-#include "uct/cuda_nc/protocol/sending.hpp"
+#include "uct/cuda_nc/ucx/internal_ops.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -30,53 +32,54 @@ uct_iface *carrier_of(uct_iface *iface) noexcept {
 
 // ---- handlers of active messages
 
-ucs_status_t take_detour(void *arg, void *data, size_t length, unsigned flags) {
+ucs_status_t handle_by_detour(void *arg, void *data, size_t length, unsigned flags) {
     const uct_am_handler &handler = *static_cast<interface::detour *>(arg)->handler;
     return handler.cb(handler.arg, data, length, flags);
 }
 
-ucs_status_t take_rndv_data(void *arg, void *data, size_t length, unsigned flags) {
+ucs_status_t handle_rndv_data(void *arg, void *data, size_t length, unsigned flags) {
     auto &iface = *static_cast<interface *>(arg);
     if (CUDA_NC_UNLIKELY(wire::is_marked(data, length))) {
-        iface.direct->take_data(static_cast<char *>(data), length);
+        iface.messages->handle_data(static_cast<char *>(data), length);
         return UCS_OK;
     }
     const uct_am_handler &handler = iface.super.am[wire::rndv_data_id];
     return handler.cb(handler.arg, data, length, flags);
 }
 
-ucs_status_t take_rts(void *arg, void *data, size_t length, unsigned flags) {
+ucs_status_t handle_rts(void *arg, void *data, size_t length, unsigned flags) {
     auto &iface = *static_cast<interface *>(arg);
-    iface.direct->rts_comes(data, length);
+    iface.messages->handle_rts(data, length);
     const uct_am_handler &handler = iface.super.am[wire::rts_id];
     return handler.cb(handler.arg, data, length, flags);
 }
 
-ucs_status_t take_control(void *arg, void *data, size_t length, unsigned) {
-    static_cast<interface *>(arg)->direct->take_control(data, length);
+ucs_status_t handle_control(void *arg, void *data, size_t length, unsigned) {
+    static_cast<interface *>(arg)->messages->handle_control(data, length);
     return UCS_OK;
 }
 
 void set_own_handlers(interface &iface) noexcept {
-    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rndv_data_id, take_rndv_data, &iface,
+    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rndv_data_id, handle_rndv_data, &iface,
                                         0);
-    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rts_id, take_rts, &iface, 0);
-    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::control_id, take_control, &iface, 0);
+    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rts_id, handle_rts, &iface, 0);
+    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::control_id, handle_control, &iface, 0);
 }
 
-void lead_handlers(interface &iface, bool direct) noexcept {
+// `straight`: from the carrier to UCP's handlers; else by way of our table.
+void lead_handlers(interface &iface, bool straight) noexcept {
     for (unsigned id = 0; id < max_am_ids; ++id) {
-        if (iface.direct != nullptr &&
+        if (iface.messages != nullptr &&
             (id == wire::rndv_data_id || id == wire::rts_id || id == wire::control_id)) {
             continue;
         }
         const uct_am_handler &ours = iface.super.am[id];
         ucs_status_t status =
-            direct
-                ? iface.ucx->uct_iface_set_am_handler(iface.carrier, static_cast<uint8_t>(id),
-                                                      ours.cb, ours.arg, ours.flags)
-                : iface.ucx->uct_iface_set_am_handler(iface.carrier, static_cast<uint8_t>(id),
-                                                      take_detour, &iface.detours[id], ours.flags);
+            straight ? iface.ucx->uct_iface_set_am_handler(iface.carrier, static_cast<uint8_t>(id),
+                                                           ours.cb, ours.arg, ours.flags)
+                     : iface.ucx->uct_iface_set_am_handler(iface.carrier, static_cast<uint8_t>(id),
+                                                           handle_by_detour, &iface.detours[id],
+                                                           ours.flags);
         if (status != UCS_OK) {
             nc_error("the carrier takes no handler of active message %u: %s", id,
                      status_text(status));
@@ -149,7 +152,7 @@ ucs_status_t report_error(void *arg, uct_ep *carrier_ep, ucs_status_t error) {
 
 ucs_status_t arm_event(uct_iface *iface, unsigned events) {
     interface &ours = interface::of(iface);
-    if (ours.direct != nullptr && ours.direct->is_busy()) {
+    if (ours.messages != nullptr && ours.messages->is_busy()) {
         return UCS_ERR_BUSY;
     }
     return ours.carrier->ops.iface_event_arm(ours.carrier, events);
@@ -157,7 +160,7 @@ ucs_status_t arm_event(uct_iface *iface, unsigned events) {
 
 ucs_status_t flush(uct_iface *iface, unsigned flags, void *completion) {
     interface &ours = interface::of(iface);
-    if (ours.direct != nullptr && ours.direct->holds_back()) {
+    if (ours.messages != nullptr && ours.messages->holds_back()) {
         return UCS_INPROGRESS;
     }
     return ours.carrier->ops.iface_flush(ours.carrier, flags, completion);
@@ -167,13 +170,13 @@ ucs_status_t flush(uct_iface *iface, unsigned flags, void *completion) {
 
 void close(uct_iface *iface) {
     interface *ours = &interface::of(iface);
-    if (ours->direct != nullptr) {
+    if (ours->messages != nullptr) {
         --direct_interfaces;
     }
-    ours->direct.reset();
+    ours->messages.reset();
     ours->ucx->uct_iface_close(ours->carrier);
     for (const region &one : ours->open_to_peers) {
-        give_region(one);
+        release_region(one);
     }
     delete ours;
 }
@@ -226,8 +229,8 @@ uint32_t host_hash() noexcept {
 
 // An offer and an answer are one message of the carrier each.
 bool has_room_for_messages(const uct_iface_attr &attr) noexcept {
-    constexpr size_t offer = sizeof(wire::data_prefix) + sizeof(wire::pipe_offer) +
-                             sizeof(wire::rndv_header) + sending::first_bytes;
+    constexpr size_t offer = sizeof(wire::data_prefix) + sizeof(wire::sender_offer) +
+                             sizeof(wire::rndv_header) + send_message::first_bytes;
     return (attr.cap.flags & cap_flag::am_bcopy) != 0 &&
            attr.cap.am.max_bcopy >= std::max(offer, sizeof(wire::control));
 }
@@ -242,7 +245,7 @@ void learn_abilities(interface &iface, carrier_memory *memory) {
     if (!config().direct || !has_room_for_messages(attr)) {
         return;
     }
-    iface.direct = std::make_unique<traffic>(iface);
+    iface.messages = std::make_unique<direct_messages>(iface);
     iface.address.flags |= takes_offers;
     iface.datatype_slowness = (attr.cap.flags & cap_flag::inter_node) != 0
                                   ? slowness_between_hosts
@@ -309,7 +312,7 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
         iface->ucx->uct_iface_set_am_handler(opened, static_cast<uint8_t>(id), nullptr, nullptr, 0);
     }
     learn_abilities(*iface, domain.gpu_memory.get());
-    if (iface->direct != nullptr) {
+    if (iface->messages != nullptr) {
         ++direct_interfaces;
         set_own_handlers(*iface);
     }

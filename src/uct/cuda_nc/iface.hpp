@@ -12,11 +12,15 @@
 #include "uct/cuda_nc/address.hpp"
 #include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/md.hpp"
-#include "uct/cuda_nc/carrier/put_slots.hpp"
-#include "uct/cuda_nc/engine/traffic.hpp"
+#include "uct/cuda_nc/memory/lent_memory.hpp"
 
 namespace cuda_nc::uct {
 
+class direct_messages;
+class put_slots;
+
+// A record that the rooms of the transport read. It is made and destroyed in iface.cc, which knows
+// the classes that are only named here.
 struct interface {
     abi::uct_base_iface super;
     const ucx_api *ucx;
@@ -25,8 +29,8 @@ struct interface {
     // The carrier reports errors of its own endpoints.
     std::unordered_map<abi::uct_ep *, endpoint *> endpoints;
 
-    // Where there may be messages from GPU to GPU; else null.
-    std::unique_ptr<traffic> direct;
+    // Null: the carrier has no room for their control messages, or DIRECT=n.
+    std::unique_ptr<direct_messages> messages;
     std::unordered_map<uint64_t, endpoint *> peers;  // by identity
 
     double datatype_slowness = 1;  // selection.hpp

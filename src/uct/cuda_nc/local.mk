@@ -4,21 +4,28 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/carrier/carrier.hpp \
 	src/uct/cuda_nc/carrier/carrier_memory.cc \
 	src/uct/cuda_nc/carrier/carrier_memory.hpp \
-	src/uct/cuda_nc/carrier/put_slots.cc \
-	src/uct/cuda_nc/carrier/put_slots.hpp \
 	src/uct/cuda_nc/component.cc \
 	src/uct/cuda_nc/component.hpp \
 	src/uct/cuda_nc/counters.cc \
 	src/uct/cuda_nc/counters.hpp \
 	src/uct/cuda_nc/engine/admission.cc \
 	src/uct/cuda_nc/engine/admission.hpp \
-	src/uct/cuda_nc/engine/message_map.hpp \
-	src/uct/cuda_nc/engine/traffic.cc \
-	src/uct/cuda_nc/engine/traffic.hpp \
-	src/uct/cuda_nc/engine/traffic_flush.cc \
-	src/uct/cuda_nc/engine/traffic_offers.cc \
-	src/uct/cuda_nc/engine/traffic_pending.cc \
-	src/uct/cuda_nc/engine/traffic_progress.cc \
+	src/uct/cuda_nc/engine/event_pool.cc \
+	src/uct/cuda_nc/engine/event_pool.hpp \
+	src/uct/cuda_nc/engine/flush_queue.cc \
+	src/uct/cuda_nc/engine/flush_queue.hpp \
+	src/uct/cuda_nc/engine/launch_client.hpp \
+	src/uct/cuda_nc/engine/message_owner.hpp \
+	src/uct/cuda_nc/engine/pending_requests.cc \
+	src/uct/cuda_nc/engine/pending_requests.hpp \
+	src/uct/cuda_nc/engine/progress_hook.cc \
+	src/uct/cuda_nc/engine/progress_hook.hpp \
+	src/uct/cuda_nc/engine/scheduler.cc \
+	src/uct/cuda_nc/engine/scheduler.hpp \
+	src/uct/cuda_nc/engine/shared_launches.cc \
+	src/uct/cuda_nc/engine/shared_launches.hpp \
+	src/uct/cuda_nc/engine/stream_pool.cc \
+	src/uct/cuda_nc/engine/stream_pool.hpp \
 	src/uct/cuda_nc/ep.cc \
 	src/uct/cuda_nc/ep.hpp \
 	src/uct/cuda_nc/forward.hpp \
@@ -37,28 +44,56 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/memory/quarantine.hpp \
 	src/uct/cuda_nc/memory/ring.cc \
 	src/uct/cuda_nc/memory/ring.hpp \
-	src/uct/cuda_nc/memory/source.cc \
-	src/uct/cuda_nc/memory/source.hpp \
 	src/uct/cuda_nc/pipe/drive.cc \
 	src/uct/cuda_nc/pipe/drive.hpp \
-	src/uct/cuda_nc/pipe/launches.cc \
-	src/uct/cuda_nc/pipe/launches.hpp \
+	src/uct/cuda_nc/pipe/port.cc \
+	src/uct/cuda_nc/pipe/port.hpp \
 	src/uct/cuda_nc/pipe/shape.cc \
 	src/uct/cuda_nc/pipe/shape.hpp \
-	src/uct/cuda_nc/pipe/side.cc \
-	src/uct/cuda_nc/pipe/side.hpp \
-	src/uct/cuda_nc/protocol/direct.hpp \
-	src/uct/cuda_nc/protocol/offering.cc \
-	src/uct/cuda_nc/protocol/offering.hpp \
-	src/uct/cuda_nc/protocol/receiving.cc \
-	src/uct/cuda_nc/protocol/receiving.hpp \
-	src/uct/cuda_nc/protocol/receiving_answer.cc \
+	src/uct/cuda_nc/pipe/unreturned_ports.cc \
+	src/uct/cuda_nc/pipe/unreturned_ports.hpp \
+	src/uct/cuda_nc/protocol/control_channel.cc \
+	src/uct/cuda_nc/protocol/control_channel.hpp \
+	src/uct/cuda_nc/protocol/data_call.cc \
+	src/uct/cuda_nc/protocol/data_call.hpp \
+	src/uct/cuda_nc/protocol/direct_messages.cc \
+	src/uct/cuda_nc/protocol/direct_messages.hpp \
+	src/uct/cuda_nc/protocol/direct_offers.cc \
+	src/uct/cuda_nc/protocol/driven_receiver.cc \
+	src/uct/cuda_nc/protocol/driven_receiver.hpp \
+	src/uct/cuda_nc/protocol/early_offers.cc \
+	src/uct/cuda_nc/protocol/early_offers.hpp \
+	src/uct/cuda_nc/protocol/message_services.cc \
+	src/uct/cuda_nc/protocol/message_services.hpp \
+	src/uct/cuda_nc/protocol/message_table.cc \
+	src/uct/cuda_nc/protocol/message_table.hpp \
+	src/uct/cuda_nc/protocol/put_slots.cc \
+	src/uct/cuda_nc/protocol/put_slots.hpp \
+	src/uct/cuda_nc/protocol/receive_message.cc \
+	src/uct/cuda_nc/protocol/receive_message.hpp \
 	src/uct/cuda_nc/protocol/request_finder.hpp \
-	src/uct/cuda_nc/protocol/sending.cc \
-	src/uct/cuda_nc/protocol/sending.hpp \
-	src/uct/cuda_nc/protocol/sending_offer.cc \
+	src/uct/cuda_nc/protocol/route.hpp \
+	src/uct/cuda_nc/protocol/route_copy.cc \
+	src/uct/cuda_nc/protocol/route_copy.hpp \
+	src/uct/cuda_nc/protocol/route_network.cc \
+	src/uct/cuda_nc/protocol/route_network.hpp \
+	src/uct/cuda_nc/protocol/route_pipe.cc \
+	src/uct/cuda_nc/protocol/route_pipe.hpp \
+	src/uct/cuda_nc/protocol/route_pull.cc \
+	src/uct/cuda_nc/protocol/route_pull.hpp \
+	src/uct/cuda_nc/protocol/route_slots.cc \
+	src/uct/cuda_nc/protocol/route_slots.hpp \
+	src/uct/cuda_nc/protocol/send_message.cc \
+	src/uct/cuda_nc/protocol/send_message.hpp \
+	src/uct/cuda_nc/protocol/send_offer.cc \
+	src/uct/cuda_nc/protocol/source.cc \
+	src/uct/cuda_nc/protocol/source.hpp \
+	src/uct/cuda_nc/protocol/unfinished_puts.cc \
+	src/uct/cuda_nc/protocol/unfinished_puts.hpp \
 	src/uct/cuda_nc/protocol/wire.hpp \
 	src/uct/cuda_nc/selection.hpp \
+	src/uct/cuda_nc/thread_context.cc \
+	src/uct/cuda_nc/thread_context.hpp \
 	src/uct/cuda_nc/transport.h \
 	src/uct/cuda_nc/ucx/abi.hpp \
 	src/uct/cuda_nc/ucx/abi_memory.hpp \
@@ -68,4 +103,5 @@ libcuda_nc_core_la_SOURCES += \
 	src/uct/cuda_nc/ucx/self_check.cc \
 	src/uct/cuda_nc/ucx/self_check.hpp \
 	src/uct/cuda_nc/ucx/ucx.cc \
-	src/uct/cuda_nc/ucx/ucx.hpp
+	src/uct/cuda_nc/ucx/ucx.hpp \
+	src/uct/cuda_nc/user_buffer.hpp

@@ -12,24 +12,13 @@
 
 namespace cuda_nc::uct {
 
-// So much slower our copies are then said to be. Within a machine a rendezvous costs less than the
-// kernels and events of a copy, however short: UCP prefers it from the first byte on, also where
-// its own bytes would be copied too (it takes those for 1 % faster). Between hosts, where the round
-// trip is one of a network, it does from a few KiB on.
+// Factor by which we divide our reported bandwidth while UCP sends one of our datatypes. Within a
+// machine a rendezvous costs less than the kernels and events of a copy, however short: UCP prefers
+// it from the first byte on, also where its own bytes would be copied too (it takes those for 1 %
+// faster). Between hosts, where the round trip is one of a network, it does from a few KiB on.
 constexpr double slowness_within_machine = 1e9, slowness_between_hosts = 8;
 
 // Interfaces that move messages from GPU to GPU.
 inline std::atomic<unsigned> direct_interfaces{0};
-
-// UCP is sending one of our datatypes, in this thread.
-inline thread_local bool sending_datatype = false;
-
-class datatype_send {
-  public:
-    datatype_send() noexcept { sending_datatype = true; }
-    ~datatype_send() { sending_datatype = false; }
-    datatype_send(const datatype_send &) = delete;
-    datatype_send &operator=(const datatype_send &) = delete;
-};
 
 }  // namespace cuda_nc::uct

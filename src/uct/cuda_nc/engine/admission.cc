@@ -4,20 +4,19 @@
 #include <atomic>
 
 #include "ucs/base/settings.hpp"
-#include "uct/cuda_nc/pipe/side.hpp"
 
 namespace cuda_nc::uct {
 namespace {
 
 // A multiprocessor holds four blocks of a pipe's kernel: two of each direction.
-constexpr unsigned channels_of_sm = 2;
+constexpr unsigned channels_of_multiprocessor = 2;
 
-std::atomic<unsigned> taken[max_devices][2];
+std::atomic<unsigned> in_flight[max_devices][2];
 std::atomic<unsigned> promised[max_devices];
 std::atomic<unsigned> copies[max_devices];
 
 std::atomic<unsigned> &count_of(int device, gpu::direction dir) noexcept {
-    return taken[device][dir == gpu::direction::pack ? 0 : 1];
+    return in_flight[device][dir == gpu::direction::pack ? 0 : 1];
 }
 
 }  // namespace
@@ -25,7 +24,7 @@ std::atomic<unsigned> &count_of(int device, gpu::direction dir) noexcept {
 unsigned channel_limit(int device) noexcept {
     gpu::device *where =
         device < max_devices ? gpu::platform::instance().get_device(device) : nullptr;
-    return where != nullptr ? where->properties().num_sms * channels_of_sm : 0;
+    return where != nullptr ? where->properties().num_sms * channels_of_multiprocessor : 0;
 }
 
 unsigned message_channels(int device) noexcept {
@@ -33,7 +32,7 @@ unsigned message_channels(int device) noexcept {
     return config().max_sms != 0 ? std::min(most, config().max_sms) : most;
 }
 
-bool take_channels(int device, gpu::direction dir, unsigned channels) noexcept {
+bool acquire_channels(int device, gpu::direction dir, unsigned channels) noexcept {
     std::atomic<unsigned> &count = count_of(device, dir);
     if (count.fetch_add(channels, std::memory_order_relaxed) + channels <= channel_limit(device)) {
         return true;
@@ -42,15 +41,15 @@ bool take_channels(int device, gpu::direction dir, unsigned channels) noexcept {
     return false;
 }
 
-void take_channels_beyond(int device, gpu::direction dir, unsigned channels) noexcept {
+void acquire_channels_beyond_limit(int device, gpu::direction dir, unsigned channels) noexcept {
     count_of(device, dir).fetch_add(channels, std::memory_order_relaxed);
 }
 
-void give_channels(int device, gpu::direction dir, unsigned channels) noexcept {
+void release_channels(int device, gpu::direction dir, unsigned channels) noexcept {
     count_of(device, dir).fetch_sub(channels, std::memory_order_relaxed);
 }
 
-unsigned channels_taken(int device, gpu::direction dir) noexcept {
+unsigned channels_in_flight(int device, gpu::direction dir) noexcept {
     return count_of(device, dir).load(std::memory_order_relaxed);
 }
 
@@ -66,22 +65,33 @@ unsigned channels_promised(int device) noexcept {
     return promised[device].load(std::memory_order_relaxed);
 }
 
-// One engine takes copies one after the other, and spends a microsecond or two between them;
-// kernels move what comes meanwhile. Measured on two H200 (bench/results, copy engines).
-bool take_copy(int device, uint64_t bytes) noexcept {
+// Among many messages each gets so few that about 16 of a megabyte are under way at a time: a
+// launch and the flags take longer than the bytes.
+unsigned share_of_channels(int device, uint64_t bytes, unsigned most) noexcept {
+    const unsigned limit = channel_limit(device), others = channels_promised(device);
+    unsigned least = std::max(1u, std::min(16u, limit / 8));
+    if (bytes > (uint64_t{2} << 20)) {
+        least *= 2;  // it would be the last to end
+    }
+    return std::min(most, std::max(limit > others ? (limit - others) / 2 : 0, least));
+}
+
+// A copy engine runs one copy after the other and spends a microsecond or two between them; kernels
+// move the other messages meanwhile. Measured on two H200 (bench/results, copy engines).
+bool acquire_copy(int device, uint64_t bytes) noexcept {
     const unsigned most = bytes > (uint64_t{2} << 20) ? 1 : 3;
     if (copies[device].fetch_add(1, std::memory_order_relaxed) < most) {
         return true;
     }
-    end_copy(device);
+    release_copy(device);
     return false;
 }
 
-void end_copy(int device) noexcept {
+void release_copy(int device) noexcept {
     copies[device].fetch_sub(1, std::memory_order_relaxed);
 }
 
-unsigned copies_taken(int device) noexcept {
+unsigned copies_in_flight(int device) noexcept {
     return copies[device].load(std::memory_order_relaxed);
 }
 

@@ -197,15 +197,15 @@ allocated_bytes allocation_of(const region &part) noexcept {
     return {part.owner->memory->address(), size_t(1) << part.owner->size_log2};
 }
 
-region take_region(int device, size_t size) noexcept {
+region acquire_region(int device, size_t size) noexcept {
     return take(device, device, size);
 }
 
-region take_host_region(int device, size_t size) noexcept {
+region acquire_host_region(int device, size_t size) noexcept {
     return take(host, device, size);
 }
 
-void give_region(const region &back) noexcept {
+void release_region(const region &back) noexcept {
     pool &lent = all();
     std::lock_guard<std::mutex> guard(lent.mutex);
     back.owner->give(static_cast<size_t>(back.address - back.owner->memory->address()),

@@ -24,11 +24,11 @@ struct region {
 };
 
 // Empty: the bound is reached, or there is no memory. Aligned to 32 KiB.
-region take_region(int device, size_t size) noexcept;
+region acquire_region(int device, size_t size) noexcept;
 
 // Of pinned host memory, which `device` and all others reach; its handle is for
 // reach_peer_host_memory(). Empty for ever once there is none.
-region take_host_region(int device, size_t size) noexcept;
+region acquire_host_region(int device, size_t size) noexcept;
 
 // The whole allocation that holds it, which lives as long as the process.
 struct allocated_bytes {
@@ -38,7 +38,7 @@ struct allocated_bytes {
 allocated_bytes allocation_of(const region &part) noexcept;
 
 // Nobody writes there any more.
-void give_region(const region &back) noexcept;
+void release_region(const region &back) noexcept;
 
 // Where bytes [offset, offset + length) lie of what peers know by `handle`, if `device` reaches
 // them; else null.

@@ -11,7 +11,8 @@ namespace {
 
 struct held {
     region memory;
-    pipe_side *side;
+    void *object;  // null: the region
+    void (*release)(void *) noexcept;
     process_id writer;
     message_of_peer message;
 };
@@ -37,7 +38,7 @@ void hold(const held &one) noexcept try {
     // never used again
 }
 
-// Whether there were any.
+// Releases what `is_through` says; whether there was any.
 template <class Condition>
 bool release_if(Condition &&is_through) noexcept {
     ward &here = the_ward();
@@ -54,10 +55,10 @@ bool release_if(Condition &&is_through) noexcept {
         }
         here.all[i] = here.all.back();
         here.all.pop_back();
-        if (one.side != nullptr) {
-            give_side(one.side);
+        if (one.object != nullptr) {
+            one.release(one.object);
         } else {
-            give_region(one.memory);
+            release_region(one.memory);
         }
     }
     here.number.store(here.all.size(), std::memory_order_relaxed);
@@ -67,11 +68,12 @@ bool release_if(Condition &&is_through) noexcept {
 }  // namespace
 
 void quarantine(const region &memory, const process_id &writer, message_of_peer message) noexcept {
-    hold({memory, nullptr, writer, message});
+    hold({memory, nullptr, nullptr, writer, message});
 }
 
-void quarantine(pipe_side *side, const process_id &writer, message_of_peer message) noexcept {
-    hold({{}, side, writer, message});
+void quarantine(void *object, void (*release)(void *) noexcept, const process_id &writer,
+                message_of_peer message) noexcept {
+    hold({{}, object, release, writer, message});
 }
 
 bool leave_quarantine(message_of_peer message) noexcept {

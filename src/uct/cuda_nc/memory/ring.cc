@@ -13,8 +13,8 @@ struct lender {
     region (*take)(int device, size_t size) noexcept;
     size_t (*left)() noexcept;
 };
-constexpr lender on_gpus = {take_region, lendable},
-                 on_the_host = {take_host_region, lendable_on_host};
+constexpr lender on_gpus = {acquire_region, lendable},
+                 on_the_host = {acquire_host_region, lendable_on_host};
 
 // As many slots as said, smaller where there is no memory for such large ones.
 ring take_slots(const lender &from, int device, unsigned num_slots, size_t slot_size) noexcept {
@@ -52,7 +52,7 @@ ring take_whole(const lender &from, int device, uint64_t bytes) noexcept {
 
 }  // namespace
 
-ring take_ring(int device, uint64_t bytes, bool same_gpu, bool on_host) noexcept {
+ring acquire_ring(int device, uint64_t bytes, bool same_gpu, bool on_host) noexcept {
     const auto take = same_gpu ? take_whole : take_quarters;
     ring taken;
     if (!on_host) {
@@ -65,7 +65,7 @@ ring take_ring(int device, uint64_t bytes, bool same_gpu, bool on_host) noexcept
     return taken;
 }
 
-ring take_gpu_ring(int device, uint64_t bytes) noexcept {
+ring acquire_gpu_ring(int device, uint64_t bytes) noexcept {
     return take_quarters(on_gpus, device, bytes);
 }
 

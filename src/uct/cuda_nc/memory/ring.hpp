@@ -18,9 +18,9 @@ struct ring {
 
 // For a message of `bytes`, whose sender's GPU is the same or another; empty where there is no
 // memory to lend. In host memory where none on the GPU is left, or where it must be `on_host`.
-ring take_ring(int device, uint64_t bytes, bool same_gpu, bool on_host) noexcept;
+ring acquire_ring(int device, uint64_t bytes, bool same_gpu, bool on_host) noexcept;
 
 // The same in GPU memory alone, for a sender without GPUs in common.
-ring take_gpu_ring(int device, uint64_t bytes) noexcept;
+ring acquire_gpu_ring(int device, uint64_t bytes) noexcept;
 
 }  // namespace cuda_nc::uct

@@ -6,38 +6,37 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
-#include "uct/cuda_nc/engine/traffic.hpp"
 
 namespace cuda_nc::uct {
 namespace {
 
 using std::chrono::microseconds;
 
-// Between launches without a sign from the peer: twice as long each time.
+// Pause between launches while the peer is silent; it doubles each time.
 constexpr auto first_pause = microseconds(100), longest_pause = microseconds(50000);
-// A kernel that has not left for so long may have failed: its stream is asked.
+// A kernel that runs longer may have failed: its stream is asked.
 constexpr auto doubt = std::chrono::milliseconds(5);
 
 }  // namespace
 
-void pipe_drive::begin(pipe_side &side, direct_end &end, gpu::direction dir,
+void pipe_drive::begin(pipe_port &port, user_buffer &buffer, gpu::direction dir,
                        const gpu::pipe_work &work, uint64_t total, uint64_t segment,
                        bool in_memory_order) noexcept {
-    side_ = &side;
-    end_ = &end;
+    port_ = &port;
+    buffer_ = &buffer;
     work_ = work;
     work_.dir = dir;
     work_.packed_offset = 0;
     work_.length = std::min(total, segment);
-    work_.state = side.state;
-    work_.report = side.report;
+    work_.state = port.state;
+    work_.report = port.report;
     work_.patience_us = std::min(config().pipe_patience, 100000u);
     total_ = total;
     segment_bytes_ = segment;
     in_memory_order_ = in_memory_order;
     first_sequence_ = work.sequence;
     uint64_t segments = (total + segment - 1) / segment;
-    side.sequence = work.sequence + segments * gpu::pipe_sequence_step;
+    port.sequence = work.sequence + segments * gpu::pipe_sequence_step;
     pause_ = first_pause;
     state_ = state::waiting;
     due_ = {};
@@ -45,55 +44,56 @@ void pipe_drive::begin(pipe_side &side, direct_end &end, gpu::direction dir,
 
 void pipe_drive::try_launch() noexcept {
     if (state_ != state::waiting ||
-        !owner_.admit(message_, side_->device, work_.dir, work_.geometry.channels)) {
+        !scheduler_.admit(message_, port_->device, work_.dir, work_.geometry.channels)) {
         return;
     }
     trace_begin(kernel_name(), trace_, work_.length);
     state_ = state::admitted;
-    if (!owner_.launch(*this)) {
+    if (!scheduler_.launch(*this)) {
         launch_failed(UCS_ERR_NO_MEMORY);
     }
 }
 
 ucs_status_t pipe_drive::prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept {
-    side_->turns.begin(&work_);
+    port_->turns.begin(&work_);
     work_.resumes = relaunching_;
-    ucs_status_t status = end_->prepare(work_, on, in_memory_order_);
+    ucs_status_t status = buffer_->prepare(work_, on, in_memory_order_);
     *work_p = work_;
     return status;
 }
 
-void pipe_drive::launched(const std::shared_ptr<pipe_stream> &on) noexcept {
+void pipe_drive::launched(const std::shared_ptr<pooled_stream> &on) noexcept {
     trace_mark("launched", trace_);
-    side_->turns.launched(work_);
+    port_->turns.launched(work_);
     stream_ = on;
     state_ = state::running;
-    launched_ = clock::now();
+    launched_at_ = clock::now();
     if (relaunching_) {
         count(counters::all().relaunches);
     }
-    // A peer that has just called waits; of another the kernel may have left meanwhile.
-    bool awaited = fresh_call_ && launched_ - call_time_ <= microseconds(work_.patience_us / 2);
+    // A peer that has told of its launch just now still waits; the kernel of another may have left.
+    bool awaited =
+        heard_since_launch_ && launched_at_ - heard_at_ <= microseconds(work_.patience_us / 2);
     bool at_once = work_.dir == gpu::direction::unpack && segment_ == 0 && !relaunching_;
-    news_ = !awaited && !(at_once && !fresh_call_);
+    owes_launch_notice_ = !awaited && !(at_once && !heard_since_launch_);
     relaunching_ = true;
-    fresh_call_ = marked_ = false;
+    heard_since_launch_ = marked_ = false;
     polls_ = 0;
 }
 
 void pipe_drive::launch_failed(ucs_status_t status) noexcept {
     nc_debug("a pipe's kernel cannot be launched: %s", status_text(status));
-    give_back_channels();
+    end_admission();
     fail();
 }
 
-void pipe_drive::call(uint64_t number) noexcept {
+void pipe_drive::peer_launched(uint64_t number) noexcept {
     if (state_ == state::idle || number > total_ / segment_bytes_) {
         return;
     }
-    called_ = std::max(called_, number + 1);
-    fresh_call_ = true;
-    call_time_ = clock::now();
+    peer_segments_ = std::max(peer_segments_, number + 1);
+    heard_since_launch_ = true;
+    heard_at_ = clock::now();
     pause_ = first_pause;
     if (state_ == state::waiting) {
         due_ = {};
@@ -101,17 +101,17 @@ void pipe_drive::call(uint64_t number) noexcept {
     }
 }
 
-// A mark is recorded only where there is doubt: it is not free.
+// An event is recorded only if the kernel is overdue: recording costs time.
 bool pipe_drive::stream_failed() noexcept {
     if (stream_->is_finished()) {
         return !has_left();
     }
     if (!marked_) {
         if (mark_ == nullptr) {
-            mark_ = owner_.take_event(side_->device);
+            mark_ = events_.acquire(port_->device);
         }
         if (mark_ == nullptr) {
-            return false;  // in a while, perhaps
+            return false;  // there may be an event later
         }
         if (stream_->get().record(*mark_) != UCS_OK) {
             return true;
@@ -122,17 +122,17 @@ bool pipe_drive::stream_failed() noexcept {
     return status != UCS_INPROGRESS && (status != UCS_OK || !has_left());
 }
 
-void pipe_drive::give_back_channels() noexcept {
+void pipe_drive::end_admission() noexcept {
     trace_end(kernel_name(), trace_);
-    owner_.end_admission(side_->device, work_.dir, work_.geometry.channels);
+    scheduler_.end_admission(port_->device, work_.dir, work_.geometry.channels);
 }
 
-// The kernel has left.
-void pipe_drive::release() noexcept {
-    owner_.kernel_left(*this);
-    give_back_channels();
+// The kernel has left: the scheduler hears of it, and the stream returns.
+void pipe_drive::release_launch() noexcept {
+    scheduler_.kernel_left(*this);
+    end_admission();
     if (mark_ != nullptr) {
-        owner_.give_event(side_->device, std::move(mark_));
+        events_.release(port_->device, std::move(mark_));
     }
     if (broken_) {
         stream_->spoil();
@@ -141,14 +141,14 @@ void pipe_drive::release() noexcept {
 }
 
 void pipe_drive::fail() noexcept {
-    owner_.stop_waiting(message_);
+    scheduler_.stop_waiting(message_);
     state_ = state::failed;
 }
 
 void pipe_drive::wait_for_peer(clock::time_point now) noexcept {
     state_ = state::waiting;
     due_ = now;
-    if (!fresh_call_) {
+    if (!heard_since_launch_) {
         due_ += pause_;
         pause_ = std::min(2 * pause_, microseconds(longest_pause));
     }
@@ -169,9 +169,9 @@ void pipe_drive::next_segment() noexcept {
     due_ = {};
 }
 
-unsigned pipe_drive::see_left() noexcept {
-    release();
-    if (side_->turns.is_through()) {
+unsigned pipe_drive::handle_left() noexcept {
+    release_launch();
+    if (port_->turns.is_through()) {
         next_segment();
         if (state_ == state::waiting) {
             progress();
@@ -185,14 +185,14 @@ unsigned pipe_drive::see_left() noexcept {
 unsigned pipe_drive::progress() noexcept {
     if (state_ == state::running) {
         if (has_left()) {
-            return see_left();
+            return handle_left();
         }
         constexpr unsigned polls_between_doubts = 16;  // among many messages polls are rare
-        if (++polls_ % polls_between_doubts == 0 && clock::now() - launched_ > doubt &&
+        if (++polls_ % polls_between_doubts == 0 && clock::now() - launched_at_ > doubt &&
             stream_failed()) {
             nc_debug("a pipe's kernel failed");
             broken_ = true;
-            release();
+            release_launch();
             fail();
             return 1;
         }
@@ -202,7 +202,8 @@ unsigned pipe_drive::progress() noexcept {
         return 0;
     }
     // A ring is filled again only when the receiver is through with the segment before.
-    bool peer_is_behind = work_.dir == gpu::direction::pack && segment_ != 0 && called_ <= segment_;
+    bool peer_is_behind =
+        work_.dir == gpu::direction::pack && segment_ != 0 && peer_segments_ <= segment_;
     if (peer_is_behind || (due_ != clock::time_point() && clock::now() < due_)) {
         return 0;
     }
@@ -211,16 +212,16 @@ unsigned pipe_drive::progress() noexcept {
 }
 
 void pipe_drive::stop_kernel() noexcept {
-    ucs_status_t told = write_abort(*side_, work_.sequence);
+    ucs_status_t told = write_abort(*port_, work_.sequence);
     if (told != UCS_OK) {
         nc_debug("a pipe's kernel is not told to leave, and does in a while");
     }
     for (unsigned polls = 1; !has_left(); ++polls) {
-        if (polls % 1024 != 0 || clock::now() - launched_ < doubt) {
+        if (polls % 1024 != 0 || clock::now() - launched_at_ < doubt) {
             continue;
         }
         if (!marked_ && mark_ == nullptr) {
-            mark_ = owner_.take_event(side_->device);
+            mark_ = events_.acquire(port_->device);
         }
         if (mark_ == nullptr) {
             stream_->finish();
@@ -232,13 +233,13 @@ void pipe_drive::stop_kernel() noexcept {
             break;
         }
     }
-    release();
+    release_launch();
 }
 
 void pipe_drive::stop() noexcept {
     if (state_ == state::admitted) {
-        owner_.do_not_launch(*this);
-        give_back_channels();
+        scheduler_.cancel(*this);
+        end_admission();
     } else if (state_ == state::running) {
         stop_kernel();
     }

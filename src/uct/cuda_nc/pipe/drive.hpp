@@ -1,75 +1,78 @@
-// One side of a pipe from the CPU: launches its kernel when there is room on the GPU, sees it
-// leave, launches it again while the message is not complete, and ends it.
+// One end of a pipe, or a pull, as the CPU sees it: launches its kernel when there is room on the
+// GPU, sees it leave, launches it again while the message is not complete, and ends it.
+//
+// Used with UCX's worker locked. Only stop() waits for the GPU.
 #pragma once
 
 #include <chrono>
 #include <memory>
 
-#include "uct/cuda_nc/protocol/direct.hpp"
-#include "uct/cuda_nc/pipe/side.hpp"
+#include "uct/cuda_nc/engine/event_pool.hpp"
+#include "uct/cuda_nc/engine/launch_client.hpp"
+#include "uct/cuda_nc/engine/scheduler.hpp"
+#include "uct/cuda_nc/engine/stream_pool.hpp"
+#include "uct/cuda_nc/pipe/port.hpp"
+#include "uct/cuda_nc/user_buffer.hpp"
 
 namespace cuda_nc::uct {
 
-class traffic;
-
-class pipe_drive {
+class pipe_drive final : public launch_client {
   public:
     enum class state : uint8_t {
-        idle,      // not begun
-        waiting,   // for room, for its time, or for the peer
-        admitted,  // takes part in the owner's next launch
+        idle,      // begin() was not called
+        waiting,   // for room on the GPU, for its time, or for the peer
+        admitted,  // takes part in the scheduler's next launch
         running,   // its kernel is in flight
         complete,  // all bytes have been moved; nothing runs
         failed     // nothing runs
     };
 
-    // `trace`: the message's number in timelines.
-    pipe_drive(traffic &owner, uint64_t message, uint64_t trace = 0) noexcept
-        : owner_(owner), message_(message), trace_(trace) {}
+    // `message`: the message's number; `trace`: its number in timelines.
+    pipe_drive(scheduler &schedule, event_pool &events, uint64_t message,
+               uint64_t trace = 0) noexcept
+        : scheduler_(schedule), events_(events), message_(message), trace_(trace) {}
     ~pipe_drive() { stop(); }
     pipe_drive(const pipe_drive &) = delete;
     pipe_drive &operator=(const pipe_drive &) = delete;
 
-    // Moves packed bytes [0, total) of `end` in segments of at most `segment` bytes. `work` has
-    // geometry, sequence, ring, flags and credits. A later segment begins when both sides are
-    // through with the one before: a sender waits for call(). The side stays the caller's.
-    // `in_memory_order`: see direct_end::prepare().
-    void begin(pipe_side &side, direct_end &end, gpu::direction dir, const gpu::pipe_work &work,
+    // Moves packed bytes [0, total) of `buffer` in segments of at most `segment` bytes. `work` has
+    // geometry, sequence, ring, flags and credits. A segment begins when sender and receiver are
+    // through with the one before: a sender waits for peer_launched(). The port stays the caller's.
+    // `in_memory_order`: see user_buffer::prepare().
+    void begin(pipe_port &port, user_buffer &buffer, gpu::direction dir, const gpu::pipe_work &work,
                uint64_t total, uint64_t segment, bool in_memory_order) noexcept;
 
-    // From begin() on: takes part in the next launch where there is room, else waits for it.
+    // From begin() on: takes part in the next launch if there is room, else waits for room.
     void try_launch() noexcept;
-    // From begin() on: waits for call(), though not for ever.
-    void await_call() noexcept { due_ = clock::now() + std::chrono::milliseconds(5); }
+    // From begin() on: waits for peer_launched() before the first launch, 5 ms at most.
+    void await_peer() noexcept { due_ = clock::now() + std::chrono::milliseconds(5); }
 
-    // The peer's kernel has been launched, for segment `number`.
-    void call(uint64_t number) noexcept;
+    // The peer says that its kernel has been launched, for segment `number`.
+    void peer_launched(uint64_t number) noexcept;
 
     unsigned progress() noexcept;  // how much has happened
-    // While it is running: whether progress() will find that its kernel has left.
-    bool has_left() const noexcept { return side_->turns.has_left(); }
 
-    // For the owner's launches, while admitted: what is to be launched on the stream; and what
-    // became of it.
-    ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept;
-    void launched(const std::shared_ptr<pipe_stream> &on) noexcept;
-    void launch_failed(ucs_status_t status) noexcept;
-    int device() const noexcept { return side_->device; }
-    uint64_t message() const noexcept { return message_; }
-
-    // Ends the kernel; on return it touches no memory. Waits for the GPU.
+    // Stops the kernel; on return it touches no memory. Waits for the GPU.
     void stop() noexcept;
 
     state now() const noexcept { return state_; }
     uint64_t segment() const noexcept { return segment_; }
-    // Whether the peer ought to hear of a launch; once for each.
-    bool take_news() noexcept {
-        bool news = news_;
-        news_ = false;
-        return news;
+    // Whether the peer should be told of a launch; true once for each launch.
+    bool consume_launch_notice() noexcept {
+        bool owed = owes_launch_notice_;
+        owes_launch_notice_ = false;
+        return owed;
     }
-    // The side cannot be used again: its kernel failed.
+    // The port cannot be used again: its kernel failed.
     bool is_broken() const noexcept { return broken_; }
+
+    // launch_client
+    int device() const noexcept override { return port_->device; }
+    uint64_t message() const noexcept override { return message_; }
+    ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept override;
+    void launched(const std::shared_ptr<pooled_stream> &on) noexcept override;
+    void launch_failed(ucs_status_t status) noexcept override;
+    bool has_left() const noexcept override { return port_->turns.has_left(); }
 
   private:
     using clock = std::chrono::steady_clock;
@@ -80,35 +83,36 @@ class pipe_drive {
                : work_.pulls                     ? "pull kernel"
                                                  : "unpack kernel";
     }
-    unsigned see_left() noexcept;
+    unsigned handle_left() noexcept;
     void next_segment() noexcept;
     void wait_for_peer(clock::time_point now) noexcept;
     bool stream_failed() noexcept;
     void stop_kernel() noexcept;
-    void give_back_channels() noexcept;
-    void release() noexcept;
+    void end_admission() noexcept;
+    void release_launch() noexcept;
     void fail() noexcept;
 
-    traffic &owner_;
+    scheduler &scheduler_;
+    event_pool &events_;
     const uint64_t message_, trace_;
-    pipe_side *side_ = nullptr;
-    direct_end *end_ = nullptr;
+    pipe_port *port_ = nullptr;
+    user_buffer *buffer_ = nullptr;
     gpu::pipe_work work_;
     uint64_t total_ = 0, segment_bytes_ = 0;
-    uint64_t segment_ = 0;  // that is under way
-    uint64_t called_ = 0;   // the peer's, plus one: highest that it has launched
+    uint64_t segment_ = 0;        // that is under way
+    uint64_t peer_segments_ = 0;  // the highest that the peer has launched, plus one
     uint64_t first_sequence_ = 0;
     state state_ = state::idle;
     bool in_memory_order_ = false;
-    bool fresh_call_ = false;  // since our last launch
+    bool heard_since_launch_ = false;  // of a launch of the peer's
     bool relaunching_ = false;
-    bool news_ = false;
+    bool owes_launch_notice_ = false;
     bool broken_ = false;
-    bool marked_ = false;
+    bool marked_ = false;  // mark_ was recorded behind the kernel
     unsigned polls_ = 0;
-    std::shared_ptr<pipe_stream> stream_;  // while running
+    std::shared_ptr<pooled_stream> stream_;  // while running
     std::unique_ptr<gpu::event> mark_;
-    clock::time_point launched_, due_, call_time_;
+    clock::time_point launched_at_, due_, heard_at_;
     std::chrono::microseconds pause_{0};
 };
 

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "ucs/base/log.hpp"
-#include "uct/cuda_nc/protocol/direct.hpp"
+#include "uct/cuda_nc/user_buffer.hpp"
 #include "uct/cuda_nc/protocol/wire.hpp"
 
 namespace cuda_nc::uct {
@@ -43,14 +43,14 @@ class request_finder {
     }
 
     // The end whose ucx_state() is `state`; null: it has ended, or there never was one.
-    static direct_end *find_state(uint64_t state) noexcept {
-        auto *finder = end_finder.load(std::memory_order_acquire);
+    static user_buffer *find_state(uint64_t state) noexcept {
+        auto *finder = buffer_finder.load(std::memory_order_acquire);
         return finder != nullptr ? finder(state) : nullptr;
     }
 
     // The receive; null: not ours, or not known.
-    direct_end *find(uint64_t request) noexcept {
-        direct_end *end = belief_ != belief::refuted ? find_any(request) : nullptr;
+    user_buffer *find(uint64_t request) noexcept {
+        user_buffer *end = belief_ != belief::refuted ? find_any(request) : nullptr;
         if (end == nullptr || end->sends()) {
             return nullptr;
         }
@@ -59,8 +59,8 @@ class request_finder {
     }
 
     // The same of a send.
-    direct_end *find_send(uint64_t request) const noexcept {
-        direct_end *end = find_any(request);
+    user_buffer *find_send(uint64_t request) const noexcept {
+        user_buffer *end = find_any(request);
         return end != nullptr && end->sends() ? end : nullptr;
     }
 
@@ -73,7 +73,7 @@ class request_finder {
     }
 
   private:
-    static direct_end *find_any(uint64_t request) noexcept { return find_state(read(request)); }
+    static user_buffer *find_any(uint64_t request) noexcept { return find_state(read(request)); }
 
     enum class belief : uint8_t { none, confirmed, refuted };
 

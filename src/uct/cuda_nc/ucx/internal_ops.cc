@@ -4,6 +4,7 @@
 
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/selection.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -22,7 +23,7 @@ ucs_status_t estimate_perf(uct_iface *iface, uct_perf_attr_t *attr) {
     if (attr->field_mask & perf_attr::recv_overhead) {
         attr->recv_overhead *= preference;
     }
-    if (sending_datatype && attr->operation == perf_attr::am_bcopy &&
+    if (datatype_send::is_current() && attr->operation == perf_attr::am_bcopy &&
         (attr->field_mask & perf_attr::bandwidth) != 0) {
         attr->bandwidth.dedicated /= ours.datatype_slowness;
         attr->bandwidth.shared /= ours.datatype_slowness;

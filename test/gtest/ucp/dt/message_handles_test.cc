@@ -10,7 +10,7 @@
 namespace cuda_nc::dt::test {
 namespace {
 
-struct end_stub final : uct::direct_end {
+struct end_stub final : uct::user_buffer {
     int device() const noexcept override { return 0; }
     uint64_t packed_bytes() const noexcept override { return 0; }
     ucs_status_t enqueue(uint64_t, uint64_t, char *, gpu::event &) noexcept override {
@@ -20,8 +20,8 @@ struct end_stub final : uct::direct_end {
 
 class state_stub : public request_state {};
 
-uct::direct_end *find(uint64_t word) {
-    auto *finder = uct::end_finder.load();
+uct::user_buffer *find(uint64_t word) {
+    auto *finder = uct::buffer_finder.load();
     return finder != nullptr ? finder(word) : nullptr;
 }
 

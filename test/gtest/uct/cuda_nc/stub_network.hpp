@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
+#include "uct/cuda_nc/protocol/put_slots.hpp"
 
 namespace cuda_nc::uct::stub {
 

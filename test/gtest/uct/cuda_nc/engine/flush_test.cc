@@ -24,8 +24,8 @@ class network_flush : public network_test {
         network_test::SetUp();
         if (!IsSkipped()) {
             connect();
-            from_ = std::make_unique<network_sender>(length);
-            to_ = std::make_unique<network_receiver>(length);
+            from_ = std::make_unique<fake_network_sender>(length);
+            to_ = std::make_unique<fake_network_receiver>(length);
         }
     }
     void TearDown() override {
@@ -51,8 +51,8 @@ class network_flush : public network_test {
             net_->step();
         }
     }
-    std::unique_ptr<network_sender> from_;
-    std::unique_ptr<network_receiver> to_;
+    std::unique_ptr<fake_network_sender> from_;
+    std::unique_ptr<fake_network_receiver> to_;
 };
 
 TEST_F(network_flush, is_the_carriers_where_nothing_waits) {
@@ -89,8 +89,8 @@ TEST_F(network_flush, does_not_wait_for_what_is_given_later) {
     begin();
     flushed one;
     EXPECT_EQ(flush(&one), UCS_INPROGRESS);
-    network_sender later(length);
-    network_receiver target(length);
+    fake_network_sender later(length);
+    fake_network_receiver target(length);
     announce(left_, later, right_, target);
     later.send(left_.ep, target);
     ASSERT_NE(to_->message, nullptr);
@@ -104,18 +104,18 @@ TEST_F(network_flush, does_not_wait_for_what_is_given_later) {
 
 TEST_F(network_flush, waits_for_control_messages_without_room) {
     net_->full = 100;
-    left_.inside().direct->say_cancel(&left_.end(), 1, 2);
+    left_.inside().messages->services().control.send(&left_.end(), control_kind::cancel, 1, 2);
     flushed one;
     EXPECT_EQ(flush(&one), UCS_INPROGRESS);
     EXPECT_EQ(flush_all(), UCS_INPROGRESS);
-    EXPECT_TRUE(left_.inside().direct->is_busy());
+    EXPECT_TRUE(left_.inside().messages->is_busy());
     steps();
     EXPECT_EQ(one.ends, 0u);
     net_->full = 0;
     steps();
     EXPECT_EQ(one.ends, 1u);
     EXPECT_EQ(number_of(control_kind::cancel), 1u);
-    EXPECT_FALSE(left_.inside().direct->is_busy());
+    EXPECT_FALSE(left_.inside().messages->is_busy());
 }
 
 TEST_F(network_flush, that_cancels_ends_those_that_wait) {

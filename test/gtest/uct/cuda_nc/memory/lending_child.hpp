@@ -16,19 +16,19 @@ struct lent {
     gpu::ipc_handle handle;
     uint64_t offset;
     process_id process;
-    source_terms source;  // of bytes to be pulled
+    source_descriptor source;  // of bytes to be pulled
 };
 
 constexpr uint64_t lent_bytes = 1 << 20;
 
 // `in_child`: the test that calls lend() there.
-class traffic_with_lender : public traffic_test {
+class direct_messages_with_lender : public direct_messages_test {
   protected:
-    explicit traffic_with_lender(const char *in_child) : in_child_(in_child) {}
+    explicit direct_messages_with_lender(const char *in_child) : in_child_(in_child) {}
 
     void SetUp() override {
-        traffic_test::SetUp();
-        if (traffic_ == nullptr) {
+        direct_messages_test::SetUp();
+        if (messages_ == nullptr) {
             return;
         }
         child_ = std::make_unique<gpu::test::child_process>(in_child_, std::vector<std::string>{});

@@ -22,16 +22,16 @@ class ring_test : public testing::TestWithParam<bool> {
     }
     void TearDown() override {
         for (const ring &one : taken_) {
-            give_region(one.memory);
+            release_region(one.memory);
         }
         EXPECT_EQ(regions_lent(), lent_);
         EXPECT_TRUE(IsSkipped() || left() == lendable_);
     }
     size_t left() const { return on_host_ ? lendable_on_host() : lendable(); }
     const ring &take(uint64_t bytes, bool same_gpu) {
-        ring one = take_ring(0, bytes, same_gpu, on_host_);
+        ring one = acquire_ring(0, bytes, same_gpu, on_host_);
         if (one && one.on_host && !on_host_) {  // none is left on the GPU
-            give_region(one.memory);
+            release_region(one.memory);
             return none_;
         }
         if (one) {
@@ -66,7 +66,7 @@ TEST_P(ring_test, on_one_gpu_a_message_takes_one_turn) {
         EXPECT_EQ(one.num_slots, 1u);
         EXPECT_GE(one.slot_size, bytes);
         EXPECT_LT(one.slot_size, bytes * 2 + (size_t(64) << 10)) << "no more than it needs";
-        give_region(one.memory);
+        release_region(one.memory);
         taken_.pop_back();
     }
 }

@@ -11,6 +11,8 @@
 
 #include "uct/cuda_nc/engine/admission.hpp"
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
+#include "uct/cuda_nc/protocol/put_slots.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/pipe/shape.hpp"
 
@@ -20,7 +22,7 @@ namespace {
 using state = pipe_drive::state;
 
 // The user's memory: blocks of 8 bytes with gaps of 8.
-class strided_end final : public direct_end {
+class strided_end final : public user_buffer {
   public:
     strided_end(gpu::device &where, gpu::direction dir, uint64_t bytes) : dir_(dir), bytes_(bytes) {
         EXPECT_EQ(where.allocate(2 * bytes, &memory_), UCS_OK);
@@ -75,7 +77,7 @@ class pipe_drive_test : public testing::Test {
                                                     int *id_p) { *id_p = 1; };
         ucx_.uct_worker_progress_unregister_safe = [](void *, int *id_p) { *id_p = -1; };
         iface_.ucx = &ucx_;
-        traffic_ = std::make_unique<traffic>(iface_);
+        messages_ = std::make_unique<direct_messages>(iface_);
         from_ = std::make_unique<strided_end>(*device_, gpu::direction::pack, bytes);
         to_ = std::make_unique<strided_end>(*device_, gpu::direction::unpack, bytes);
         source_.resize(2 * bytes);
@@ -84,28 +86,30 @@ class pipe_drive_test : public testing::Test {
         }
         copy(from_->address(), source_.data());
         copy(to_->address(), std::vector<char>(2 * bytes).data());
-        pack_side_ = take_side(0);
-        unpack_side_ = take_side(0);
+        pack_side_ = acquire_port(0);
+        unpack_side_ = acquire_port(0);
         ASSERT_NE(pack_side_, nullptr);
         ASSERT_NE(unpack_side_, nullptr);
-        send_ = std::make_unique<pipe_drive>(*traffic_, 1);
-        receive_ = std::make_unique<pipe_drive>(*traffic_, 2);
+        send_ = std::make_unique<pipe_drive>(messages_->services().schedule,
+                                             messages_->services().events, 1);
+        receive_ = std::make_unique<pipe_drive>(messages_->services().schedule,
+                                                messages_->services().events, 2);
     }
     void TearDown() override {
         if (device_ == nullptr) {
             return;
         }
         end_message();
-        EXPECT_EQ(channels_taken(0, gpu::direction::pack), 0u);
-        EXPECT_EQ(channels_taken(0, gpu::direction::unpack), 0u);
-        give_side(pack_side_);
-        give_side(unpack_side_);
+        EXPECT_EQ(channels_in_flight(0, gpu::direction::pack), 0u);
+        EXPECT_EQ(channels_in_flight(0, gpu::direction::unpack), 0u);
+        release_port(pack_side_);
+        release_port(unpack_side_);
     }
     void end_message() {
         send_.reset();
         receive_.reset();
         if (ring_) {
-            give_region(ring_);
+            release_region(ring_);
             ring_ = {};
         }
     }
@@ -120,7 +124,7 @@ class pipe_drive_test : public testing::Test {
         gpu::pipe_work work;
         work.geometry = choose_geometry(std::min(bytes, segment), channel_limit(0), room);
         ASSERT_TRUE(work.geometry.valid());
-        ring_ = take_region(0, work.geometry.ring_size());
+        ring_ = acquire_region(0, work.geometry.ring_size());
         ASSERT_TRUE(ring_);
         work.sequence = std::max(pack_side_->sequence, unpack_side_->sequence);
         work.ring = ring_.address;
@@ -134,13 +138,13 @@ class pipe_drive_test : public testing::Test {
     // One tells the other of its launches, where `tell`.
     void step(bool tell = true) {
         send_->progress();
-        if (send_->take_news() && tell) {
-            receive_->call(send_->segment());
+        if (send_->consume_launch_notice() && tell) {
+            receive_->peer_launched(send_->segment());
         }
         receive_->progress();
-        traffic_->launch_all();
-        if (receive_->take_news() && tell) {
-            send_->call(receive_->segment());
+        messages_->services().schedule.launch_all();
+        if (receive_->consume_launch_notice() && tell) {
+            send_->peer_launched(receive_->segment());
         }
     }
     void run(bool tell = true) {
@@ -170,10 +174,10 @@ class pipe_drive_test : public testing::Test {
     std::unique_ptr<gpu::event> mark_;
     ucx_api ucx_ = {};
     interface iface_ = {};
-    std::unique_ptr<traffic> traffic_;
+    std::unique_ptr<direct_messages> messages_;
     std::unique_ptr<strided_end> from_, to_;
     std::vector<char> source_;
-    pipe_side *pack_side_ = nullptr, *unpack_side_ = nullptr;
+    pipe_port *pack_side_ = nullptr, *unpack_side_ = nullptr;
     std::unique_ptr<pipe_drive> send_, receive_;
     region ring_;
     unsigned channels_ = 0;
@@ -206,8 +210,10 @@ TEST_F(pipe_drive_test, sides_are_used_again) {
         run();
         expect_arrived();
         end_message();
-        send_ = std::make_unique<pipe_drive>(*traffic_, 1);
-        receive_ = std::make_unique<pipe_drive>(*traffic_, 2);
+        send_ = std::make_unique<pipe_drive>(messages_->services().schedule,
+                                             messages_->services().events, 1);
+        receive_ = std::make_unique<pipe_drive>(messages_->services().schedule,
+                                                messages_->services().events, 2);
     }
 }
 
@@ -220,7 +226,7 @@ TEST_F(pipe_drive_test, sides_that_hear_nothing_meet_all_the_same) {
 
 TEST_F(pipe_drive_test, a_side_waits_for_channels_that_another_message_has) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(traffic_->admit(9, 0, gpu::direction::pack, limit));
+    ASSERT_TRUE(messages_->services().schedule.admit(9, 0, gpu::direction::pack, limit));
     begin();
     const auto start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(30)) {
@@ -229,22 +235,22 @@ TEST_F(pipe_drive_test, a_side_waits_for_channels_that_another_message_has) {
     }
     EXPECT_EQ(from_->launches, 0);
     EXPECT_EQ(send_->now(), state::waiting);
-    traffic_->end_admission(0, gpu::direction::pack, limit);
+    messages_->services().schedule.end_admission(0, gpu::direction::pack, limit);
     run();
     expect_arrived();
 }
 
 TEST_F(pipe_drive_test, a_message_arrives_though_another_worker_keeps_all_channels) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(take_channels(0, gpu::direction::pack, limit));
-    ASSERT_TRUE(take_channels(0, gpu::direction::unpack, limit));
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::pack, limit));
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));
     begin();
     step();
     EXPECT_EQ(send_->now(), state::waiting) << "at first";
     run();
     expect_arrived();
-    give_channels(0, gpu::direction::pack, limit);
-    give_channels(0, gpu::direction::unpack, limit);
+    release_channels(0, gpu::direction::pack, limit);
+    release_channels(0, gpu::direction::unpack, limit);
 }
 
 TEST_F(pipe_drive_test, messages_on_one_gpu_do_not_wait_for_channels_of_another) {
@@ -252,23 +258,24 @@ TEST_F(pipe_drive_test, messages_on_one_gpu_do_not_wait_for_channels_of_another)
     if (channel_limit(1) == 0) {
         GTEST_SKIP() << "one GPU";
     }
-    ASSERT_TRUE(traffic_->admit(6, 0, gpu::direction::pack, limit));
-    EXPECT_FALSE(traffic_->admit(7, 0, gpu::direction::pack, 1));
-    EXPECT_TRUE(traffic_->admit(8, 1, gpu::direction::pack, 1));
-    traffic_->end_admission(1, gpu::direction::pack, 1);
-    traffic_->end_admission(0, gpu::direction::pack, limit);
+    ASSERT_TRUE(messages_->services().schedule.admit(6, 0, gpu::direction::pack, limit));
+    EXPECT_FALSE(messages_->services().schedule.admit(7, 0, gpu::direction::pack, 1));
+    EXPECT_TRUE(messages_->services().schedule.admit(8, 1, gpu::direction::pack, 1));
+    messages_->services().schedule.end_admission(1, gpu::direction::pack, 1);
+    messages_->services().schedule.end_admission(0, gpu::direction::pack, limit);
 }
 
 TEST_F(pipe_drive_test, messages_get_channels_in_their_order) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(traffic_->admit(9, 0, gpu::direction::pack, limit));
-    EXPECT_FALSE(traffic_->admit(7, 0, gpu::direction::pack, limit));
-    traffic_->end_admission(0, gpu::direction::pack, limit);
-    EXPECT_FALSE(traffic_->admit(8, 0, gpu::direction::pack, 1)) << "message 7 was first";
-    ASSERT_TRUE(traffic_->admit(7, 0, gpu::direction::pack, limit));
-    traffic_->end_admission(0, gpu::direction::pack, limit);
-    ASSERT_TRUE(traffic_->admit(8, 0, gpu::direction::pack, 1));
-    traffic_->end_admission(0, gpu::direction::pack, 1);
+    ASSERT_TRUE(messages_->services().schedule.admit(9, 0, gpu::direction::pack, limit));
+    EXPECT_FALSE(messages_->services().schedule.admit(7, 0, gpu::direction::pack, limit));
+    messages_->services().schedule.end_admission(0, gpu::direction::pack, limit);
+    EXPECT_FALSE(messages_->services().schedule.admit(8, 0, gpu::direction::pack, 1))
+        << "message 7 was first";
+    ASSERT_TRUE(messages_->services().schedule.admit(7, 0, gpu::direction::pack, limit));
+    messages_->services().schedule.end_admission(0, gpu::direction::pack, limit);
+    ASSERT_TRUE(messages_->services().schedule.admit(8, 0, gpu::direction::pack, 1));
+    messages_->services().schedule.end_admission(0, gpu::direction::pack, 1);
 }
 
 TEST_F(pipe_drive_test, a_side_whose_launch_is_refused_fails_and_the_other_can_be_stopped) {
@@ -281,8 +288,10 @@ TEST_F(pipe_drive_test, a_side_whose_launch_is_refused_fails_and_the_other_can_b
     EXPECT_EQ(receive_->now(), state::failed);
     EXPECT_FALSE(receive_->is_broken());
     end_message();
-    send_ = std::make_unique<pipe_drive>(*traffic_, 1);
-    receive_ = std::make_unique<pipe_drive>(*traffic_, 2);
+    send_ = std::make_unique<pipe_drive>(messages_->services().schedule,
+                                         messages_->services().events, 1);
+    receive_ = std::make_unique<pipe_drive>(messages_->services().schedule,
+                                            messages_->services().events, 2);
     begin();  // over the same words
     run();
     expect_arrived();
@@ -303,8 +312,10 @@ TEST_F(pipe_drive_test, sides_stopped_in_the_middle_leave_memory_alone) {
         copy(seen.data(), to_->address());
         ASSERT_EQ(seen, mark);
         end_message();
-        send_ = std::make_unique<pipe_drive>(*traffic_, 1);
-        receive_ = std::make_unique<pipe_drive>(*traffic_, 2);
+        send_ = std::make_unique<pipe_drive>(messages_->services().schedule,
+                                             messages_->services().events, 1);
+        receive_ = std::make_unique<pipe_drive>(messages_->services().schedule,
+                                                messages_->services().events, 2);
     }
     copy(to_->address(), std::vector<char>(2 * bytes).data());
     begin();

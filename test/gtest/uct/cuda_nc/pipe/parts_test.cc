@@ -9,7 +9,7 @@
 #include "ucs/base/settings.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/pipe/shape.hpp"
-#include "uct/cuda_nc/pipe/side.hpp"
+#include "uct/cuda_nc/pipe/port.hpp"
 #include "uct/cuda_nc/memory/process_id.hpp"
 
 namespace cuda_nc::uct {
@@ -77,7 +77,7 @@ TEST(lent_memory, regions_are_apart_bounded_and_used_again) {
     for (int i = 0; i < 4000; ++i) {
         if (random() % 5 < 3) {
             size_t size = 1 + random() % (size_t(1) << (random() % 23));
-            region one = take_region(0, size);
+            region one = acquire_region(0, size);
             if (!one) {
                 refused = true;
                 continue;
@@ -93,17 +93,17 @@ TEST(lent_memory, regions_are_apart_bounded_and_used_again) {
         } else if (!taken.empty()) {
             auto gone = std::next(taken.begin(), static_cast<long>(random() % taken.size()));
             bytes -= gone->second.size;
-            give_region(gone->second);
+            release_region(gone->second);
             taken.erase(gone);
         }
     }
     for (auto &[address, one] : taken) {
-        give_region(one);
+        release_region(one);
     }
     EXPECT_EQ(regions_lent(), lent);
-    region large = take_region(0, size_t(16) << 20);
+    region large = acquire_region(0, size_t(16) << 20);
     ASSERT_TRUE(large) << "halves do not join" << refused;
-    give_region(large);
+    release_region(large);
 }
 
 TEST(process_id, a_process_is_gone_when_it_has_ended) {

@@ -10,7 +10,9 @@
 
 #include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/iface.hpp"
-#include "uct/cuda_nc/engine/traffic.hpp"
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
+#include "uct/cuda_nc/protocol/put_slots.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
 
 namespace cuda_nc::uct {
 
@@ -19,7 +21,7 @@ using namespace wire;
 constexpr uint64_t identity = 77, total = 1 << 20, first = 1024;
 
 // The user's side of a receive: remembers what it was asked to unpack.
-class fake_end final : public direct_end {
+class fake_end final : public user_buffer {
   public:
     int device() const noexcept override { return 0; }
     uint64_t packed_bytes() const noexcept override { return total; }
@@ -65,7 +67,7 @@ class fake_end final : public direct_end {
 // One test at a time.
 inline fake_end *known_end;
 
-inline direct_end *find_known_end(uint64_t word) noexcept {
+inline user_buffer *find_known_end(uint64_t word) noexcept {
     return word != 0 && word == known_end->state ? known_end : nullptr;
 }
 
@@ -82,10 +84,10 @@ inline std::vector<control> sent;
 inline ucs_status_t ucp_handler(void *, void *, size_t length, unsigned) {
     ucp.lengths.push_back(length);
     unpack_call *call = unpack_call::current();
-    if (call != nullptr && call->rest) {
+    if (call != nullptr && call->fin) {
         ucp.rest_statuses.push_back(call->status);
     } else if (call != nullptr && ucp.takes_offers != nullptr) {
-        call->taker = ucp.takes_offers->state;
+        call->finder = ucp.takes_offers->state;
         if (ucp.completes) {
             ucp.takes_offers->state = 0;
         }
@@ -107,7 +109,7 @@ inline ssize_t carrier_am_bcopy(abi::uct_ep *, uint8_t id, abi::uct_pack_callbac
     return static_cast<ssize_t>(length);
 }
 
-class traffic_test : public testing::Test {
+class direct_messages_test : public testing::Test {
   protected:
     void SetUp() override {
         if (gpu::platform::instance().num_devices() == 0) {
@@ -126,25 +128,26 @@ class traffic_test : public testing::Test {
         iface_.peers[identity] = &ep_;
         ep_.peer = identity;
         ucp.takes_offers = &end_;
-        traffic_ = std::make_unique<traffic>(iface_);
+        messages_ = std::make_unique<direct_messages>(iface_);
         known_end = &end_;
-        finder_ = end_finder.exchange(find_known_end);
+        finder_ = buffer_finder.exchange(find_known_end);
         learn_requests();
     }
-    void TearDown() override { end_finder = finder_; }
+    void TearDown() override { buffer_finder = finder_; }
 
     void offer(uint64_t length = total, uint64_t bytes = first) {
         struct {
             data_prefix prefix;
-            pipe_offer terms;
+            sender_offer offer;
             rndv_header header;
             char bytes[first];
         } message = {};
-        message.terms = terms_;
+        message.offer = terms_;
         message.prefix = {0, mark | static_cast<uint64_t>(data_kind::offer), 5, identity, length};
         message.header.request = reinterpret_cast<uint64_t>(request_);
-        traffic_->take_data(reinterpret_cast<char *>(&message),
-                            sizeof(data_prefix) + sizeof(pipe_offer) + sizeof(rndv_header) + bytes);
+        messages_->handle_data(
+            reinterpret_cast<char *>(&message),
+            sizeof(data_prefix) + sizeof(sender_offer) + sizeof(rndv_header) + bytes);
     }
     void offer_alone() { offer(total, 0); }
     // UCP's request says so.
@@ -154,9 +157,9 @@ class traffic_test : public testing::Test {
             data_prefix prefix;
             rndv_header header;
         } message = {};
-        message.prefix = {0, mark | static_cast<uint64_t>(data_kind::rest), to, author_, length};
+        message.prefix = {0, mark | static_cast<uint64_t>(data_kind::fin), to, author_, length};
         message.header = {reinterpret_cast<uint64_t>(request_), offset};
-        traffic_->take_data(reinterpret_cast<char *>(&message), sizeof(message));
+        messages_->handle_data(reinterpret_cast<char *>(&message), sizeof(message));
     }
     void say(control_kind kind, uint64_t to, unsigned slot = 0, uint64_t offset = 0,
              uint64_t length = 0) {
@@ -169,23 +172,23 @@ class traffic_test : public testing::Test {
         message.identity = author_;
         message.offset = offset;
         message.length = length;
-        traffic_->take_control(&message, length_of(kind));
+        messages_->handle_control(&message, length_of(kind));
     }
     // UCP's messages, as they pass: `request` is what its sender calls the send.
     void rtr(uint64_t request) {
         auto *own = request_;
-        traffic_->before_short(ep_, rtr_id, request, &own, sizeof(own));
+        messages_->before_short(ep_, rtr_id, request, &own, sizeof(own));
     }
     void rts() {
         uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_)};
-        traffic_->before_short(ep_, rts_id, 0, words, sizeof(words));
+        messages_->before_short(ep_, rts_id, 0, words, sizeof(words));
     }
     void rts_comes(uint64_t request) {
         const uint64_t words[] = {0, 1, request};
-        traffic_->rts_comes(words, sizeof(words));
+        messages_->handle_rts(words, sizeof(words));
     }
     void offer_early(uint64_t request) {
-        say_early(control_kind::early, request);
+        say_early(control_kind::early_offer, request);
         rts_comes(request);
     }
     void say_early(control_kind kind, uint64_t request) {
@@ -197,7 +200,7 @@ class traffic_test : public testing::Test {
         message.offset = request;
         message.length = total;
         message.early = {terms_, source_};
-        traffic_->take_control(&message, length_of(kind));
+        messages_->handle_control(&message, length_of(kind));
     }
     // UCP's request is known by the state of `end_`.
     void learn_requests() {
@@ -208,7 +211,7 @@ class traffic_test : public testing::Test {
     uint64_t accepted() {
         offer();
         EXPECT_EQ(sent.size(), 1u);
-        EXPECT_EQ(sent.back().kind, control_kind::accept);
+        EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
         EXPECT_EQ(sent.back().to, 5u);
         return sent.back().from;
     }
@@ -219,13 +222,13 @@ class traffic_test : public testing::Test {
     abi::uct_ep carrier_ep_ = {};
     endpoint ep_ = {};
     fake_end end_;
-    uint64_t author_ = identity;  // of what is said after an offer
-    pipe_offer terms_ = {};       // none: slots will do
-    source_terms source_ = {};    // of early offers
+    uint64_t author_ = identity;     // of what is said after an offer
+    sender_offer terms_ = {};        // none: slots will do
+    source_descriptor source_ = {};  // of early offers
     alignas(8) char own_request_[256] = {};
     char *request_ = own_request_;  // UCP's
-    direct_end *(*finder_)(uint64_t) noexcept = nullptr;
-    std::unique_ptr<traffic> traffic_;
+    user_buffer *(*finder_)(uint64_t) noexcept = nullptr;
+    std::unique_ptr<direct_messages> messages_;
 };
 
 }  // namespace cuda_nc::uct

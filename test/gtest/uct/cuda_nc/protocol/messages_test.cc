@@ -1,5 +1,5 @@
 // What a peer may say, and what becomes of it.
-#include "uct/cuda_nc/engine/traffic.hpp"
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,13 +15,13 @@
 namespace cuda_nc::uct {
 namespace {
 
-TEST_F(traffic_test, a_message_comes_slot_by_slot_and_is_delivered_once) {
+TEST_F(direct_messages_test, a_message_comes_slot_by_slot_and_is_delivered_once) {
     uint64_t message = accepted();
     uint64_t slot = sent.back().length;
     uint64_t offset = first;
     for (unsigned i = 0; offset < total; i = (i + 1) % ring::most_slots) {
         uint64_t length = std::min(slot, total - offset);
-        say(control_kind::data, message, i, offset, length);
+        say(control_kind::slot_full, message, i, offset, length);
         EXPECT_EQ(end_.unpacked.back().offset, offset);
         EXPECT_EQ(end_.unpacked.back().length, length);
         offset += length;
@@ -35,26 +35,26 @@ TEST_F(traffic_test, a_message_comes_slot_by_slot_and_is_delivered_once) {
     EXPECT_EQ(ucp.lengths.size(), 2u);
 }
 
-TEST_F(traffic_test, on_one_gpu_a_message_comes_in_one_slot) {
+TEST_F(direct_messages_test, on_one_gpu_a_message_comes_in_one_slot) {
     const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
     std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
     uint64_t message = accepted();
     EXPECT_EQ(sent.back().slot, 1u);
     EXPECT_GE(sent.back().length, total - first);
-    say(control_kind::data, message, 0, first, total - first);
+    say(control_kind::slot_full, message, 0, first, total - first);
     ASSERT_EQ(end_.unpacked.size(), 1u);
     EXPECT_EQ(end_.unpacked[0].length, total - first);
     rest(message);
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
     sent.clear();
     message = accepted();
-    say(control_kind::data, message, 1, first, total - first);
+    say(control_kind::slot_full, message, 1, first, total - first);
     EXPECT_EQ(end_.unpacked.size(), 1u) << "there is no second slot";
     rest(message);
     EXPECT_EQ(ucp.rest_statuses.back(), UCS_ERR_IO_ERROR);
 }
 
-TEST_F(traffic_test, what_an_interface_tells_itself_waits_for_its_turn) {
+TEST_F(direct_messages_test, what_an_interface_tells_itself_waits_for_its_turn) {
     static unsigned (*progress)(void *);
     static void *argument;
     ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
@@ -63,20 +63,20 @@ TEST_F(traffic_test, what_an_interface_tells_itself_waits_for_its_turn) {
         argument = arg;
         *id_p = 1;
     };
-    ep_.loops = true;
+    ep_.is_loopback = true;
     offer();
     EXPECT_TRUE(sent.empty()) << "the sender is in the middle of its offer";
-    EXPECT_TRUE(traffic_->is_busy());
+    EXPECT_TRUE(messages_->is_busy());
     ASSERT_NE(progress, nullptr);
     progress(argument);
     ASSERT_EQ(sent.size(), 1u);
-    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
     say(control_kind::cancel, sent.back().from);
 }
 
-TEST_F(traffic_test, a_process_reaches_what_it_has_lent_itself) {
+TEST_F(direct_messages_test, a_process_reaches_what_it_has_lent_itself) {
     const process_id own = own_process_id();
-    region lent = take_region(0, 1 << 16), host = take_host_region(0, 1 << 16);
+    region lent = acquire_region(0, 1 << 16), host = acquire_host_region(0, 1 << 16);
     ASSERT_TRUE(lent && host);
     auto reach = [&](int device, uint64_t offset, uint64_t length) {
         return reach_peer_memory(device, lent.handle(), own, lent.offset + offset, length, 1)
@@ -92,11 +92,11 @@ TEST_F(traffic_test, a_process_reaches_what_it_has_lent_itself) {
         EXPECT_EQ(reach_peer_host_memory(device, host.handle(), own, host.offset, 16).address,
                   host.address);
     }
-    give_region(lent);
-    give_region(host);
+    release_region(lent);
+    release_region(host);
 }
 
-TEST_F(traffic_test, a_receiver_that_is_not_ours_declines) {
+TEST_F(direct_messages_test, a_receiver_that_is_not_ours_declines) {
     ucp.takes_offers = nullptr;
     offer();
     ASSERT_EQ(sent.size(), 1u);
@@ -104,7 +104,7 @@ TEST_F(traffic_test, a_receiver_that_is_not_ours_declines) {
     EXPECT_EQ(sent.back().to, 5u);
 }
 
-TEST_F(traffic_test, an_offer_whose_first_bytes_complete_the_receive_is_declined) {
+TEST_F(direct_messages_test, an_offer_whose_first_bytes_complete_the_receive_is_declined) {
     ucp.completes = true;
     offer();
     EXPECT_EQ(ucp.lengths.size(), 1u);
@@ -113,24 +113,24 @@ TEST_F(traffic_test, an_offer_whose_first_bytes_complete_the_receive_is_declined
     EXPECT_EQ(end_.message, nullptr);
 }
 
-TEST_F(traffic_test, an_offer_of_more_bytes_than_there_is_room_for_is_declined) {
+TEST_F(direct_messages_test, an_offer_of_more_bytes_than_there_is_room_for_is_declined) {
     offer(total + 1);
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::decline);
 }
 
-TEST_F(traffic_test, an_offer_without_bytes_is_accepted_from_the_first_on) {
+TEST_F(direct_messages_test, an_offer_without_bytes_is_accepted_from_the_first_on) {
     end_.state = 0x7777;
     request_has(end_.state);
     offer_alone();
     EXPECT_TRUE(ucp.lengths.empty()) << "there is nothing for UCP yet";
     ASSERT_EQ(sent.size(), 1u);
-    ASSERT_EQ(sent.back().kind, control_kind::accept);
+    ASSERT_EQ(sent.back().kind, control_kind::accept_slots);
     EXPECT_EQ(sent.back().flags, known_receivers);
     const uint64_t message = sent.back().from;
     uint64_t slot_size = sent.back().length;
     for (uint64_t offset = 0; offset < total; offset += slot_size) {
-        say(control_kind::data, message, static_cast<unsigned>(offset / slot_size) % 4, offset,
+        say(control_kind::slot_full, message, static_cast<unsigned>(offset / slot_size) % 4, offset,
             std::min(slot_size, total - offset));
         ASSERT_FALSE(end_.unpacked.empty());
         EXPECT_EQ(end_.unpacked.back().offset, offset);
@@ -140,7 +140,7 @@ TEST_F(traffic_test, an_offer_without_bytes_is_accepted_from_the_first_on) {
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
 }
 
-TEST_F(traffic_test, an_offer_without_bytes_for_another_request_is_declined) {
+TEST_F(direct_messages_test, an_offer_without_bytes_for_another_request_is_declined) {
     end_.state = 0x7777;
     auto expect_declined = [&](uint32_t flags) {
         for (uint64_t word : {0x7778, 0}) {  // another library's datatype, contiguous memory
@@ -166,7 +166,7 @@ TEST_F(traffic_test, an_offer_without_bytes_for_another_request_is_declined) {
 }
 
 // As in peer-error mode.
-TEST_F(traffic_test, requests_that_are_no_addresses_tell_nothing_and_refute_nothing) {
+TEST_F(direct_messages_test, requests_that_are_no_addresses_tell_nothing_and_refute_nothing) {
     end_.state = 0x7777;
     request_has(end_.state);
     for (uint64_t request : {uint64_t{0}, uint64_t{8}, uint64_t{1 << 20 | 1}, ~uint64_t{7}}) {
@@ -186,12 +186,12 @@ TEST_F(traffic_test, requests_that_are_no_addresses_tell_nothing_and_refute_noth
     request_ = own_request_;
     sent.clear();
     offer_alone();
-    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
     EXPECT_EQ(sent.back().flags, known_receivers);
     say(control_kind::cancel, sent.back().from);
 }
 
-TEST_F(traffic_test, requests_that_once_disagreed_are_never_believed_again) {
+TEST_F(direct_messages_test, requests_that_once_disagreed_are_never_believed_again) {
     end_.state = 0x7777;
     bool disagreed = false;
     for (uint64_t word : {0x7777, 0x7776, 0x7777}) {
@@ -207,12 +207,12 @@ TEST_F(traffic_test, requests_that_once_disagreed_are_never_believed_again) {
     EXPECT_EQ(sent.back().flags, unknown_receivers);
 }
 
-TEST_F(traffic_test, a_message_that_ends_without_its_bytes_fails) {
+TEST_F(direct_messages_test, a_message_that_ends_without_its_bytes_fails) {
     rest(accepted());
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_IO_ERROR});
 }
 
-TEST_F(traffic_test, an_end_that_does_not_fit_the_beginning_is_not_delivered) {
+TEST_F(direct_messages_test, an_end_that_does_not_fit_the_beginning_is_not_delivered) {
     uint64_t message = accepted();
     rest(message, total);
     rest(message + 1);
@@ -223,12 +223,12 @@ TEST_F(traffic_test, an_end_that_does_not_fit_the_beginning_is_not_delivered) {
     EXPECT_EQ(end_.message, nullptr);
 }
 
-TEST_F(traffic_test, nobody_but_its_peer_moves_or_ends_a_message) {
+TEST_F(direct_messages_test, nobody_but_its_peer_moves_or_ends_a_message) {
     const size_t lent = regions_lent();
     const uint64_t message = accepted();
     author_ = identity + 1;
     auto say_all = [&] {
-        say(control_kind::data, message, 0, first, 4096);
+        say(control_kind::slot_full, message, 0, first, 4096);
         rest(message);
         say(control_kind::cancel, message);
     };
@@ -236,7 +236,7 @@ TEST_F(traffic_test, nobody_but_its_peer_moves_or_ends_a_message) {
     EXPECT_TRUE(end_.unpacked.empty());
     EXPECT_TRUE(ucp.rest_statuses.empty());
     ASSERT_NE(end_.message, nullptr);
-    traffic_->forget(ep_);
+    messages_->endpoint_closed(ep_);
     end_.message->leave();
     say_all();
     EXPECT_EQ(quarantined(), 1u);
@@ -246,7 +246,7 @@ TEST_F(traffic_test, nobody_but_its_peer_moves_or_ends_a_message) {
     EXPECT_EQ(regions_lent(), lent);
 }
 
-TEST_F(traffic_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
+TEST_F(direct_messages_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
     size_t lent = regions_lent();
     uint64_t message = accepted();
     sent.clear();
@@ -255,7 +255,7 @@ TEST_F(traffic_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
     EXPECT_EQ(end_.message, nullptr);
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::stop);
-    say(control_kind::data, message, 0, first, 4096);
+    say(control_kind::slot_full, message, 0, first, 4096);
     EXPECT_TRUE(end_.unpacked.empty()) << "the user's memory is no longer touched";
     EXPECT_EQ(regions_lent(), lent + 1);
     say(control_kind::cancel, message);
@@ -263,7 +263,7 @@ TEST_F(traffic_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
     EXPECT_EQ(quarantined(), 0u);
 }
 
-TEST_F(traffic_test, a_ring_whose_sender_is_lost_is_used_again_when_its_process_is_gone) {
+TEST_F(direct_messages_test, a_ring_whose_sender_is_lost_is_used_again_when_its_process_is_gone) {
     pid_t sender = fork();
     if (sender == 0) {
         pause();
@@ -273,7 +273,7 @@ TEST_F(traffic_test, a_ring_whose_sender_is_lost_is_used_again_when_its_process_
     terms_.process = process_id_of(static_cast<uint32_t>(sender));
     size_t lent = regions_lent();
     accepted();
-    traffic_->forget(ep_);
+    messages_->endpoint_closed(ep_);
     ASSERT_NE(end_.message, nullptr);
     end_.message->leave();
     release_quarantined(true);
@@ -286,11 +286,11 @@ TEST_F(traffic_test, a_ring_whose_sender_is_lost_is_used_again_when_its_process_
     EXPECT_EQ(regions_lent(), lent);
 }
 
-TEST_F(traffic_test, a_lost_sender_that_is_through_after_all_is_told_so_when_it_can_be) {
-    terms_.process = traffic_->process();
+TEST_F(direct_messages_test, a_lost_sender_that_is_through_after_all_is_told_so_when_it_can_be) {
+    terms_.process = messages_->services().process;
     const size_t lent = regions_lent();
     const uint64_t message = accepted();
-    traffic_->forget(ep_);
+    messages_->endpoint_closed(ep_);
     ASSERT_NE(end_.message, nullptr);
     end_.message->leave();
     EXPECT_EQ(quarantined(), 1u);
@@ -303,49 +303,50 @@ TEST_F(traffic_test, a_lost_sender_that_is_through_after_all_is_told_so_when_it_
     EXPECT_EQ(regions_lent(), lent);
     EXPECT_TRUE(sent.empty());
     iface_.peers[identity] = &ep_;
-    traffic_->meet(ep_);
+    messages_->endpoint_connected(ep_);
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::ended);
     EXPECT_EQ(sent.back().to, 5u);
-    traffic_->meet(ep_);
+    messages_->endpoint_connected(ep_);
     EXPECT_EQ(sent.size(), 1u) << "once";
 }
 
-TEST_F(traffic_test, an_answer_that_comes_after_all_is_cancelled_when_it_can_be) {
+TEST_F(direct_messages_test, an_answer_that_comes_after_all_is_cancelled_when_it_can_be) {
     iface_.peers.clear();
-    say(control_kind::accept, 4711);
+    say(control_kind::accept_slots, 4711);
     EXPECT_TRUE(sent.empty());
     iface_.peers[identity] = &ep_;
-    traffic_->meet(ep_);
+    messages_->endpoint_connected(ep_);
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::cancel);
     EXPECT_EQ(sent.back().to, 5u);
     EXPECT_EQ(sent.back().from, 4711u);
 }
 
-TEST_F(traffic_test, what_waits_for_room_when_its_endpoint_is_closed_is_said_over_the_next_one) {
+TEST_F(direct_messages_test,
+       what_waits_for_room_when_its_endpoint_is_closed_is_said_over_the_next_one) {
     carrier_is_full = true;
-    traffic_->say_cancel(&ep_, 1, 2);
-    traffic_->forget(ep_);
+    messages_->services().control.send(&ep_, control_kind::cancel, 1, 2);
+    messages_->endpoint_closed(ep_);
     carrier_is_full = false;
-    EXPECT_FALSE(traffic_->is_busy());
-    traffic_->meet(ep_);
+    EXPECT_FALSE(messages_->is_busy());
+    messages_->endpoint_connected(ep_);
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::cancel);
     EXPECT_EQ(sent.back().to, 1u);
     EXPECT_EQ(sent.back().from, 2u);
 }
 
-TEST_F(traffic_test, a_sender_that_could_not_be_stopped_is_stopped_over_the_next_endpoint) {
+TEST_F(direct_messages_test, a_sender_that_could_not_be_stopped_is_stopped_over_the_next_endpoint) {
     const size_t lent = regions_lent();
     const uint64_t message = accepted();
     carrier_is_full = true;
     ASSERT_NE(end_.message, nullptr);
     end_.message->leave();
-    traffic_->forget(ep_);
+    messages_->endpoint_closed(ep_);
     carrier_is_full = false;
     sent.clear();
-    traffic_->meet(ep_);
+    messages_->endpoint_connected(ep_);
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::stop);
     EXPECT_EQ(sent.back().to, 5u);
@@ -354,14 +355,14 @@ TEST_F(traffic_test, a_sender_that_could_not_be_stopped_is_stopped_over_the_next
     EXPECT_EQ(regions_lent(), lent);
 }
 
-TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
+TEST_F(direct_messages_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    ring probe = take_ring(0, total, false, false);
+    ring probe = acquire_ring(0, total, false, false);
     ASSERT_TRUE(probe);
     char *begin = probe.memory.address, *end = begin + probe.memory.size;
-    give_region(probe.memory);  // the next message's
+    release_region(probe.memory);  // the next message's
     for (int round = 0; round < 200; ++round) {
         sent.clear();
         uint64_t message = accepted();
@@ -370,7 +371,7 @@ TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
                 return random() % 3 == 0 ? random() : random() % (likely + 2);
             };
             auto kind = static_cast<control_kind>(random() % (num_control_kinds + 2));
-            say(kind == control_kind::cancel ? control_kind::data : kind, message,
+            say(kind == control_kind::cancel ? control_kind::slot_full : kind, message,
                 static_cast<unsigned>(any(ring::most_slots)), any(total), any(total / 4));
         }
         for (const fake_end::range &one : end_.unpacked) {
@@ -387,11 +388,11 @@ TEST_F(traffic_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     }
 }
 
-TEST_F(traffic_test, short_and_foreign_messages_are_passed_over) {
+TEST_F(direct_messages_test, short_and_foreign_messages_are_passed_over) {
     char bytes[sizeof(control)] = {};
     for (size_t length = 0; length <= sizeof(bytes); ++length) {
-        traffic_->take_control(bytes, length);
-        traffic_->take_data(bytes, std::min(length, sizeof(data_prefix) - 1));
+        messages_->handle_control(bytes, length);
+        messages_->handle_data(bytes, std::min(length, sizeof(data_prefix) - 1));
     }
     EXPECT_TRUE(sent.empty());
     EXPECT_TRUE(ucp.lengths.empty());

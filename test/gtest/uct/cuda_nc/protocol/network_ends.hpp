@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "uct/cuda_nc/protocol/direct.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
+#include "uct/cuda_nc/protocol/wire.hpp"
+#include "uct/cuda_nc/user_buffer.hpp"
 #include "uct/cuda_nc/stub_network.hpp"
 
 namespace cuda_nc::uct {
@@ -17,7 +19,7 @@ namespace cuda_nc::uct {
 using namespace wire;
 
 // A user's contiguous memory on a GPU, and what UCP has of the request for it.
-class network_end : public direct_end {
+class network_end : public user_buffer {
   public:
     explicit network_end(uint64_t bytes) : bytes_(bytes) {
         gpu::device *gpu = gpu::platform::instance().get_device(0);
@@ -51,7 +53,7 @@ class network_end : public direct_end {
         stub::now->copy(bytes.data(), memory_->address(), bytes_);
         return bytes;
     }
-    static direct_end *find(uint64_t word) noexcept {
+    static user_buffer *find(uint64_t word) noexcept {
         auto *one = reinterpret_cast<network_end *>(word);
         return known().count(one) != 0 ? one : nullptr;
     }
@@ -67,7 +69,7 @@ class network_end : public direct_end {
     std::unique_ptr<gpu::stream> stream_;
 };
 
-class network_receiver final : public network_end {
+class fake_network_receiver final : public network_end {
   public:
     using network_end::network_end;
     // UCP's handler of rendezvous data.
@@ -76,7 +78,7 @@ class network_receiver final : public network_end {
         std::memcpy(&header, data, sizeof(header));
         uint64_t word;
         std::memcpy(&word, reinterpret_cast<char *>(header.request) + 136, sizeof(word));
-        auto *to = static_cast<network_receiver *>(find(word));
+        auto *to = static_cast<fake_network_receiver *>(find(word));
         if (to != nullptr) {
             to->take(static_cast<char *>(data) + sizeof(header), length - sizeof(header),
                      header.offset);
@@ -91,8 +93,8 @@ class network_receiver final : public network_end {
         unpack_call *call = std::exchange(unpack_call::current_, nullptr);
         arrived_ += length;
         ASSERT_LE(arrived_, bytes_);
-        if (call != nullptr && call->rest) {
-            EXPECT_EQ(call->end, this);
+        if (call != nullptr && call->fin) {
+            EXPECT_EQ(call->buffer, this);
             EXPECT_EQ(call->status, UCS_OK);
             by_gpu = true;
             return;
@@ -102,18 +104,18 @@ class network_receiver final : public network_end {
         }
         stub::now->copy(memory_->address() + offset, data, length);
         if (call != nullptr) {
-            call->taker = ucx_state();
+            call->finder = ucx_state();
         }
     }
     uint64_t arrived_ = 0;
 };
 
-class network_sender final : public network_end {
+class fake_network_sender final : public network_end {
   public:
     using network_end::network_end;
     bool sends() const noexcept override { return true; }
     // As UCP does after the receiver has asked for the bytes.
-    void send(abi::uct_ep *ep, const network_receiver &to) {
+    void send(abi::uct_ep *ep, const fake_network_receiver &to) {
         ep_ = ep;
         to_ = reinterpret_cast<uint64_t>(to.request);
         carried_.function = [](void *pending) {
@@ -130,7 +132,7 @@ class network_sender final : public network_end {
     struct carried {
         ucs_status_t (*function)(void *);
         char reserved[40];
-        network_sender *self;
+        fake_network_sender *self;
     };
     void wait() {
         while (ep_->iface->ops.ep_pending_add(ep_, &carried_, 0) != UCS_OK) {
@@ -148,7 +150,7 @@ class network_sender final : public network_end {
         return UCS_OK;
     }
     static size_t pack(void *destination, void *self) {
-        auto &one = *static_cast<network_sender *>(self);
+        auto &one = *static_cast<fake_network_sender *>(self);
         const rndv_header header = {one.to_, one.sent_};
         std::memcpy(destination, &header, sizeof(header));
         return sizeof(header) + one.pack(static_cast<char *>(destination) + sizeof(header));
@@ -160,15 +162,15 @@ class network_sender final : public network_end {
         if (call == nullptr && message != nullptr) {
             message->leave();
         }
-        switch (call != nullptr ? call->ask(*this, sent_, &first_length) : pack_answer::host) {
+        switch (call != nullptr ? call->ask(*this, sent_, &first_length) : pack_answer::fragment) {
             case pack_answer::first:
                 length = first_length;
                 break;
-            case pack_answer::busy:
+            case pack_answer::wait:
                 return length;
-            case pack_answer::rest:
+            case pack_answer::fin:
                 return bytes_ - sent_;
-            case pack_answer::host:
+            case pack_answer::fragment:
                 break;
         }
         stub::now->copy(destination, memory_->address() + sent_, length);

@@ -31,7 +31,7 @@ class network_test : public testing::Test {
         }
         net_ = std::make_unique<stub::network>();
         stub::now = net_.get();
-        finder_ = end_finder.exchange(network_end::find);
+        finder_ = buffer_finder.exchange(network_end::find);
         lent_ = regions_lent();
     }
     void TearDown() override {
@@ -43,7 +43,7 @@ class network_test : public testing::Test {
         EXPECT_TRUE(net_->registrations.empty());
         EXPECT_TRUE(net_->keys.empty());
         EXPECT_TRUE(net_->callbacks.empty());
-        end_finder = finder_;
+        buffer_finder = finder_;
     }
     void open(network_host &host) {
         host.on.name = "rc_stub";
@@ -61,7 +61,7 @@ class network_test : public testing::Test {
         params.field_mask = abi::iface_param::open_mode;
         params.open_mode = abi::iface_param::open_device;
         ASSERT_EQ(open_iface(&host.domain.super, nullptr, &params, nullptr, &host.iface), UCS_OK);
-        net_->api.uct_iface_set_am_handler(host.iface, rndv_data_id, network_receiver::take,
+        net_->api.uct_iface_set_am_handler(host.iface, rndv_data_id, fake_network_receiver::take,
                                            nullptr, 0);
         auto nothing = [](void *, void *, size_t, unsigned) { return UCS_OK; };
         auto count = [](void *number, void *, size_t, unsigned) {
@@ -104,7 +104,7 @@ class network_test : public testing::Test {
                 abi::connect_param::ep_addr_length, 0, sizeof(address_header) + sizeof(void *)};
             ASSERT_EQ(connect_to_ep(ep, nullptr, addresses[i], &lengths), UCS_OK);
         }
-        EXPECT_TRUE(left_.end().by_carrier && right_.end().by_carrier);
+        EXPECT_TRUE(left_.end().by_network && right_.end().by_network);
     }
     // UCP lets no request go that waits at an endpoint.
     static void purge(abi::uct_ep *ep) {
@@ -149,8 +149,8 @@ class network_test : public testing::Test {
         return bytes;
     }
     // UCP's messages ahead of the data.
-    void announce(network_host &from, network_sender &sent, network_host &to,
-                  network_receiver &received) {
+    void announce(network_host &from, fake_network_sender &sent, network_host &to,
+                  fake_network_receiver &received) {
         const uint64_t words[] = {1, reinterpret_cast<uint64_t>(sent.request)};
         const auto own = reinterpret_cast<uint64_t>(received.request);
         const size_t seen = rts_seen_;
@@ -162,8 +162,8 @@ class network_test : public testing::Test {
     }
     // From left to right; whether it went from GPU to GPU.
     bool transfer(uint64_t length) {
-        network_sender from(length);
-        network_receiver to(length);
+        fake_network_sender from(length);
+        fake_network_receiver to(length);
         const std::vector<char> bytes = random_bytes(length);
         from.fill(bytes);
         to.fill(random_bytes(length));
@@ -181,7 +181,7 @@ class network_test : public testing::Test {
 
     std::unique_ptr<stub::network> net_;
     network_host left_, right_;
-    direct_end *(*finder_)(uint64_t) noexcept = nullptr;
+    user_buffer *(*finder_)(uint64_t) noexcept = nullptr;
     size_t lent_ = 0;
     size_t rts_seen_ = 0;
 };

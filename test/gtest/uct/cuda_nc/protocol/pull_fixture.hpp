@@ -14,8 +14,8 @@
 #include "uct/cuda_nc/memory/lending_child.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
-#include "uct/cuda_nc/protocol/sending.hpp"
-#include "uct/cuda_nc/memory/source.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
+#include "uct/cuda_nc/protocol/source.hpp"
 #include "uct/cuda_nc/with_setting.hpp"
 
 namespace cuda_nc::uct {
@@ -47,12 +47,14 @@ inline void copy(void *target, const void *source, size_t bytes) {
 
 // A receiver whose GPU's copy engines are used (true), or its kernels alone, and a sender in
 // another process.
-class traffic_with_source : public traffic_with_lender, public testing::WithParamInterface<bool> {
+class direct_messages_with_source : public direct_messages_with_lender,
+                                    public testing::WithParamInterface<bool> {
   protected:
-    traffic_with_source() : traffic_with_lender("source_process.DISABLED_describes_memory") {}
+    direct_messages_with_source()
+        : direct_messages_with_lender("source_process.DISABLED_describes_memory") {}
 
     void SetUp() override {
-        traffic_with_lender::SetUp();
+        direct_messages_with_lender::SetUp();
         if (child_ == nullptr || HasFatalFailure()) {
             return;
         }
@@ -73,7 +75,7 @@ class traffic_with_source : public traffic_with_lender, public testing::WithPara
         terms_.process = lent_.process;
         std::memcpy(terms_.gpu, "another", 7);
         say_alike(true);
-        sides_ = sides_lent();
+        sides_ = ports_lent();
         regions_ = regions_lent();
         promised_ = channels_promised(0);
     }
@@ -81,14 +83,14 @@ class traffic_with_source : public traffic_with_lender, public testing::WithPara
     void TearDown() override {
         if (target_ != nullptr) {
             EXPECT_EQ(end_.message, nullptr);
-            EXPECT_EQ(sides_lent(), sides_);
+            EXPECT_EQ(ports_lent(), sides_);
             EXPECT_EQ(regions_lent(), regions_);
             EXPECT_EQ(channels_promised(0), promised_);
-            EXPECT_EQ(channels_taken(0, gpu::direction::unpack), 0u);
-            EXPECT_EQ(copies_taken(0), 0u);
-            traffic_.reset();
+            EXPECT_EQ(channels_in_flight(0, gpu::direction::unpack), 0u);
+            EXPECT_EQ(copies_in_flight(0), 0u);
+            messages_.reset();
         }
-        traffic_with_lender::TearDown();
+        direct_messages_with_lender::TearDown();
     }
 
     // An offer, answered before UCP's RTR: the receiver's number of the message.
@@ -101,8 +103,8 @@ class traffic_with_source : public traffic_with_lender, public testing::WithPara
     }
     uint64_t pulling() {
         uint64_t message = ask();
-        EXPECT_EQ(said(control_kind::pull), 1);
-        EXPECT_EQ(sent.empty() ? control_kind::stop : sent.front().kind, control_kind::pull);
+        EXPECT_EQ(said(control_kind::accept_pull), 1);
+        EXPECT_EQ(sent.empty() ? control_kind::stop : sent.front().kind, control_kind::accept_pull);
         return message;
     }
     void end(uint64_t message) { rest(message, total, 0); }
@@ -127,7 +129,7 @@ class traffic_with_source : public traffic_with_lender, public testing::WithPara
         uint64_t message = ask();
         EXPECT_TRUE(end_.launched.empty());
         ASSERT_EQ(sent.size(), 1u);
-        EXPECT_EQ(sent.back().kind, control_kind::accept);
+        EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
         say(control_kind::cancel, message);
     }
     void expect_pull() {

@@ -6,12 +6,12 @@
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/memory/lending_child.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
-#include "uct/cuda_nc/protocol/sending.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
 
 namespace cuda_nc::uct {
 namespace {
 
-TEST_F(traffic_test, a_sender_that_reaches_no_gpu_memory_gets_slots_on_the_host) {
+TEST_F(direct_messages_test, a_sender_that_reaches_no_gpu_memory_gets_slots_on_the_host) {
     const size_t lent = regions_lent(), left = lendable_on_host();
     const uint64_t received = counters::all().received_by_host_slots;
     terms_.flags = host_slots;
@@ -23,7 +23,7 @@ TEST_F(traffic_test, a_sender_that_reaches_no_gpu_memory_gets_slots_on_the_host)
     uint64_t offset = first;
     for (unsigned i = 0; offset < total; i = (i + 1) % num_slots) {
         const uint64_t length = std::min(slot_size, total - offset);
-        say(control_kind::data, message, i, offset, length);
+        say(control_kind::slot_full, message, i, offset, length);
         ASSERT_FALSE(end_.unpacked.empty());
         const fake_end::range &one = end_.unpacked.back();
         EXPECT_EQ(one.offset, offset);
@@ -39,7 +39,7 @@ TEST_F(traffic_test, a_sender_that_reaches_no_gpu_memory_gets_slots_on_the_host)
     EXPECT_EQ(lendable_on_host(), left);
 }
 
-TEST_F(traffic_test, between_two_gpus_of_one_process_slots_are_on_the_host) {
+TEST_F(direct_messages_test, between_two_gpus_of_one_process_slots_are_on_the_host) {
     terms_.process = own_process_id();
     std::memcpy(terms_.gpu, "another", 7);
     uint64_t message = accepted();
@@ -54,37 +54,38 @@ TEST_F(traffic_test, between_two_gpus_of_one_process_slots_are_on_the_host) {
     say(control_kind::cancel, message);
 }
 
-TEST_F(traffic_test, host_slots_are_asked_for_where_gpu_memory_cannot_be_reached) {
-    ep_.direct = true;
+TEST_F(direct_messages_test, host_slots_are_asked_for_where_gpu_memory_cannot_be_reached) {
+    ep_.may_go_direct = true;
     control answer = {};
-    answer.kind = control_kind::accept;
+    answer.kind = control_kind::accept_slots;
     answer.from = 33;
     answer.slot = 4;
     answer.length = 65536;
     {
-        sending one(*traffic_, ep_, end_, 9);
+        send_message one(messages_->services(), ep_, end_, 9);
         EXPECT_EQ(one.offer().flags, 0u);
         one.offered(first);
-        EXPECT_TRUE(one.accepted(answer));
-        EXPECT_EQ(one.now(), sending::state::declined);
+        EXPECT_TRUE(one.handle_answer(answer));
+        EXPECT_EQ(one.now(), send_message::state::declined);
         EXPECT_EQ(sent.back().kind, control_kind::cancel);
     }
-    EXPECT_TRUE(ep_.direct);
-    sending next(*traffic_, ep_, end_, 10);
+    EXPECT_TRUE(ep_.may_go_direct);
+    send_message next(messages_->services(), ep_, end_, 10);
     EXPECT_EQ(next.offer().flags, host_slots);
     EXPECT_EQ(next.offer().channels, 0u) << "a pipe needs both GPUs";
     next.offered(first);
     answer.flags = host_slots;
-    EXPECT_TRUE(next.accepted(answer));
-    EXPECT_EQ(next.now(), sending::state::declined);
-    EXPECT_FALSE(ep_.direct) << "neither way";
+    EXPECT_TRUE(next.handle_answer(answer));
+    EXPECT_EQ(next.now(), send_message::state::declined);
+    EXPECT_FALSE(ep_.may_go_direct) << "neither way";
 }
 
 // ---- with another process's memory
 
-class traffic_with_host_peer : public traffic_with_lender {
+class direct_messages_with_host_peer : public direct_messages_with_lender {
   protected:
-    traffic_with_host_peer() : traffic_with_lender("host_peer_process.DISABLED_lends_memory") {}
+    direct_messages_with_host_peer()
+        : direct_messages_with_lender("host_peer_process.DISABLED_lends_memory") {}
 
     peer_memory reach(uint64_t offset, uint64_t length) {
         return reach_peer_host_memory(0, lent_.handle, lent_.process, offset, length);
@@ -101,7 +102,7 @@ TEST(host_peer_process, DISABLED_lends_memory) {
     lend(mine);
 }
 
-TEST_F(traffic_with_host_peer, its_memory_is_opened_once_within_its_bounds_while_it_lives) {
+TEST_F(direct_messages_with_host_peer, its_memory_is_opened_once_within_its_bounds_while_it_lives) {
     close_memory_of_the_gone();  // of tests before
     const size_t before = peer_allocations_open();
     peer_memory used = reach(0, lent_bytes);
@@ -114,7 +115,7 @@ TEST_F(traffic_with_host_peer, its_memory_is_opened_once_within_its_bounds_while
     EXPECT_FALSE(reach(0, 16)) << "nothing is left of it";
 }
 
-TEST_F(traffic_with_host_peer, no_answer_leads_out_of_its_memory) {
+TEST_F(direct_messages_with_host_peer, no_answer_leads_out_of_its_memory) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -123,13 +124,13 @@ TEST_F(traffic_with_host_peer, no_answer_leads_out_of_its_memory) {
     for (int round = 0; round < 1000; ++round) {
         end_.unpacked.clear();
         sent.clear();
-        sending one(*traffic_, ep_, end_, 9);
+        send_message one(messages_->services(), ep_, end_, 9);
         one.offered(first);
         auto any = [&](uint64_t likely) {
             return random() % 12 == 0 ? random() >> random() % 64 : likely;
         };
         control answer = {};
-        answer.kind = control_kind::accept;
+        answer.kind = control_kind::accept_slots;
         answer.flags = host_slots;
         answer.from = 33;
         answer.process = lent_.process;
@@ -137,7 +138,7 @@ TEST_F(traffic_with_host_peer, no_answer_leads_out_of_its_memory) {
         answer.offset = any(random() % lent_bytes);
         answer.slot = static_cast<uint16_t>(any(random() % 5));
         answer.length = any(1 + random() % (lent_bytes / 2));
-        EXPECT_TRUE(one.accepted(answer));
+        EXPECT_TRUE(one.handle_answer(answer));
         for (const fake_end::range &range : end_.unpacked) {
             ++taken;
             ASSERT_LE(range.length, total - range.offset);

@@ -1,7 +1,7 @@
 // Messages between GPUs of two hosts, over a network that is a stub.
 #include "uct/cuda_nc/protocol/network_fixture.hpp"
 #include "uct/cuda_nc/selection.hpp"
-#include "uct/cuda_nc/protocol/sending.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
 #include "uct/cuda_nc/with_setting.hpp"
 
 namespace cuda_nc::uct {
@@ -31,8 +31,8 @@ TEST_P(network_connects, every_byte_comes_by_the_network_however_slow_and_full_i
     }
     EXPECT_EQ(counters::all().sent_by_network, sent + number);
     EXPECT_EQ(counters::all().received_by_network, received + number);
-    EXPECT_EQ(number_of(control_kind::lend), number);
-    EXPECT_GT(number_of(control_kind::early), 0u) << "where the carrier has room at once";
+    EXPECT_EQ(number_of(control_kind::accept_network), number);
+    EXPECT_GT(number_of(control_kind::early_offer), 0u) << "where the carrier has room at once";
     EXPECT_EQ(regions_lent(), lent_);
 }
 
@@ -43,9 +43,9 @@ TEST_P(network_connects, messages_of_any_size_are_offered_where_they_need_no_fir
     for (uint64_t length : {1, 100, 1024, 1025, 4096, 4097, 20000}) {
         for (known receivers : {known::yes, known::perhaps, known::no}) {
             left_.end().known_receivers = receivers;
-            const size_t early = number_of(control_kind::early);
+            const size_t early = number_of(control_kind::early_offer);
             EXPECT_EQ(transfer(length), receivers != known::no || length > 4096) << length;
-            EXPECT_EQ(number_of(control_kind::early) - early,
+            EXPECT_EQ(number_of(control_kind::early_offer) - early,
                       receivers == known::yes || (receivers == known::perhaps && length <= 1024));
         }
         EXPECT_TRUE(transfer(20000)) << "whose answer says that all is well";
@@ -65,14 +65,14 @@ class network_exchange : public network_test {
     void exchange(size_t number) {
         struct message {
             std::vector<char> bytes;
-            network_sender from;
-            network_receiver to;
+            fake_network_sender from;
+            fake_network_receiver to;
         };
         std::vector<std::unique_ptr<message>> all;
         for (size_t i = 0; i < number; ++i) {
             const uint64_t length = 10000 + net_->random() % (1 << 20);
-            all.emplace_back(new message{random_bytes(length), network_sender(length),
-                                         network_receiver(length)});
+            all.emplace_back(new message{random_bytes(length), fake_network_sender(length),
+                                         fake_network_receiver(length)});
             all.back()->from.fill(all.back()->bytes);
             all.back()->from.send((i % 2 == 0 ? left_ : right_).ep, all.back()->to);
         }
@@ -152,7 +152,7 @@ TEST_F(network_test, where_gpu_memory_is_refused_messages_go_by_host_memory_with
     connect();
     net_->takes_gpu_memory = false;
     EXPECT_FALSE(transfer(100000));
-    EXPECT_FALSE(left_.end().direct);
+    EXPECT_FALSE(left_.end().may_go_direct);
     const size_t seen = net_->controls.size();
     EXPECT_FALSE(transfer(100000));
     EXPECT_EQ(net_->controls.size(), seen);
@@ -162,14 +162,14 @@ TEST_F(network_test, where_gpu_memory_is_refused_messages_go_by_host_memory_with
 TEST_F(network_test, a_sender_whose_memory_is_refused_gives_back_what_it_was_lent) {
     connect();
     carrier_memory &network = *left_.domain.gpu_memory;
-    region part = take_region(0, 1);
+    region part = acquire_region(0, 1);
     net_->takes_gpu_memory = false;
     EXPECT_EQ(network.find(part), nullptr);
     net_->takes_gpu_memory = true;
     EXPECT_EQ(network.find(part), nullptr) << "it is not asked again";
-    give_region(part);
+    release_region(part);
     EXPECT_FALSE(transfer(1 << 20));
-    EXPECT_FALSE(left_.end().direct);
+    EXPECT_FALSE(left_.end().may_go_direct);
     EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_; }));
 }
 
@@ -177,18 +177,18 @@ TEST_F(network_test, where_no_memory_is_left_a_message_goes_by_host_memory) {
     connect();
     std::vector<region> all;
     constexpr size_t step = 256 << 10;  // four slots of the shortest
-    for (region one = take_region(0, step); one; one = take_region(0, step)) {
+    for (region one = acquire_region(0, step); one; one = acquire_region(0, step)) {
         all.push_back(one);
     }
     EXPECT_FALSE(transfer(100000)) << "nothing to lend";
-    give_region(all.back());
+    release_region(all.back());
     all.pop_back();
     EXPECT_FALSE(transfer(100000)) << "nothing to put from";
     EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_ + all.size(); }));
     for (const region &one : all) {
-        give_region(one);
+        release_region(one);
     }
-    EXPECT_TRUE(left_.end().direct);
+    EXPECT_TRUE(left_.end().may_go_direct);
     EXPECT_TRUE(transfer(100000));
 }
 
@@ -242,15 +242,15 @@ TEST_F(network_test, where_a_side_cannot_lend_or_put_all_is_as_without) {
         close_endpoint(left_);
         return seen;
     };
-    EXPECT_TRUE(connected_to(header).direct && connected_to(header).by_carrier);
+    EXPECT_TRUE(connected_to(header).may_go_direct && connected_to(header).by_network);
     header.flags = takes_offers;
-    EXPECT_FALSE(connected_to(header).direct || connected_to(header).by_carrier)
+    EXPECT_FALSE(connected_to(header).may_go_direct || connected_to(header).by_network)
         << "the other one cannot";
     header.host = left_.inside().address.host;
     header.flags = puts_gpu_memory;
-    EXPECT_FALSE(connected_to(header).direct) << "it has UCX_CUDA_NC_DIRECT=n";
+    EXPECT_FALSE(connected_to(header).may_go_direct) << "it has UCX_CUDA_NC_DIRECT=n";
     header.flags |= takes_offers;
-    EXPECT_TRUE(connected_to(header).direct && !connected_to(header).by_carrier)
+    EXPECT_TRUE(connected_to(header).may_go_direct && !connected_to(header).by_network)
         << "on one machine";
 }
 
@@ -279,41 +279,40 @@ TEST_F(network_test, addresses_of_endpoints_say_whose_they_are_where_only_endpoi
 
 TEST_F(network_test, another_host_answers_by_slots_for_the_network_or_not_at_all) {
     connect();
-    network_sender end(1 << 20);
-    traffic &owner = *left_.inside().direct;
+    fake_network_sender end(1 << 20);
+    message_services &owner = left_.inside().messages->services();
     control answer = {};
     answer.from = 33;
     answer.slot = 4;
     answer.length = 65536;
     answer.process = own_process_id();
-    for (control_kind kind : {control_kind::accept, control_kind::pipe, control_kind::pull}) {
-        sending one(owner, left_.end(), end, 9);
+    for (control_kind kind :
+         {control_kind::accept_slots, control_kind::accept_pipe, control_kind::accept_pull}) {
+        send_message one(owner, left_.end(), end, 9);
         EXPECT_EQ(one.offer().channels, 0u);
         EXPECT_EQ(one.offer().process.pid, 0u);
         EXPECT_EQ(one.source().allocation, 0u);
         one.offered(0);
         answer.kind = kind;
-        EXPECT_TRUE(kind == control_kind::accept ? one.accepted(answer)
-                    : kind == control_kind::pipe ? one.accepted_pipe(answer)
-                                                 : one.accepted_pull(answer));
-        EXPECT_EQ(one.now(), sending::state::declined);
+        EXPECT_TRUE(one.handle_answer(answer));
+        EXPECT_EQ(one.now(), send_message::state::declined);
     }
-    left_.end().by_carrier = false;
-    sending near(owner, left_.end(), end, 10);
+    left_.end().by_network = false;
+    send_message near(owner, left_.end(), end, 10);
     near.offered(0);
-    answer.kind = control_kind::lend;
-    answer.put.key_length = 8;
-    EXPECT_TRUE(near.accepted(answer));
-    EXPECT_EQ(near.now(), sending::state::declined);
+    answer.kind = control_kind::accept_network;
+    answer.network.key_length = 8;
+    EXPECT_TRUE(near.handle_answer(answer));
+    EXPECT_EQ(near.now(), send_message::state::declined);
     EXPECT_EQ(net_->puts, 0u);
 }
 
 TEST_F(network_test, nothing_that_a_receiver_lends_leads_out_of_our_slots) {
     connect();
     SCOPED_TRACE("seed " + std::to_string(net_->seed));
-    network_sender end(1 << 20);
-    traffic &owner = *left_.inside().direct;
-    region theirs = take_region(0, 1 << 20);
+    fake_network_sender end(1 << 20);
+    message_services &owner = left_.inside().messages->services();
+    region theirs = acquire_region(0, 1 << 20);
     const carrier_memory::registration *known = right_.domain.gpu_memory->find(theirs);
     ASSERT_NE(known, nullptr);
     auto any = [&](uint64_t likely) {
@@ -321,27 +320,30 @@ TEST_F(network_test, nothing_that_a_receiver_lends_leads_out_of_our_slots) {
     };
     for (int round = 0; round < 300; ++round) {
         control answer = {};
-        answer.kind = control_kind::lend;
+        answer.kind = control_kind::accept_network;
         answer.from = 33;
         answer.slot = static_cast<uint16_t>(any(1 + net_->random() % 4));
         answer.length = any(1 + net_->random() % (256 << 10));
         answer.flags = static_cast<uint32_t>(any(0));
-        answer.put.address = any(reinterpret_cast<uintptr_t>(theirs.address));
-        answer.put.key_length = static_cast<uint32_t>(any(8));
-        std::memcpy(answer.put.key, known->key, sizeof(known->key));
-        sending one(owner, left_.end(), end, 9);
+        answer.network.address = any(reinterpret_cast<uintptr_t>(theirs.address));
+        answer.network.key_length = static_cast<uint32_t>(any(8));
+        std::memcpy(answer.network.key, known->key, sizeof(known->key));
+        send_message one(owner, left_.end(), end, 9);
         one.offered(0);
-        EXPECT_TRUE(one.accepted(answer));
+        EXPECT_TRUE(one.handle_answer(answer));
         const unsigned enough = net_->puts + static_cast<unsigned>(net_->random() % 10);
         EXPECT_TRUE(progress_until([&] {  // the stub looks at what is put
             one.progress();
-            one.credited(static_cast<unsigned>(net_->random() % 5));
-            return one.now() != sending::state::moving || net_->puts >= enough;
+            control empty = {};
+            empty.kind = control_kind::slot_empty;
+            empty.slot = static_cast<uint16_t>(net_->random() % 5);
+            one.handle(empty);
+            return one.now() != send_message::state::moving || net_->puts >= enough;
         }));
     }
     EXPECT_GT(net_->puts, 100u);
     EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_ + 1; }));
-    give_region(theirs);
+    release_region(theirs);
 }
 
 // With all four slots on their way.
@@ -354,16 +356,16 @@ class network_in_the_middle : public network_test {
         }
         connect();
         net_->stuck = true;
-        from_ = std::make_unique<network_sender>(length);
-        to_ = std::make_unique<network_receiver>(length);
+        from_ = std::make_unique<fake_network_sender>(length);
+        to_ = std::make_unique<fake_network_receiver>(length);
         from_->fill(random_bytes(length));
         from_->send(left_.ep, *to_);
         ASSERT_TRUE(progress_until([&] { return net_->puts == ring::most_slots; }));
         EXPECT_EQ(regions_lent(), lent_ + 2);
     }
     static constexpr uint64_t length = 4 << 20;
-    std::unique_ptr<network_sender> from_;
-    std::unique_ptr<network_receiver> to_;
+    std::unique_ptr<fake_network_sender> from_;
+    std::unique_ptr<fake_network_receiver> to_;
 };
 
 TEST_F(network_in_the_middle, a_sender_that_leaves_says_so_after_its_last_put) {
@@ -406,7 +408,7 @@ TEST_F(network_in_the_middle, a_lost_receiver_leaves_nothing_behind_in_the_sende
     close_endpoint(left_);
     EXPECT_TRUE(progress_until([&] { return regions_lent() == lent_ + 1; })) << "the receiver's";
     from_.reset();
-    EXPECT_EQ(number_of(control_kind::data), 0u);
+    EXPECT_EQ(number_of(control_kind::slot_full), 0u);
 }
 
 TEST_F(network_in_the_middle, a_peer_can_be_answered_as_long_as_an_endpoint_leads_to_it) {

@@ -7,19 +7,19 @@
 #include "uct/cuda_nc/memory/lending_child.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
-#include "uct/cuda_nc/protocol/sending.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
 
 namespace cuda_nc::uct {
 namespace {
 
-TEST_F(traffic_test, an_early_offer_is_answered_before_the_request_for_data) {
+TEST_F(direct_messages_test, an_early_offer_is_answered_before_the_request_for_data) {
     learn_requests();
     offer_early(99);
     rtr(98);
     EXPECT_TRUE(sent.empty()) << "another send";
     rtr(99);
     ASSERT_EQ(sent.size(), 1u);
-    EXPECT_EQ(sent.back().kind, control_kind::accept);
+    EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
     EXPECT_EQ(sent.back().to, 5u);
     uint64_t message = sent.back().from;
     rtr(99);
@@ -29,7 +29,7 @@ TEST_F(traffic_test, an_early_offer_is_answered_before_the_request_for_data) {
     say(control_kind::cancel, message);
 }
 
-TEST_F(traffic_test, an_early_offer_to_memory_of_others_is_declined) {
+TEST_F(direct_messages_test, an_early_offer_to_memory_of_others_is_declined) {
     learn_requests();
     request_has(0x7778);
     offer_early(99);
@@ -39,13 +39,13 @@ TEST_F(traffic_test, an_early_offer_to_memory_of_others_is_declined) {
     EXPECT_EQ(sent.back().to, 5u);
 }
 
-TEST_F(traffic_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
+TEST_F(direct_messages_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
     learn_requests();
     offer_early(99);
     say_early(control_kind::withdraw, 99);
     rtr(99);
     offer_early(100);
-    traffic_->forget(ep_);
+    messages_->endpoint_closed(ep_);
     rtr(100);
     EXPECT_TRUE(sent.empty());
     for (uint64_t request = 1; request < 10000; ++request) {
@@ -54,14 +54,14 @@ TEST_F(traffic_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
 }
 
 // UCP uses the number of a send again.
-TEST_F(traffic_test, an_early_offer_that_was_not_asked_for_is_not_of_a_later_message) {
+TEST_F(direct_messages_test, an_early_offer_that_was_not_asked_for_is_not_of_a_later_message) {
     learn_requests();
     offer_early(99);
     rts_comes(98);
     rts_comes(99);
     rtr(99);
     EXPECT_TRUE(sent.empty());
-    say_early(control_kind::early, 99);
+    say_early(control_kind::early_offer, 99);
     rtr(99);
     EXPECT_TRUE(sent.empty()) << "its RTS has not come";
     rts_comes(99);
@@ -70,24 +70,24 @@ TEST_F(traffic_test, an_early_offer_that_was_not_asked_for_is_not_of_a_later_mes
     say(control_kind::cancel, sent.back().from);
 }
 
-TEST_F(traffic_test, a_send_is_not_offered_early_where_its_rts_would_come_first) {
+TEST_F(direct_messages_test, a_send_is_not_offered_early_where_its_rts_would_come_first) {
     end_.sending_side = true;
     end_.state = 0x7777;
     request_has(end_.state);
-    const size_t sides = sides_lent();
+    const size_t sides = ports_lent();
     carrier_is_full = true;
     rts();
     EXPECT_EQ(end_.message, nullptr);
-    EXPECT_EQ(sides_lent(), sides);
-    EXPECT_FALSE(traffic_->is_busy()) << "nothing is to be sent";
-    traffic_->say_cancel(&ep_, 1, 2);
+    EXPECT_EQ(ports_lent(), sides);
+    EXPECT_FALSE(messages_->is_busy()) << "nothing is to be sent";
+    messages_->services().control.send(&ep_, control_kind::cancel, 1, 2);
     carrier_is_full = false;
     rts();
     EXPECT_EQ(end_.message, nullptr) << "behind what waits";
     EXPECT_TRUE(sent.empty());
 }
 
-TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {
+TEST_F(direct_messages_test, a_send_is_offered_early_where_receivers_are_known) {
     end_.sending_side = true;
     end_.state = 0x7777;
     request_has(end_.state);
@@ -103,7 +103,7 @@ TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {
     request_has(end_.state);
     rts();
     ASSERT_EQ(sent.size(), 1u);
-    EXPECT_EQ(sent.back().kind, control_kind::early);
+    EXPECT_EQ(sent.back().kind, control_kind::early_offer);
     EXPECT_EQ(sent.back().offset, reinterpret_cast<uint64_t>(request_));
     EXPECT_EQ(sent.back().length, total);
     rts();
@@ -116,20 +116,20 @@ TEST_F(traffic_test, a_send_is_offered_early_where_receivers_are_known) {
 }
 
 // UCX forgets the datatype's state of a send that it aborts before the receiver's answer.
-TEST_F(traffic_test, a_send_is_gone_with_its_endpoint_though_its_datatype_never_ends) {
+TEST_F(direct_messages_test, a_send_is_gone_with_its_endpoint_though_its_datatype_never_ends) {
     end_.sending_side = true;
     end_.state = 0x7777;
     request_has(end_.state);
-    const size_t sides = sides_lent();
+    const size_t sides = ports_lent();
     rts();
     ASSERT_NE(end_.message, nullptr);
-    traffic_->forget(ep_);
+    messages_->endpoint_closed(ep_);
     EXPECT_EQ(end_.message, nullptr);
-    EXPECT_EQ(sides_lent(), sides);
-    EXPECT_FALSE(traffic_->is_busy());
+    EXPECT_EQ(ports_lent(), sides);
+    EXPECT_FALSE(messages_->is_busy());
 }
 
-TEST_F(traffic_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
+TEST_F(direct_messages_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
     auto expect_slots = [&](auto &&change) {
         terms_ = {};
         terms_.channels = 16;
@@ -141,59 +141,59 @@ TEST_F(traffic_test, offers_of_pipes_that_cannot_be_are_answered_with_slots) {
         EXPECT_TRUE(end_.launched.empty());
         say(control_kind::cancel, message);
     };
-    size_t sides = sides_lent();
-    expect_slots([](pipe_offer &) {});  // its memory cannot be opened
-    expect_slots([](pipe_offer &one) { one.channels = 0; });
-    expect_slots([](pipe_offer &one) { one.sequence = 0; });
-    expect_slots([](pipe_offer &one) { one.sequence = 1; });
-    expect_slots([](pipe_offer &one) { one.sequence = ~uint64_t{0} << 32; });
-    expect_slots([](pipe_offer &one) { std::memset(&one, 0xff, sizeof(one)); });
-    expect_slots([](pipe_offer &one) {  // one GPU for both
+    size_t sides = ports_lent();
+    expect_slots([](sender_offer &) {});  // its memory cannot be opened
+    expect_slots([](sender_offer &one) { one.channels = 0; });
+    expect_slots([](sender_offer &one) { one.sequence = 0; });
+    expect_slots([](sender_offer &one) { one.sequence = 1; });
+    expect_slots([](sender_offer &one) { one.sequence = ~uint64_t{0} << 32; });
+    expect_slots([](sender_offer &one) { std::memset(&one, 0xff, sizeof(one)); });
+    expect_slots([](sender_offer &one) {  // one GPU for both
         const std::string place = gpu::platform::instance().get_device(0)->properties().bus_id;
         std::memset(one.gpu, 0, sizeof(one.gpu));
         std::memcpy(one.gpu, place.data(), std::min(place.size(), sizeof(one.gpu)));
     });
-    EXPECT_EQ(sides_lent(), sides);
+    EXPECT_EQ(ports_lent(), sides);
 }
 
-TEST_F(traffic_test, answers_that_describe_no_pipe_are_refused) {
+TEST_F(direct_messages_test, answers_that_describe_no_pipe_are_refused) {
     std::mt19937_64 random(20261121);
-    size_t sides = sides_lent();
+    size_t sides = ports_lent();
     for (int round = 0; round < 200; ++round) {
         sent.clear();
-        sending one(*traffic_, ep_, end_, 9);
+        send_message one(messages_->services(), ep_, end_, 9);
         one.offered(0);
-        EXPECT_EQ(one.offer().channels != 0, sides_lent() == sides + 1);
+        EXPECT_EQ(one.offer().channels != 0, ports_lent() == sides + 1);
         control answer = {};
-        answer.kind = control_kind::pipe;
+        answer.kind = control_kind::accept_pipe;
         answer.from = 33;
-        answer.terms.channels = static_cast<uint32_t>(random() >> random() % 64);
-        answer.terms.chunk_size = static_cast<uint32_t>(random() >> random() % 64);
-        answer.terms.depth = static_cast<uint32_t>(random() >> random() % 64);
-        answer.terms.sequence = random() >> random() % 64;
-        answer.terms.segment = random() >> random() % 64;
-        answer.terms.flags = random() >> random() % 64;
-        EXPECT_TRUE(one.accepted_pipe(answer));
-        EXPECT_EQ(one.now(), sending::state::declined);
+        answer.pipe.channels = static_cast<uint32_t>(random() >> random() % 64);
+        answer.pipe.chunk_size = static_cast<uint32_t>(random() >> random() % 64);
+        answer.pipe.depth = static_cast<uint32_t>(random() >> random() % 64);
+        answer.pipe.sequence = random() >> random() % 64;
+        answer.pipe.segment = random() >> random() % 64;
+        answer.pipe.flags = random() >> random() % 64;
+        EXPECT_TRUE(one.handle_answer(answer));
+        EXPECT_EQ(one.now(), send_message::state::declined);
         EXPECT_TRUE(end_.launched.empty());
         ASSERT_EQ(sent.size(), 1u);
         EXPECT_EQ(sent.back().kind, control_kind::cancel);
         EXPECT_EQ(sent.back().to, 33u);
-        EXPECT_FALSE(one.accepted_pipe(answer)) << "it goes by host memory already";
+        EXPECT_FALSE(one.handle_answer(answer)) << "it goes by host memory already";
     }
-    EXPECT_EQ(sides_lent(), sides);
+    EXPECT_EQ(ports_lent(), sides);
 }
 
-TEST_F(traffic_test, an_answer_that_comes_too_late_is_cancelled) {
+TEST_F(direct_messages_test, an_answer_that_comes_too_late_is_cancelled) {
     control answer = {};
     answer.version = protocol_version;
     answer.identity = identity;
     answer.to = 4;
     answer.from = 44;
-    for (control_kind kind : {control_kind::accept, control_kind::pipe}) {
+    for (control_kind kind : {control_kind::accept_slots, control_kind::accept_pipe}) {
         sent.clear();
         answer.kind = kind;
-        traffic_->take_control(&answer, length_of(kind));
+        messages_->handle_control(&answer, length_of(kind));
         ASSERT_EQ(sent.size(), 1u);
         EXPECT_EQ(sent.back().kind, control_kind::cancel);
         EXPECT_EQ(sent.back().to, 44u);
@@ -202,9 +202,10 @@ TEST_F(traffic_test, an_answer_that_comes_too_late_is_cancelled) {
 
 // ---- with another process's memory
 
-class traffic_with_peer : public traffic_with_lender {
+class direct_messages_with_peer : public direct_messages_with_lender {
   protected:
-    traffic_with_peer() : traffic_with_lender("peer_process.DISABLED_lends_memory") {}
+    direct_messages_with_peer()
+        : direct_messages_with_lender("peer_process.DISABLED_lends_memory") {}
 
     // Offers are of pipes, from another GPU; nothing is to run.
     void describe_pipe(uint32_t channels, uint64_t sequence = gpu::pipe_sequence_step) {
@@ -234,7 +235,7 @@ TEST(peer_process, DISABLED_lends_memory) {
     lend(mine);
 }
 
-TEST_F(traffic_with_peer, its_memory_is_reached_within_its_bounds) {
+TEST_F(direct_messages_with_peer, its_memory_is_reached_within_its_bounds) {
     EXPECT_TRUE(reach(0, lent_bytes));
     EXPECT_TRUE(reach(lent_bytes - 16, 16));
     EXPECT_FALSE(reach(8, 16)) << "not aligned";
@@ -244,7 +245,7 @@ TEST_F(traffic_with_peer, its_memory_is_reached_within_its_bounds) {
 }
 
 // A handle may be met again, of another process.
-TEST_F(traffic_with_peer, its_memory_is_opened_anew_for_another_owner) {
+TEST_F(direct_messages_with_peer, its_memory_is_opened_anew_for_another_owner) {
     close_memory_of_the_gone();  // of tests before
     const size_t before = peer_allocations_open();
     process_id other = lent_.process;
@@ -262,7 +263,7 @@ TEST_F(traffic_with_peer, its_memory_is_opened_anew_for_another_owner) {
     EXPECT_EQ(peer_allocations_open(), before) << "there is no such process";
 }
 
-TEST_F(traffic_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_it) {
+TEST_F(direct_messages_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_it) {
     close_memory_of_the_gone();  // of tests before
     const size_t before = peer_allocations_open();
     peer_memory used = reach(0, 4096);
@@ -273,10 +274,10 @@ TEST_F(traffic_with_peer, its_memory_is_closed_when_it_is_gone_and_nobody_uses_i
     expect_closed_when_gone(std::move(used), before);
 }
 
-TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
-    const size_t regions = regions_lent(), sides = sides_lent();
+TEST_F(direct_messages_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
+    const size_t regions = regions_lent(), sides = ports_lent();
     describe_pipe(4, 1000 * gpu::pipe_sequence_step);  // few: the kernel need not be called
-    traffic_->set_longest_segment(128 << 10);
+    messages_->services().longest_segment = 128 << 10;
     offer();
     ASSERT_EQ(end_.launched.size(), 1u) << "alone it waits for no other";
     const gpu::pipe_work &work = end_.launched[0];
@@ -286,13 +287,13 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     EXPECT_LE(work.geometry.channels, 4u);
     EXPECT_EQ(work.credits, reach(0, 16).address);
     const control answer = sent[0];
-    EXPECT_EQ(answer.kind, control_kind::pipe);
+    EXPECT_EQ(answer.kind, control_kind::accept_pipe);
     EXPECT_EQ(answer.to, 5u);
-    EXPECT_EQ(answer.terms.segment, 128u << 10);
-    EXPECT_EQ(answer.terms.sequence, work.sequence);
-    EXPECT_EQ(answer.terms.channels, work.geometry.channels);
-    EXPECT_EQ(answer.terms.chunk_size, work.geometry.chunk_size);
-    EXPECT_EQ(answer.terms.depth, work.geometry.depth);
+    EXPECT_EQ(answer.pipe.segment, 128u << 10);
+    EXPECT_EQ(answer.pipe.sequence, work.sequence);
+    EXPECT_EQ(answer.pipe.channels, work.geometry.channels);
+    EXPECT_EQ(answer.pipe.chunk_size, work.geometry.chunk_size);
+    EXPECT_EQ(answer.pipe.depth, work.geometry.depth);
     // The launch was refused: the sender is told, and brings the bytes another way.
     ASSERT_EQ(sent.size(), 2u);
     EXPECT_EQ(sent[1].kind, control_kind::stop);
@@ -301,10 +302,10 @@ TEST_F(traffic_with_peer, an_offer_is_answered_with_a_pipe_in_segments) {
     EXPECT_EQ(sent[2].kind, control_kind::ended);
     EXPECT_EQ(end_.message, nullptr);
     EXPECT_EQ(regions_lent(), regions);
-    EXPECT_EQ(sides_lent(), sides);
+    EXPECT_EQ(ports_lent(), sides);
 }
 
-TEST_F(traffic_with_peer, a_message_among_many_gets_few_channels) {
+TEST_F(direct_messages_with_peer, a_message_among_many_gets_few_channels) {
     describe_pipe(max_message_channels);
     for (bool crowded : {false, true}) {
         const unsigned limit = channel_limit(0), others = crowded ? limit : 0;
@@ -313,9 +314,9 @@ TEST_F(traffic_with_peer, a_message_among_many_gets_few_channels) {
         offer();
         ASSERT_FALSE(sent.empty());
         const control answer = sent[0];
-        ASSERT_EQ(answer.kind, control_kind::pipe);
-        EXPECT_LE(answer.terms.channels, crowded ? std::min(16u, limit / 8) : limit / 2);
-        EXPECT_EQ(channels_promised(0), others + answer.terms.channels);
+        ASSERT_EQ(answer.kind, control_kind::accept_pipe);
+        EXPECT_LE(answer.pipe.channels, crowded ? std::min(16u, limit / 8) : limit / 2);
+        EXPECT_EQ(channels_promised(0), others + answer.pipe.channels);
         say(control_kind::cancel, answer.from);
         EXPECT_EQ(channels_promised(0), others);
         end_promise(0, others);
@@ -323,7 +324,7 @@ TEST_F(traffic_with_peer, a_message_among_many_gets_few_channels) {
 }
 
 // Said by the hash of the layout, and obeyed by the sender.
-TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_of_memory) {
+TEST_F(direct_messages_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_of_memory) {
     describe_pipe(4);
     layout_builder element;
     element.append(0, 8);
@@ -336,25 +337,25 @@ TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_o
         offer();
         ASSERT_FALSE(sent.empty());
         const control answer = sent[0];
-        ASSERT_EQ(answer.kind, control_kind::pipe);
+        ASSERT_EQ(answer.kind, control_kind::accept_pipe);
         EXPECT_EQ((answer.flags & memory_order) != 0, wrong == 0);
         EXPECT_EQ(end_.in_order, wrong == 0);
         say(control_kind::cancel, answer.from);
 
-        sending one(*traffic_, ep_, end_, 9);
+        send_message one(messages_->services(), ep_, end_, 9);
         EXPECT_EQ(one.offer().hash_low, hash.low);
         EXPECT_EQ(one.offer().hash_high, hash.high);
         one.offered(0);
         control accepted = answer;
         accepted.process = lent_.process;
-        accepted.handle = accepted.terms.flags_memory = lent_.handle;
+        accepted.handle = accepted.pipe.flags_memory = lent_.handle;
         accepted.offset = lent_.offset;
-        accepted.terms.flags = lent_.offset + accepted.terms.channels * accepted.terms.depth *
-                                                  uint64_t{accepted.terms.chunk_size};
-        accepted.terms.sequence = one.offer().sequence + gpu::pipe_sequence_step;
+        accepted.pipe.flags = lent_.offset + accepted.pipe.channels * accepted.pipe.depth *
+                                                 uint64_t{accepted.pipe.chunk_size};
+        accepted.pipe.sequence = one.offer().sequence + gpu::pipe_sequence_step;
         end_.in_order = wrong != 0;
-        EXPECT_TRUE(one.accepted_pipe(accepted));
-        traffic_->launch_all();
+        EXPECT_TRUE(one.handle_answer(accepted));
+        messages_->services().schedule.launch_all();
         EXPECT_EQ(end_.in_order, wrong == 0);
         one.progress();
         control ended = {};
@@ -362,11 +363,11 @@ TEST_F(traffic_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_o
         ended.kind = control_kind::ended;
         ended.identity = identity;
         ended.to = 9;
-        traffic_->take_control(&ended, length_of(ended.kind));
+        messages_->handle_control(&ended, length_of(ended.kind));
     }
 }
 
-TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
+TEST_F(direct_messages_with_peer, no_answer_leads_out_of_its_memory) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -377,28 +378,28 @@ TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
         end_.launched.clear();
         end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
         sent.clear();
-        sending one(*traffic_, ep_, end_, 9);
+        send_message one(messages_->services(), ep_, end_, 9);
         one.offered(0);
         auto any = [&](uint64_t likely) {
             return random() % 12 == 0 ? random() >> random() % 64 : likely;
         };
         control answer = {};
-        answer.kind = control_kind::pipe;
+        answer.kind = control_kind::accept_pipe;
         answer.from = 33;
         answer.process = lent_.process;
         answer.handle = lent_.handle;
         answer.offset = lent_.offset + any(random() % (lent_bytes / 16) * 16);
-        answer.terms.flags_memory = lent_.handle;
-        answer.terms.flags = lent_.offset + any(random() % (lent_bytes / 16) * 16);
-        answer.terms.channels = static_cast<uint32_t>(any(1 + random() % 8));
-        answer.terms.chunk_size = static_cast<uint32_t>(any(16 << random() % 10));
-        answer.terms.depth = static_cast<uint32_t>(any(1 + random() % 4));
-        answer.terms.sequence = any(one.offer().sequence + gpu::pipe_sequence_step);
-        answer.terms.segment = any(total);
-        EXPECT_TRUE(one.accepted_pipe(answer));
-        traffic_->launch_all();
+        answer.pipe.flags_memory = lent_.handle;
+        answer.pipe.flags = lent_.offset + any(random() % (lent_bytes / 16) * 16);
+        answer.pipe.channels = static_cast<uint32_t>(any(1 + random() % 8));
+        answer.pipe.chunk_size = static_cast<uint32_t>(any(16 << random() % 10));
+        answer.pipe.depth = static_cast<uint32_t>(any(1 + random() % 4));
+        answer.pipe.sequence = any(one.offer().sequence + gpu::pipe_sequence_step);
+        answer.pipe.segment = any(total);
+        EXPECT_TRUE(one.handle_answer(answer));
+        messages_->services().schedule.launch_all();
         one.progress();
-        EXPECT_EQ(one.now(), sending::state::declined);
+        EXPECT_EQ(one.now(), send_message::state::declined);
         for (const gpu::pipe_work &work : end_.launched) {
             ++taken;
             ASSERT_TRUE(work.geometry.valid());
@@ -414,7 +415,7 @@ TEST_F(traffic_with_peer, no_answer_leads_out_of_its_memory) {
         ended.kind = control_kind::ended;
         ended.identity = identity;
         ended.to = 9;
-        traffic_->take_control(&ended, length_of(ended.kind));
+        messages_->handle_control(&ended, length_of(ended.kind));
     }
     EXPECT_GT(taken, 100);
 }

@@ -4,11 +4,11 @@
 namespace cuda_nc::uct {
 namespace {
 
-class traffic_with_early_send : public traffic_test {
+class direct_messages_with_early_send : public direct_messages_test {
   protected:
     void SetUp() override {
-        traffic_test::SetUp();
-        if (traffic_ == nullptr) {
+        direct_messages_test::SetUp();
+        if (messages_ == nullptr) {
             return;
         }
         gpu::device *device = gpu::platform::instance().get_device(0);
@@ -21,14 +21,14 @@ class traffic_with_early_send : public traffic_test {
         request_has(end_.state);
     }
     // The message, offered early, and what was said of its bytes.
-    sending &begin() {
+    send_message &begin() {
         sent.clear();
         rts();
         EXPECT_EQ(sent.size(), 1u);
-        EXPECT_EQ(sent.back().kind, control_kind::early);
-        return *static_cast<sending *>(end_.message);
+        EXPECT_EQ(sent.back().kind, control_kind::early_offer);
+        return *static_cast<send_message *>(end_.message);
     }
-    source_terms described() {
+    source_descriptor described() {
         begin();
         end_.message->leave();
         return sent.front().early.source;
@@ -41,31 +41,31 @@ class traffic_with_early_send : public traffic_test {
         one.to = message;
         one.from = 33;
         one.flags = known_receivers;
-        traffic_->take_control(&one, length_of(kind));
+        messages_->handle_control(&one, length_of(kind));
     }
 
     std::unique_ptr<gpu::memory> memory_;
     gpu::allocation_info allocation_;
 };
 
-TEST_F(traffic_with_early_send, a_list_of_blocks_is_described_by_its_hash) {
+TEST_F(direct_messages_with_early_send, a_list_of_blocks_is_described_by_its_hash) {
     layout_builder some;
     for (int64_t at : {0, 70, 100}) {
         some.append(at, 8);
     }
     end_.what = some.finish();
-    const source_terms terms = described();
+    const source_descriptor terms = described();
     EXPECT_NE(terms.allocation, 0u);
     EXPECT_EQ(terms.is_list, 1u);
     EXPECT_EQ(sent.front().early.offer.hash_low, end_.what->hash().low);
     EXPECT_EQ(sent.front().early.offer.hash_high, end_.what->hash().high);
 }
 
-TEST_F(traffic_with_early_send, bytes_up_to_the_edges_of_an_allocation_are_described) {
+TEST_F(direct_messages_with_early_send, bytes_up_to_the_edges_of_an_allocation_are_described) {
     const auto size = static_cast<int64_t>(allocation_.size);
     for (int64_t at : {-end_.what->lower_bound(), size - end_.what->upper_bound()}) {
         end_.base = allocation_.base + at;
-        const source_terms terms = described();
+        const source_descriptor terms = described();
         EXPECT_EQ(terms.allocation, allocation_.id);
         EXPECT_EQ(terms.address, reinterpret_cast<uintptr_t>(allocation_.base));
         EXPECT_EQ(terms.displacement_0, at);
@@ -74,7 +74,7 @@ TEST_F(traffic_with_early_send, bytes_up_to_the_edges_of_an_allocation_are_descr
     }
 }
 
-TEST_F(traffic_with_early_send, what_cannot_be_pulled_is_not_described) {
+TEST_F(direct_messages_with_early_send, what_cannot_be_pulled_is_not_described) {
     std::vector<char> on_host(target_bytes);
     end_.base = on_host.data();
     EXPECT_EQ(described().allocation, 0u);
@@ -84,55 +84,56 @@ TEST_F(traffic_with_early_send, what_cannot_be_pulled_is_not_described) {
     EXPECT_EQ(described().allocation, 0u);
 }
 
-TEST_F(traffic_with_early_send, a_message_is_complete_when_it_has_been_pulled) {
+TEST_F(direct_messages_with_early_send, a_message_is_complete_when_it_has_been_pulled) {
     const uint64_t by_pull = counters::all().sent_by_pull;
-    const size_t sides = sides_lent();
-    sending &one = begin();
+    const size_t sides = ports_lent();
+    send_message &one = begin();
     answer(control_kind::pulled, one.id());
-    EXPECT_EQ(one.now(), sending::state::offered) << "nobody pulls";
-    EXPECT_FALSE(one.wants_end());
-    answer(control_kind::pull, one.id());
-    EXPECT_EQ(one.now(), sending::state::moving);
+    EXPECT_EQ(one.now(), send_message::state::offered) << "nobody pulls";
+    EXPECT_FALSE(one.wants_fin());
+    answer(control_kind::accept_pull, one.id());
+    EXPECT_EQ(one.now(), send_message::state::moving);
     EXPECT_EQ(one.receiver(), 33u);
-    EXPECT_EQ(sides_lent(), sides) << "it needs none";
-    EXPECT_TRUE(one.wants_end());
-    one.end_sent();
-    EXPECT_FALSE(one.wants_end());
+    EXPECT_EQ(ports_lent(), sides) << "it needs none";
+    EXPECT_TRUE(one.wants_fin());
+    one.fin_sent();
+    EXPECT_FALSE(one.wants_fin());
     EXPECT_EQ(one.progress(), 0u);
-    EXPECT_EQ(one.now(), sending::state::moving);
+    EXPECT_EQ(one.now(), send_message::state::moving);
     answer(control_kind::pulled, one.id());
-    EXPECT_EQ(one.now(), sending::state::complete);
-    one.rest_sent();
+    EXPECT_EQ(one.now(), send_message::state::complete);
+    one.all_claimed();
     EXPECT_EQ(counters::all().sent_by_pull, by_pull + 1);
     end_.message->leave();
     EXPECT_EQ(sent.size(), 1u) << "nothing to cancel or withdraw";
     EXPECT_TRUE(end_.launched.empty() && end_.unpacked.empty());
 }
 
-TEST_F(traffic_with_early_send, nobody_but_its_peer_answers_an_offer) {
-    sending &one = begin();
+TEST_F(direct_messages_with_early_send, nobody_but_its_peer_answers_an_offer) {
+    send_message &one = begin();
     author_ = identity + 1;
-    for (control_kind kind : {control_kind::accept, control_kind::lend, control_kind::pipe,
-                              control_kind::pull, control_kind::decline, control_kind::stop}) {
+    for (control_kind kind :
+         {control_kind::accept_slots, control_kind::accept_network, control_kind::accept_pipe,
+          control_kind::accept_pull, control_kind::decline, control_kind::stop}) {
         say(kind, one.id());
-        EXPECT_EQ(one.now(), sending::state::offered);
+        EXPECT_EQ(one.now(), send_message::state::offered);
     }
     end_.message->leave();
 }
 
-TEST_F(traffic_with_early_send, a_pull_that_is_stopped_or_left_is_cancelled) {
+TEST_F(direct_messages_with_early_send, a_pull_that_is_stopped_or_left_is_cancelled) {
     for (bool left : {false, true}) {
-        sending &one = begin();
+        send_message &one = begin();
         const uint64_t id = one.id();
-        answer(control_kind::pull, id);
-        one.end_sent();
+        answer(control_kind::accept_pull, id);
+        one.fin_sent();
         if (left) {
             end_.message->leave();
         } else {
             answer(control_kind::stop, id);
             answer(control_kind::pulled, id);
-            EXPECT_EQ(one.now(), sending::state::declined);
-            EXPECT_FALSE(one.wants_end());
+            EXPECT_EQ(one.now(), send_message::state::declined);
+            EXPECT_FALSE(one.wants_fin());
             end_.message->leave();
         }
         ASSERT_EQ(sent.size(), 2u);
@@ -141,11 +142,11 @@ TEST_F(traffic_with_early_send, a_pull_that_is_stopped_or_left_is_cancelled) {
     }
 }
 
-TEST_F(traffic_with_early_send, a_pull_that_comes_too_late_is_cancelled) {
-    sending &one = begin();
+TEST_F(direct_messages_with_early_send, a_pull_that_comes_too_late_is_cancelled) {
+    send_message &one = begin();
     one.give_up();
-    answer(control_kind::pull, one.id());
-    EXPECT_EQ(one.now(), sending::state::declined);
+    answer(control_kind::accept_pull, one.id());
+    EXPECT_EQ(one.now(), send_message::state::declined);
     ASSERT_EQ(sent.size(), 2u);
     EXPECT_EQ(sent.back().kind, control_kind::cancel);
     EXPECT_EQ(sent.back().to, 33u);
@@ -153,10 +154,10 @@ TEST_F(traffic_with_early_send, a_pull_that_comes_too_late_is_cancelled) {
 }
 
 // With UCP, which asks for the message's bytes through the endpoint's table.
-class traffic_asked_for_data : public traffic_with_early_send {
+class direct_messages_asked_for_data : public direct_messages_with_early_send {
   protected:
     void SetUp() override {
-        traffic_with_early_send::SetUp();
+        direct_messages_with_early_send::SetUp();
         set_endpoint_ops(iface_.super.super.ops);
         ep_.super.iface = &iface_.super.super;
         carrier_.ops.ep_am_bcopy = [](abi::uct_ep *ep, uint8_t id, abi::uct_pack_callback write,
@@ -168,59 +169,61 @@ class traffic_asked_for_data : public traffic_with_early_send {
     }
     // As the datatype packs; `answer_` is what it was told.
     static size_t pack(void *destination, void *self) {
-        auto &test = *static_cast<traffic_asked_for_data *>(self);
+        auto &test = *static_cast<direct_messages_asked_for_data *>(self);
         std::memset(destination, 0, sizeof(rndv_header));
         size_t length = 4096;
         pack_call *call = pack_call::current();
-        test.answer_ = call != nullptr ? call->ask(test.end_, 0, &length) : pack_answer::host;
-        return sizeof(rndv_header) + (test.answer_ == pack_answer::rest ? total : length);
+        test.answer_ = call != nullptr ? call->ask(test.end_, 0, &length) : pack_answer::fragment;
+        return sizeof(rndv_header) + (test.answer_ == pack_answer::fin ? total : length);
     }
     ssize_t ask_for_data(endpoint &on) {
-        iface_.direct = std::move(traffic_);
+        iface_.messages = std::move(messages_);
         ssize_t sent = on.super.iface->ops.ep_am_bcopy(&on.super, rndv_data_id, pack, this, 0);
-        traffic_ = std::move(iface_.direct);
+        messages_ = std::move(iface_.messages);
         return sent;
     }
     // A pulled message, whose receiver has the end.
     uint64_t begin_pull() {
         const uint64_t id = begin().id();
-        answer(control_kind::pull, id);
+        answer(control_kind::accept_pull, id);
         EXPECT_EQ(ask_for_data(ep_), UCS_ERR_NO_RESOURCE);
-        EXPECT_TRUE(static_cast<sending *>(end_.message)->end_is_sent());
+        EXPECT_TRUE(static_cast<send_message *>(end_.message)->fin_is_sent());
         return id;
     }
     void expect_ends_by_pull(uint64_t id, endpoint &on) {
         EXPECT_EQ(ask_for_data(on), UCS_ERR_NO_RESOURCE);
-        EXPECT_EQ(answer_, pack_answer::busy);
+        EXPECT_EQ(answer_, pack_answer::wait);
         answer(control_kind::pulled, id);
         EXPECT_EQ(ask_for_data(on), static_cast<ssize_t>(sizeof(rndv_header) + total));
-        EXPECT_EQ(answer_, pack_answer::rest);
+        EXPECT_EQ(answer_, pack_answer::fin);
         if (end_.message != nullptr) {
             end_.message->leave();
         }
         EXPECT_EQ(sent.size(), 1u) << "nothing to cancel";
     }
 
-    pack_answer answer_ = pack_answer::host;
+    pack_answer answer_ = pack_answer::fragment;
 };
 
-TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_where_no_more_are_offered) {
+TEST_F(direct_messages_asked_for_data,
+       a_pulled_message_ends_as_it_began_where_no_more_are_offered) {
     const uint64_t id = begin_pull();
-    ep_.direct = false;
+    ep_.may_go_direct = false;
     expect_ends_by_pull(id, ep_);
 }
 
-TEST_F(traffic_asked_for_data, a_pulled_message_ends_as_it_began_over_another_channel) {
+TEST_F(direct_messages_asked_for_data, a_pulled_message_ends_as_it_began_over_another_channel) {
     const uint64_t id = begin_pull();
     endpoint other = ep_;
     expect_ends_by_pull(id, other);
 }
 
-TEST_P(traffic_with_source, a_message_by_pipe_or_slots_is_not_complete_when_pulled_is_said) {
+TEST_P(direct_messages_with_source,
+       a_message_by_pipe_or_slots_is_not_complete_when_pulled_is_said) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(take_channels(0, gpu::direction::pack, limit));  // it stays under way
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::pack, limit));  // it stays under way
     for (bool by_pipe : {false, true}) {
-        sending one(*traffic_, ep_, end_, 9);
+        send_message one(messages_->services(), ep_, end_, 9);
         one.offered(0);
         control answer = {};
         answer.slot = 1;
@@ -228,17 +231,21 @@ TEST_P(traffic_with_source, a_message_by_pipe_or_slots_is_not_complete_when_pull
         answer.handle = lent_.handle;
         answer.length = 4096;
         if (by_pipe) {
-            answer.terms = {2, 4096, 2, 0, one.offer().sequence, total, total, lent_.handle};
+            answer.pipe = {2, 4096, 2, 0, one.offer().sequence, total, total, lent_.handle};
         }
-        EXPECT_TRUE(by_pipe ? one.accepted_pipe(answer) : one.accepted(answer));
-        ASSERT_EQ(one.now(), sending::state::moving);
-        one.pulled();
-        EXPECT_EQ(one.now(), sending::state::moving);
-        EXPECT_FALSE(one.accepted_pull(answer));
-        EXPECT_FALSE(one.wants_end());
+        answer.kind = by_pipe ? control_kind::accept_pipe : control_kind::accept_slots;
+        EXPECT_TRUE(one.handle_answer(answer));
+        ASSERT_EQ(one.now(), send_message::state::moving);
+        control pulled = {};
+        pulled.kind = control_kind::pulled;
+        one.handle(pulled);
+        EXPECT_EQ(one.now(), send_message::state::moving);
+        answer.kind = control_kind::accept_pull;
+        EXPECT_FALSE(one.handle_answer(answer));
+        EXPECT_FALSE(one.wants_fin());
     }
     say(control_kind::ended, 9);
-    give_channels(0, gpu::direction::pack, limit);
+    release_channels(0, gpu::direction::pack, limit);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // failures of them, and what a hostile sender makes of it.
 #include <cstring>
 
+#include "uct/cuda_nc/engine/stream_pool.hpp"
 #include "uct/cuda_nc/protocol/pull_fixture.hpp"
 
 namespace cuda_nc::uct {
@@ -30,11 +31,11 @@ TEST(source_process, DISABLED_describes_memory) {
     lend(mine);
 }
 
-INSTANTIATE_TEST_SUITE_P(by, traffic_with_source, testing::Bool(), [](const auto &one) {
+INSTANTIATE_TEST_SUITE_P(by, direct_messages_with_source, testing::Bool(), [](const auto &one) {
     return std::string(one.param ? "copy" : "kernel");
 });
 
-TEST_P(traffic_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_its_end) {
+TEST_P(direct_messages_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_its_end) {
     const uint64_t received = counters::all().received_by_pull;
     uint64_t message = pulling();
     ASSERT_FALSE(sent.empty());
@@ -55,14 +56,14 @@ TEST_P(traffic_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_i
     expect_bytes(*end_.what);
 }
 
-TEST_P(traffic_with_source, an_end_that_comes_first_is_delivered_when_all_is_pulled) {
+TEST_P(direct_messages_with_source, an_end_that_comes_first_is_delivered_when_all_is_pulled) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(take_channels(0, gpu::direction::unpack, limit));
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));
     end(pulling());
     progress_(argument_);
     EXPECT_TRUE(ucp.lengths.empty());
     EXPECT_EQ(said(control_kind::pulled), 0);
-    give_channels(0, gpu::direction::unpack, limit);
+    release_channels(0, gpu::direction::unpack, limit);
     run_until([] { return !ucp.lengths.empty(); });
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
     ASSERT_EQ(sent.size(), 2u);
@@ -72,15 +73,16 @@ TEST_P(traffic_with_source, an_end_that_comes_first_is_delivered_when_all_is_pul
 }
 
 // The user may close the endpoint as soon as the receive is complete.
-TEST_P(traffic_with_source, a_message_is_delivered_when_its_sender_can_hear_that_it_is_pulled) {
+TEST_P(direct_messages_with_source,
+       a_message_is_delivered_when_its_sender_can_hear_that_it_is_pulled) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(take_channels(0, gpu::direction::unpack, limit));  // the kernel waits
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));  // the kernel waits
     uint64_t message = pulling();
     end(message);
     carrier_is_full = true;
-    give_channels(0, gpu::direction::unpack, limit);
+    release_channels(0, gpu::direction::unpack, limit);
     run_until([&] {
-        return end_.launched.size() == 1 && channels_taken(0, gpu::direction::unpack) == 0;
+        return end_.launched.size() == 1 && channels_in_flight(0, gpu::direction::unpack) == 0;
     });
     for (int i = 0; i < 100; ++i) {
         progress_(argument_);
@@ -91,7 +93,7 @@ TEST_P(traffic_with_source, a_message_is_delivered_when_its_sender_can_hear_that
     EXPECT_EQ(said(control_kind::pulled), 1);
 }
 
-TEST_P(traffic_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
+TEST_P(direct_messages_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
     end_.what = blocks(total, 0);
     uint64_t message = pulling();
     ASSERT_EQ(end_.launched.size(), 1u);
@@ -104,7 +106,7 @@ TEST_P(traffic_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
 }
 
 // Rows of a matrix with gaps, sent and received column by column.
-TEST_P(traffic_with_source, of_layouts_that_are_alike_none_is_read_otherwise_than_it_lies) {
+TEST_P(direct_messages_with_source, of_layouts_that_are_alike_none_is_read_otherwise_than_it_lies) {
     layout_builder element;
     element.append(first_displacement, 8);
     constexpr int64_t rows = 64, columns = total / 8 / rows, pitch = 12 * columns;
@@ -120,7 +122,7 @@ TEST_P(traffic_with_source, of_layouts_that_are_alike_none_is_read_otherwise_tha
     expect_bytes(*end_.what);
 }
 
-TEST_P(traffic_with_source, pulled_is_never_said_before_pull) {
+TEST_P(direct_messages_with_source, pulled_is_never_said_before_pull) {
     end_.leaves_at_once = true;
     uint64_t message = pulling();
     run_until_pulled();
@@ -128,10 +130,11 @@ TEST_P(traffic_with_source, pulled_is_never_said_before_pull) {
     end(message);
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
     bool later;
-    take_stream(0, &later)->finish();  // waits for the kernel
+    acquire_stream(0, &later)->finish();  // waits for the kernel
 }
 
-TEST_P(traffic_with_source, bytes_up_to_the_edges_of_its_memory_are_pulled_and_none_beyond) {
+TEST_P(direct_messages_with_source,
+       bytes_up_to_the_edges_of_its_memory_are_pulled_and_none_beyond) {
     const auto size = static_cast<int64_t>(source_bytes);
     for (bool alike : {true, false}) {
         say_alike(alike);
@@ -148,7 +151,7 @@ TEST_P(traffic_with_source, bytes_up_to_the_edges_of_its_memory_are_pulled_and_n
     }
 }
 
-TEST_P(traffic_with_source, layouts_that_make_no_sense_are_not_pulled) {
+TEST_P(direct_messages_with_source, layouts_that_make_no_sense_are_not_pulled) {
     auto expect = [&](const char *what, auto &&change) {
         SCOPED_TRACE(what);
         describe(64, 128);
@@ -157,31 +160,31 @@ TEST_P(traffic_with_source, layouts_that_make_no_sense_are_not_pulled) {
     };
     describe(64, 128);
     expect_pull();  // it does, so far
-    expect("a list", [](source_terms &one) { one.is_list = 1; });
-    expect("no block", [](source_terms &one) { one.block_length = 0; });
-    expect("dims", [](source_terms &one) { one.num_dims = max_dims + 1; });
-    expect("more dims", [](source_terms &one) { one.num_dims = UINT32_MAX; });
-    expect("short", [](source_terms &one) { --one.dims[0].count; });
-    expect("long", [](source_terms &one) { ++one.dims[0].count; });
-    expect("no bytes", [](source_terms &one) { one.dims[0].count = 0; });
-    expect("64 bits", [](source_terms &one) { one.dims[0].count += uint64_t{1} << 58; });
-    expect("128 bits", [](source_terms &one) {
+    expect("a list", [](source_descriptor &one) { one.is_list = 1; });
+    expect("no block", [](source_descriptor &one) { one.block_length = 0; });
+    expect("dims", [](source_descriptor &one) { one.num_dims = max_dims + 1; });
+    expect("more dims", [](source_descriptor &one) { one.num_dims = UINT32_MAX; });
+    expect("short", [](source_descriptor &one) { --one.dims[0].count; });
+    expect("long", [](source_descriptor &one) { ++one.dims[0].count; });
+    expect("no bytes", [](source_descriptor &one) { one.dims[0].count = 0; });
+    expect("64 bits", [](source_descriptor &one) { one.dims[0].count += uint64_t{1} << 58; });
+    expect("128 bits", [](source_descriptor &one) {
         one.num_dims = 3;
         one.dims[0] = one.dims[1] = one.dims[2] = {UINT64_MAX, 64};
     });
     for (int64_t stride : {INT64_MIN, INT64_MAX}) {
-        expect("stride", [stride](source_terms &one) {
+        expect("stride", [stride](source_descriptor &one) {
             one.first_displacement = 4096;
             one.block_length = total / 2;
             one.dims[0] = {2, stride};
         });
     }
-    expect("displacement", [](source_terms &one) { one.first_displacement = INT64_MAX; });
-    expect("displacement", [](source_terms &one) { one.first_displacement = INT64_MIN; });
-    expect("all", [](source_terms &one) { std::memset(&one, 0xff, sizeof(one)); });
+    expect("displacement", [](source_descriptor &one) { one.first_displacement = INT64_MAX; });
+    expect("displacement", [](source_descriptor &one) { one.first_displacement = INT64_MIN; });
+    expect("all", [](source_descriptor &one) { std::memset(&one, 0xff, sizeof(one)); });
 }
 
-TEST_P(traffic_with_source, no_terms_lead_out_of_its_memory) {
+TEST_P(direct_messages_with_source, no_terms_lead_out_of_its_memory) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -216,7 +219,7 @@ TEST_P(traffic_with_source, no_terms_lead_out_of_its_memory) {
     EXPECT_GT(taken, 100);
 }
 
-TEST_P(traffic_with_source, memory_that_is_not_shared_is_not_pulled) {
+TEST_P(direct_messages_with_source, memory_that_is_not_shared_is_not_pulled) {
     source_.allocation = 0;
     expect_slots();
     source_ = lent_.source;
@@ -232,13 +235,14 @@ TEST_P(traffic_with_source, memory_that_is_not_shared_is_not_pulled) {
 }
 
 // Processes that are not known cannot be told apart, and each counts its allocations from 1.
-TEST_P(traffic_with_source, allocations_of_processes_that_are_not_known_are_not_mixed_up) {
+TEST_P(direct_messages_with_source, allocations_of_processes_that_are_not_known_are_not_mixed_up) {
     peer_memory one = reach_user_memory(0, lent_.source.memory, {}, 7, 0);
     peer_memory other = reach_user_memory(0, lent_.handle, {}, 7, 0);
     EXPECT_FALSE(one && other.address == one.address);
 }
 
-TEST_P(traffic_with_source, messages_are_pulled_up_to_the_length_that_is_set_where_pipes_are) {
+TEST_P(direct_messages_with_source,
+       messages_are_pulled_up_to_the_length_that_is_set_where_pipes_are) {
     for (bool pipes : {true, false}) {
         with_setting both("UCX_CUDA_NC_PIPE", pipes ? "y" : "n");
         {
@@ -250,21 +254,21 @@ TEST_P(traffic_with_source, messages_are_pulled_up_to_the_length_that_is_set_whe
     }
 }
 
-TEST_P(traffic_with_source, rows_of_another_gpu_are_copied_where_that_is_wanted) {
+TEST_P(direct_messages_with_source, rows_of_another_gpu_are_copied_where_that_is_wanted) {
     const uint64_t copied = counters::all().received_by_copy;
     uint64_t message = pulling();
     ASSERT_EQ(end_.launched.size(), 1u);
     EXPECT_EQ(end_.launched[0].copies, GetParam());
-    EXPECT_EQ(copies_taken(0), GetParam() ? 1u : 0u);
+    EXPECT_EQ(copies_in_flight(0), GetParam() ? 1u : 0u);
     run_until_pulled();
     end(message);
     EXPECT_EQ(ucp.rest_statuses.back(), UCS_OK);
     EXPECT_EQ(counters::all().received_by_copy, copied + (GetParam() ? 1 : 0));
-    EXPECT_EQ(copies_taken(0), 0u);
+    EXPECT_EQ(copies_in_flight(0), 0u);
     expect_bytes(*end_.what);
 }
 
-TEST_P(traffic_with_source, rows_on_the_same_gpu_go_by_a_kernel) {
+TEST_P(direct_messages_with_source, rows_on_the_same_gpu_go_by_a_kernel) {
     const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
     std::memset(terms_.gpu, 0, sizeof(terms_.gpu));
     std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
@@ -272,23 +276,23 @@ TEST_P(traffic_with_source, rows_on_the_same_gpu_go_by_a_kernel) {
     EXPECT_FALSE(end_.launched[0].copies);
 }
 
-TEST_P(traffic_with_source, of_many_messages_few_are_copied) {
+TEST_P(direct_messages_with_source, of_many_messages_few_are_copied) {
     for (uint64_t bytes : {uint64_t{2} << 20, uint64_t{4} << 20}) {
         const int most = bytes == uint64_t{2} << 20 ? 3 : 1;
         for (int i = 0; i < most; ++i) {
-            EXPECT_TRUE(take_copy(0, bytes));
+            EXPECT_TRUE(acquire_copy(0, bytes));
         }
-        EXPECT_FALSE(take_copy(0, bytes));
+        EXPECT_FALSE(acquire_copy(0, bytes));
         expect_pull();
         EXPECT_EQ(end_.launched[0].copies, GetParam() && most == 1) << "the message is a short one";
         for (int i = 0; i < most; ++i) {
-            end_copy(0);
+            release_copy(0);
         }
-        EXPECT_EQ(copies_taken(0), 0u);
+        EXPECT_EQ(copies_in_flight(0), 0u);
     }
 }
 
-TEST_P(traffic_with_source, a_long_detour_is_made_on_one_gpu_alone) {
+TEST_P(direct_messages_with_source, a_long_detour_is_made_on_one_gpu_alone) {
     describe(8, 16);
     expect_pull();
     describe(8, 32);  // 24 bytes beside 8
@@ -299,12 +303,12 @@ TEST_P(traffic_with_source, a_long_detour_is_made_on_one_gpu_alone) {
     expect_pull();
 }
 
-TEST_P(traffic_with_source, a_refused_launch_stops_the_sender) {
+TEST_P(direct_messages_with_source, a_refused_launch_stops_the_sender) {
     const uint64_t abandoned = counters::all().abandoned;
     end_.launch_status = UCS_ERR_IO_ERROR;
     uint64_t message = ask();
     ASSERT_EQ(sent.size(), 2u);
-    EXPECT_EQ(sent[0].kind, control_kind::pull) << "before, a stop is a refusal";
+    EXPECT_EQ(sent[0].kind, control_kind::accept_pull) << "before, a stop is a refusal";
     EXPECT_EQ(sent[1].kind, control_kind::stop);
     EXPECT_EQ(counters::all().abandoned, abandoned + 1);
     end(message);
@@ -315,7 +319,7 @@ TEST_P(traffic_with_source, a_refused_launch_stops_the_sender) {
     EXPECT_TRUE(ucp.lengths.empty());
 }
 
-TEST_P(traffic_with_source, a_kernel_that_fails_delivers_nothing_though_the_end_has_come) {
+TEST_P(direct_messages_with_source, a_kernel_that_fails_delivers_nothing_though_the_end_has_come) {
     if (std::strcmp(gpu::platform::instance().name(), "sim") != 0) {
         GTEST_SKIP() << "on a real GPU others' memory may be there, and a fault ends the process's";
     }
@@ -332,7 +336,7 @@ TEST_P(traffic_with_source, a_kernel_that_fails_delivers_nothing_though_the_end_
     EXPECT_TRUE(ucp.lengths.empty());
 }
 
-TEST_P(traffic_with_source, a_receive_that_ends_while_it_pulls_leaves_memory_alone) {
+TEST_P(direct_messages_with_source, a_receive_that_ends_while_it_pulls_leaves_memory_alone) {
     for (bool end_comes : {false, true}) {
         uint64_t message = pulling();
         ASSERT_NE(end_.message, nullptr);
@@ -345,64 +349,67 @@ TEST_P(traffic_with_source, a_receive_that_ends_while_it_pulls_leaves_memory_alo
         const size_t all = sent.size();
         progress_(argument_);
         EXPECT_EQ(sent.size(), all);
-        EXPECT_EQ(sides_lent(), sides_ + 1) << "until the sender has heard";
+        EXPECT_EQ(ports_lent(), sides_ + 1) << "until the sender has heard";
         end_comes ? end(message) : say(control_kind::cancel, message);
-        EXPECT_EQ(sides_lent(), sides_);
+        EXPECT_EQ(ports_lent(), sides_);
         EXPECT_TRUE(ucp.lengths.empty());
         copy(seen.data(), target_->address(), target_bytes);
         EXPECT_TRUE(seen == mark);
     }
 }
 
-TEST_P(traffic_with_source, a_cancelled_pull_is_gone_and_owes_no_answer) {
+TEST_P(direct_messages_with_source, a_cancelled_pull_is_gone_and_owes_no_answer) {
     uint64_t message = pulling();
     say(control_kind::cancel, message);
-    EXPECT_EQ(sides_lent(), sides_);
+    EXPECT_EQ(ports_lent(), sides_);
     EXPECT_EQ(said(control_kind::ended), 0) << "no GPU of ours wrote there";
     say(control_kind::cancel, message);
     EXPECT_EQ(said(control_kind::ended) + said(control_kind::stop), 0);
 }
 
-TEST_P(traffic_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive) {
+TEST_P(direct_messages_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive) {
     pulling();
-    traffic_->forget(ep_);
+    messages_->endpoint_closed(ep_);
     ASSERT_NE(end_.message, nullptr);
     end_.message->leave();
-    EXPECT_EQ(sides_lent(), sides_);
+    EXPECT_EQ(ports_lent(), sides_);
     EXPECT_EQ(said(control_kind::stop) + said(control_kind::pulled), 1) << "before it is lost";
 }
 
-TEST_P(traffic_with_source, a_sender_that_is_pulled_from_hears_the_end_over_the_next_endpoint) {
+TEST_P(direct_messages_with_source,
+       a_sender_that_is_pulled_from_hears_the_end_over_the_next_endpoint) {
     for (bool ended : {false, true}) {
         const unsigned limit = channel_limit(0);
-        ASSERT_TRUE(take_channels(0, gpu::direction::unpack, limit));  // the kernel waits
+        ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));  // the kernel waits
         pulling();
         carrier_is_full = true;
         if (ended) {
-            give_channels(0, gpu::direction::unpack, limit);
+            release_channels(0, gpu::direction::unpack, limit);
             run_until([&] {
-                return end_.launched.size() == 1 && channels_taken(0, gpu::direction::unpack) == 0;
+                return end_.launched.size() == 1 &&
+                       channels_in_flight(0, gpu::direction::unpack) == 0;
             });
         }
-        traffic_->forget(ep_);
+        messages_->endpoint_closed(ep_);
         if (!ended) {
-            give_channels(0, gpu::direction::unpack, limit);
+            release_channels(0, gpu::direction::unpack, limit);
         }
         ASSERT_NE(end_.message, nullptr);
         end_.message->leave();
         carrier_is_full = false;
         const control_kind last = ended ? control_kind::pulled : control_kind::stop;
         EXPECT_EQ(said(last), 0);
-        traffic_->meet(ep_);
+        messages_->endpoint_connected(ep_);
         EXPECT_EQ(said(last), 1);
         EXPECT_EQ(sent.back().to, 5u);
-        EXPECT_EQ(sides_lent(), sides_);
+        EXPECT_EQ(ports_lent(), sides_);
     }
 }
 
 // ---- memory of other processes' users
 
-TEST_P(traffic_with_source, an_allocation_is_opened_once_and_closed_when_its_owner_is_gone) {
+TEST_P(direct_messages_with_source,
+       an_allocation_is_opened_once_and_closed_when_its_owner_is_gone) {
     close_memory_of_the_gone();  // of tests before
     const size_t before = peer_allocations_open();
     peer_memory used = reach(7, 0);
@@ -411,7 +418,7 @@ TEST_P(traffic_with_source, an_allocation_is_opened_once_and_closed_when_its_own
     expect_closed_when_gone(std::move(used), before);
 }
 
-TEST_P(traffic_with_source, an_allocation_takes_the_place_of_one_that_was_freed) {
+TEST_P(direct_messages_with_source, an_allocation_takes_the_place_of_one_that_was_freed) {
     close_memory_of_the_gone();
     const size_t before = peer_allocations_open();
     peer_memory used = reach(7, 0);
@@ -423,7 +430,7 @@ TEST_P(traffic_with_source, an_allocation_takes_the_place_of_one_that_was_freed)
     EXPECT_EQ(peer_allocations_open(), before + 1);
 }
 
-TEST_P(traffic_with_source, an_allocation_that_cannot_be_opened_is_not_tried_again) {
+TEST_P(direct_messages_with_source, an_allocation_that_cannot_be_opened_is_not_tried_again) {
     close_memory_of_the_gone();
     const size_t before = peer_allocations_open();
     source_.memory = {};

@@ -1,0 +1,32 @@
+// What the scheduler asks of work that is to be launched: a pipe drive is such work.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "ucs/base/status.hpp"
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::uct {
+
+class pooled_stream;
+
+class launch_client {
+  public:
+    virtual int device() const noexcept = 0;        // ordinal
+    virtual uint64_t message() const noexcept = 0;  // number of the message that it belongs to
+
+    // Fills in what is to be launched on `on`. After an error launch_failed() follows.
+    virtual ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept = 0;
+    // Exactly one of the two follows scheduler::launch(), unless scheduler::cancel() came before.
+    virtual void launched(const std::shared_ptr<pooled_stream> &on) noexcept = 0;
+    virtual void launch_failed(ucs_status_t status) noexcept = 0;
+
+    // After launched(): its kernel has left, and somebody has to look at it.
+    virtual bool has_left() const noexcept = 0;
+
+  protected:
+    ~launch_client() = default;
+};
+
+}  // namespace cuda_nc::uct

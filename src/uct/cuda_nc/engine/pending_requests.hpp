@@ -1,0 +1,83 @@
+// UCP's requests that wait: here for a message's GPU work, or at the carrier for room.
+//
+// UCP asks to send a message's bytes again and again. While the GPUs are at work the answer is "no
+// resource", UCP then adds the request as pending, and it stays here until the message is decided.
+// Used with UCX's worker locked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ucs/base/status.hpp"
+#include "uct/cuda_nc/engine/message_owner.hpp"
+#include "uct/cuda_nc/engine/progress_hook.hpp"
+
+namespace cuda_nc::uct {
+
+struct endpoint;
+
+class pending_requests {
+  public:
+    pending_requests(const message_owner &messages, progress_hook &progress) noexcept
+        : messages_(messages), progress_(progress) {}
+
+    // The call on `ep` that just ended was refused because `message` is not decided yet: the next
+    // add() for `ep` is of that request. accepted(): the last call was not refused.
+    void refused(endpoint &ep, uint64_t message) noexcept {
+        refused_ = &ep;
+        refused_for_ = message;
+    }
+    void accepted() noexcept { refused_ = nullptr; }
+
+    // In place of the carrier's operations, with their contracts. A request that was not refused
+    // here waits at the carrier.
+    ucs_status_t add(endpoint &ep, void *request, unsigned flags) noexcept;
+    using purge_callback = void (*)(void *request, void *argument);
+    void purge(endpoint &ep, purge_callback callback, void *argument) noexcept;
+
+    // Requests may wait for this message, and it is decided: release_decided() looks at them.
+    void message_decided(uint64_t message) noexcept;
+    // Calls the requests of decided messages; says how many. `all`: looks at each request, else at
+    // those of the messages that message_decided() named.
+    unsigned release_decided(bool all) noexcept;
+    // What message_decided() named is forgotten: no request waits.
+    void forget_decided() noexcept { decided_.clear(); }
+
+    // Requests that are added from now on have this place or a higher one.
+    uint64_t next_place() const noexcept { return next_place_; }
+    // Whether a request for `ep` with a lower place waits here.
+    bool holds(const endpoint &ep, uint64_t below_place) const noexcept;
+    bool empty() const noexcept { return held_.empty(); }
+    // Whether one waits whose message is decided.
+    bool has_ready() const noexcept;
+    void endpoint_closed(const endpoint &ep) noexcept {
+        refused_ = refused_ == &ep ? nullptr : refused_;
+    }
+
+  private:
+    struct held_request {
+        endpoint *ep;
+        void *request;
+        uint64_t message;
+        uint64_t place;  // among all that UCP added, in its order
+    };
+    struct carried_request;
+
+    bool hold(endpoint &ep, void *request, uint64_t place) noexcept;
+    ucs_status_t add_at(uint64_t place, endpoint &ep, void *request, unsigned flags) noexcept;
+    void release(size_t index) noexcept;
+    static ucs_status_t dispatch_carried(carried_request *carried) noexcept;
+    static void purge_carried(carried_request *carried, void *purge) noexcept;
+
+    const message_owner &messages_;
+    progress_hook &progress_;
+    std::vector<held_request> held_;
+    std::vector<uint64_t> decided_;  // messages that requests may be held for
+    bool looks_at_all_ = false;      // decided_ is not complete
+    uint64_t next_place_ = 0;
+    endpoint *refused_ = nullptr;  // the last call on it was refused for the sake of refused_for_
+    uint64_t refused_for_ = 0;
+};
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,63 @@
+// Which work of an interface may start on a GPU, in the order of its messages, and with which other
+// work it shares a launch. Used with UCX's worker locked; never waits.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "ucs/gpu/device.hpp"
+#include "uct/cuda_nc/engine/message_owner.hpp"
+#include "uct/cuda_nc/engine/progress_hook.hpp"
+#include "uct/cuda_nc/engine/shared_launches.hpp"
+
+namespace cuda_nc::uct {
+
+class scheduler {
+  public:
+    scheduler(message_owner &messages, progress_hook &progress) noexcept
+        : messages_(messages), progress_(progress) {}
+
+    // Channels for the kernel of one message. False: there are too many in flight, or an earlier
+    // message waits for some; then progress_waiting() looks at the message again. After true
+    // end_admission() is owed. Channels that other workers hold are not waited for long: their
+    // owner may never be progressed again.
+    bool admit(uint64_t message, int device, gpu::direction dir, unsigned channels) noexcept;
+    void end_admission(int device, gpu::direction dir, unsigned channels) noexcept;
+    // The message waits for channels no more.
+    void stop_waiting(uint64_t message) noexcept;
+
+    // The admitted work takes part in the next launch_all(), which comes at the end of each call of
+    // progress. False: no memory.
+    bool launch(launch_client &admitted) noexcept;
+    // The work is stopped before it was launched.
+    void cancel(const launch_client &stopped) noexcept { launches_.remove(stopped); }
+    // The kernel of launched work has left.
+    void kernel_left(const launch_client &ended) noexcept { launches_.left(ended); }
+    void launch_all() noexcept;
+
+    // Both say how much happened.
+    unsigned progress_in_flight() noexcept;  // work whose kernel has left
+    unsigned progress_waiting() noexcept;    // messages that wait, if channels have come free
+
+  private:
+    // One direction on one GPU.
+    struct queue {
+        unsigned own = 0;            // channels that messages of this interface hold
+        std::set<uint64_t> waiting;  // messages, the first begun comes first
+        uint64_t refused = 0;        // the first in line
+        std::chrono::steady_clock::time_point since;
+
+        bool is_overdue(uint64_t first) noexcept;
+    };
+
+    message_owner &messages_;
+    progress_hook &progress_;
+    shared_launches launches_;
+    std::map<std::pair<int, gpu::direction>, queue> queues_;
+    bool channels_came_free_ = false;  // since progress_waiting() looked last
+};
+
+}  // namespace cuda_nc::uct

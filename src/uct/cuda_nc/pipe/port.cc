@@ -1,0 +1,160 @@
+#include "uct/cuda_nc/pipe/port.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "ucs/base/settings.hpp"
+#include "uct/cuda_nc/memory/ipc_block.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+constexpr size_t state_bytes = 4096;
+// No two ports share a line.
+constexpr size_t report_bytes = (sizeof(gpu::pipe_report) + sizeof(uint64_t) + 127) / 128 * 128;
+constexpr size_t port_bytes = pipe_words_bytes + state_bytes;
+constexpr size_t most_ports = 512;  // of a GPU
+static_assert(sizeof(gpu::pipe_state) <= state_bytes);
+
+struct slab {
+    std::unique_ptr<gpu::memory> memory, reports;
+    gpu::ipc_handle handle;
+    std::vector<pipe_port> ports;
+};
+
+struct pool {
+    std::mutex mutex;
+    std::vector<std::unique_ptr<slab>> slabs;
+    std::vector<pipe_port *> idle;
+    std::unique_ptr<gpu::stream> aborts;
+    size_t number = 0;  // of its ports
+};
+
+std::atomic<size_t> lent{0};
+
+pool &pool_of(int device) {
+    static auto *all = new std::array<pool, max_devices>;  // outlives every thread
+    return (*all)[static_cast<size_t>(device)];
+}
+
+ucs_status_t clear(gpu::device &where, gpu::memory &memory) {
+    std::unique_ptr<gpu::stream> stream;
+    std::unique_ptr<gpu::event> done;
+    std::vector<char> zeros(memory.size());
+    ucs_status_t status = where.create_stream(&stream);
+    if (status == UCS_OK) {
+        status = where.create_event(&done);
+    }
+    if (status == UCS_OK) {
+        status = stream->copy(memory.address(), zeros.data(), zeros.size());
+    }
+    if (status == UCS_OK) {
+        status = stream->record(*done);
+    }
+    return status == UCS_OK ? done->synchronize() : status;
+}
+
+// The caller holds the pool's lock.
+bool add_slab(pool &to, int device) {
+    gpu::device *where = gpu::platform::instance().get_device(device);
+    if (where == nullptr || to.number >= most_ports || where->prepare_pipes() != UCS_OK) {
+        return false;
+    }
+    const size_t bound = std::max<size_t>(config().staging_size / 32 / port_bytes, 4);
+    const size_t number = std::min<size_t>(bound, to.number == 0 ? 32 : 96);
+    auto made = std::make_unique<slab>();
+    size_t offset;
+    made->ports.reserve(number);
+    to.slabs.reserve(to.slabs.size() + 1);
+    to.idle.reserve(to.number + number);  // release_port() cannot fail
+    if (where->allocate(in_ipc_blocks(number * port_bytes), &made->memory) != UCS_OK ||
+        where->ipc_export(made->memory->address(), &made->handle, &offset) != UCS_OK ||
+        where->allocate_pinned(number * report_bytes, &made->reports) != UCS_OK ||
+        clear(*where, *made->memory) != UCS_OK) {
+        return false;
+    }
+    char *reports = made->reports->address();
+    std::memset(reports, 0, made->reports->size());
+    for (size_t i = 0; i < number; ++i) {
+        pipe_port port = {};
+        port.device = device;
+        port.words = made->memory->address() + i * pipe_words_bytes;
+        port.words_offset = offset + i * pipe_words_bytes;
+        port.handle = &made->handle;
+        port.state = reinterpret_cast<gpu::pipe_state *>(
+            made->memory->address() + number * pipe_words_bytes + i * state_bytes);
+        port.report = reinterpret_cast<gpu::pipe_report *>(reports + i * report_bytes);
+        port.abort_source =
+            reinterpret_cast<uint64_t *>(reports + i * report_bytes + sizeof(gpu::pipe_report));
+        port.sequence = gpu::pipe_sequence_step;
+        made->ports.push_back(port);
+    }
+    for (pipe_port &port : made->ports) {
+        to.idle.push_back(&port);
+    }
+    to.number += number;
+    to.slabs.push_back(std::move(made));
+    return true;
+}
+
+}  // namespace
+
+pipe_port *acquire_port(int device) noexcept try {
+    pool &from = pool_of(device);
+    std::lock_guard<std::mutex> guard(from.mutex);
+    if (from.idle.empty() && !add_slab(from, device)) {
+        return nullptr;
+    }
+    pipe_port *port = from.idle.back();
+    from.idle.pop_back();
+    lent.fetch_add(1, std::memory_order_relaxed);
+    return port;
+} catch (const std::bad_alloc &) {
+    return nullptr;
+}
+
+void release_port(pipe_port *back) noexcept {
+    lent.fetch_sub(1, std::memory_order_relaxed);
+    if (back->sequence >= last_sequence) {
+        return;
+    }
+    pool &to = pool_of(back->device);
+    std::lock_guard<std::mutex> guard(to.mutex);
+    to.idle.push_back(back);
+}
+
+void retire_port(pipe_port *) noexcept {
+    lent.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void quarantine_port(pipe_port *port, const process_id &writer, message_of_peer message) noexcept {
+    quarantine(
+        port, [](void *held) noexcept { release_port(static_cast<pipe_port *>(held)); }, writer,
+        message);
+}
+
+ucs_status_t write_abort(pipe_port &port, uint64_t sequence) noexcept {
+    pool &of = pool_of(port.device);
+    std::lock_guard<std::mutex> guard(of.mutex);
+    gpu::device *where = gpu::platform::instance().get_device(port.device);
+    if (of.aborts == nullptr && (where == nullptr || where->create_stream(&of.aborts) != UCS_OK)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    *port.abort_source = sequence;
+    ucs_status_t status = of.aborts->copy(&port.state->abort, port.abort_source, sizeof(sequence));
+    if (status != UCS_OK) {
+        of.aborts.reset();
+    }
+    return status;
+}
+
+size_t ports_lent() noexcept {
+    return lent.load(std::memory_order_relaxed);
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,202 @@
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/statistics.hpp"
+#include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/memory/peer_memory.hpp"
+#include "uct/cuda_nc/protocol/data_call.hpp"
+#include "uct/cuda_nc/protocol/receive_message.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace wire;
+
+direct_messages::direct_messages(interface &iface) noexcept : services_(iface, progress, this) {
+    if (statistics_enabled()) {
+        counters::report_at_exit();
+    }
+}
+
+direct_messages::~direct_messages() {
+    services_.progress.stop();
+    // The users' buffers may outlive us: the messages' destructors wait for the GPUs and tell them.
+    services_.messages.clear();
+    services_.puts.keep_all(services_.iface.unfinished_puts);
+    services_.progress.stop();
+}
+
+ssize_t direct_messages::send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
+                                        unsigned flags) noexcept {
+    data_call call(services_, ep, pack, arg);
+    ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, rndv_data_id, data_call::compose,
+                                                      &call, flags);
+    if (CUDA_NC_LIKELY(call.answer() == pack_answer::fragment)) {
+        services_.pending.accepted();
+        return sent;
+    }
+    services_.progress.start();
+    return call.conclude(sent);
+}
+
+// To a sender. `send` is null where the message has gone another way, or is of another peer.
+void direct_messages::handle_sender_control(send_message *send, const control &message) noexcept {
+    switch (message.kind) {
+        case control_kind::accept_slots:
+        case control_kind::accept_network:
+        case control_kind::accept_pipe:
+        case control_kind::accept_pull:
+            if (send == nullptr || !send->handle_answer(message)) {
+                services_.control.send_to_interface(message.identity, control_kind::cancel,
+                                                    message.from, message.to);
+            }
+            services_.launch_if_alone();
+            break;
+        case control_kind::decline:
+            if (send != nullptr) {
+                send->handle_decline(message);
+            }
+            break;
+        case control_kind::stop:
+            if (send != nullptr) {
+                send->give_up();
+            }
+            break;
+        default:
+            if (send != nullptr) {
+                send->handle(message);
+            }
+            break;
+    }
+}
+
+void direct_messages::handle_control(const void *data, size_t length) noexcept {
+    control message = {};
+    if (length < length_of(control_kind::slot_full) || length > sizeof(message)) {
+        return;
+    }
+    std::memcpy(&message, data, length);
+    if (message.version != protocol_version ||
+        static_cast<uint8_t>(message.kind) >= num_control_kinds ||
+        length != length_of(message.kind)) {
+        return;
+    }
+    const message_of_peer addressed = {message.to, message.identity};
+    send_message *send = services_.messages.find_send(addressed);
+    receive_message *receive = services_.messages.find_receive(addressed);
+    switch (message.kind) {
+        case control_kind::slot_full:
+            if (receive != nullptr) {
+                receive->handle(message);
+            }
+            break;
+        case control_kind::wake:
+            if (send == nullptr && receive != nullptr) {
+                receive->handle(message);
+                break;
+            }
+            handle_sender_control(send, message);
+            break;
+        case control_kind::cancel:
+            if (receive != nullptr) {
+                receive->handle_cancel();
+            } else if (leave_quarantine(addressed)) {
+                services_.control.send_to_interface(message.identity, control_kind::ended,
+                                                    message.from, 0);
+            }
+            break;
+        case control_kind::early_offer:
+            if (services_.iface.peers.count(message.identity) != 0) {
+                early_.add(message);
+            }
+            break;
+        case control_kind::withdraw:
+            early_.withdraw(message);
+            break;
+        case control_kind::ended:
+            services_.ports.handle_ended(addressed);
+            break;
+        default:
+            handle_sender_control(send, message);
+            break;
+    }
+}
+
+// UCX destroys an endpoint of ours before it completes, without finish(), the requests whose answer
+// it still awaits: no kernel is left then.
+void direct_messages::endpoint_closed(endpoint &ep) noexcept {
+    flushes_.end(ep, UCS_ERR_CANCELED);
+    services_.pending.endpoint_closed(ep);
+    services_.control.endpoint_closed(ep);
+    services_.messages.for_each([&ep](auto &one) {
+        if (one.ep() == &ep) {
+            one.endpoint_closed();
+        }
+    });
+    services_.control.endpoint_closed(ep);  // what the messages have said now
+    services_.puts.endpoint_closed(ep);
+    early_.endpoint_closed(ep.peer);
+    services_.ports.endpoint_closed(ep);
+    close_memory_of_the_gone();
+}
+
+// ---- progress
+
+unsigned direct_messages::progress(void *self) noexcept {
+    return static_cast<direct_messages *>(self)->progress();
+}
+
+unsigned direct_messages::progress_messages(bool every) noexcept {
+    if (!every) {
+        return services_.schedule.progress_in_flight();
+    }
+    unsigned happened = 0;
+    services_.has_polled = false;
+    services_.messages.for_each([&](auto &one) {
+        services_.has_polled |= one.is_polled();
+        happened += one.progress();
+    });
+    return happened;
+}
+
+// Among many messages most wait for others, whose calls progress them; looking at each in every
+// round took as long as all else. Rounds that look at every message are for what nobody tells of:
+// time, slots, and channels that another worker releases.
+unsigned direct_messages::progress() noexcept {
+    constexpr unsigned calls_between_all = 64;
+    constexpr size_t few = 4;
+    message_services &s = services_;
+    if (s.messages.empty() && s.puts.empty() && !holds_back()) {
+        s.progress.note_idle();
+        return 0;
+    }
+    s.progress.note_busy();
+    unsigned happened = s.control.empty() ? 0 : s.control.progress();
+    happened += s.puts.empty() ? 0 : s.puts.progress();
+    const bool all = s.messages.size() <= few || ++calls_ % calls_between_all == 0;
+    happened += progress_messages(all || happened != 0 || s.has_polled);
+    happened += s.schedule.progress_waiting();
+    s.schedule.launch_all();
+    if (!s.pending.empty()) {
+        happened += s.pending.release_decided(all);
+    } else {
+        s.pending.forget_decided();
+    }
+    happened += flushes_.empty() ? 0 : flushes_.progress();
+    return happened;
+}
+
+bool direct_messages::is_busy() noexcept {
+    if (!services_.control.empty() || !services_.puts.empty()) {
+        return true;
+    }
+    bool busy = false;
+    services_.messages.for_each([&busy](const auto &one) { busy |= one.is_busy(); });
+    return busy || services_.pending.has_ready() || flushes_.has_ready();
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,96 @@
+// The direct messages of one interface: messages that go from GPU to GPU, and UCP's requests that
+// wait for them. UCX's calls come in here, through the interface (iface.cc) and its endpoints
+// (ep.cc), and are passed on to the messages and to the engine.
+//
+// All calls come with UCX's worker locked; none waits for another process. While anything is under
+// way it progresses with the worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ucs/base/status.hpp"
+#include "uct/cuda_nc/engine/flush_queue.hpp"
+#include "uct/cuda_nc/protocol/early_offers.hpp"
+#include "uct/cuda_nc/protocol/message_services.hpp"
+#include "uct/cuda_nc/protocol/request_finder.hpp"
+#include "uct/cuda_nc/ucx/abi_parameters.hpp"
+
+namespace cuda_nc::uct {
+
+class direct_messages {
+  public:
+    explicit direct_messages(interface &iface) noexcept;
+    ~direct_messages();  // waits for the GPUs' work
+
+    // ---- what UCP sends
+
+    // In place of the carrier's am_bcopy for rendezvous data. UCS_ERR_NO_RESOURCE may be ours: then
+    // the next add_pending() for the endpoint holds the request until its message is decided.
+    ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
+                           unsigned flags) noexcept;
+    // Before UCP's RTS or RTR leaves by am_short: early offers go ahead of an RTS, answers to them
+    // ahead of an RTR.
+    void before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
+                      size_t length) noexcept;
+    // In place of the carrier's operations, with their contracts.
+    ucs_status_t add_pending(endpoint &ep, void *request, unsigned flags) noexcept {
+        return services_.pending.add(ep, request, flags);
+    }
+    void purge_pending(endpoint &ep, pending_requests::purge_callback callback,
+                       void *argument) noexcept {
+        services_.pending.purge(ep, callback, argument);
+    }
+    ucs_status_t flush(endpoint &ep, unsigned flags, abi::uct_completion *completion) noexcept {
+        return flushes_.flush(ep, flags, completion);
+    }
+    // Something waits here that the carrier does not know of.
+    bool holds_back() const noexcept {
+        return !services_.pending.empty() || !services_.control.empty() || !flushes_.empty();
+    }
+
+    // ---- what arrives
+
+    // UCP's RTS, before UCP sees it.
+    void handle_rts(const void *data, size_t length) noexcept { early_.handle_rts(data, length); }
+    // Rendezvous data that carries our mark.
+    void handle_data(char *data, size_t length) noexcept;
+    void handle_control(const void *data, size_t length) noexcept;
+
+    // ---- endpoints
+
+    // `ep` leads to the peer ep.peer from now on.
+    void endpoint_connected(endpoint &ep) noexcept { services_.control.endpoint_connected(ep); }
+    void endpoint_closed(endpoint &ep) noexcept;
+
+    // Work is under way of which no event of the carrier will tell.
+    bool is_busy() noexcept;
+
+    message_services &services() noexcept { return services_; }
+
+  private:
+    static unsigned progress(void *self) noexcept;
+    unsigned progress() noexcept;
+    unsigned progress_messages(bool every) noexcept;
+    void handle_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
+    void handle_fin(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
+    void handle_sender_control(send_message *send, const wire::control &message) noexcept;
+    void before_rts(endpoint &ep, const void *payload, size_t length);
+    void before_rtr(endpoint &ep, uint64_t send_request, const void *payload,
+                    size_t length) noexcept;
+    // Message `message` of `ep`'s peer, of `total` bytes: `first` of them have come with the offer.
+    // UCP calls the receive `request`.
+    void accept_or_decline(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
+                           const wire::early_offer &offer, uint64_t first,
+                           uint64_t request) noexcept;
+    bool accept(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
+                const wire::early_offer &offer, uint64_t first, uint64_t request) noexcept;
+
+    message_services services_;
+    flush_queue flushes_{services_.pending, services_.control, services_.progress};
+    request_finder requests_;
+    early_offers early_;
+    unsigned calls_ = 0;  // of progress(), among many messages
+};
+
+}  // namespace cuda_nc::uct

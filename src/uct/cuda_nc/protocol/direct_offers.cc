@@ -1,0 +1,176 @@
+// Offers and FINs that arrive with rendezvous data, and offers ahead of UCP's own messages.
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "ucs/base/log.hpp"
+#include "ucs/model/choices.hpp"
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
+#include "uct/cuda_nc/protocol/receive_message.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace wire;
+
+void direct_messages::handle_data(char *data, size_t length) noexcept {
+    data_prefix prefix;
+    if (length < sizeof(prefix)) {
+        return;
+    }
+    std::memcpy(&prefix, data, sizeof(prefix));
+    switch (static_cast<data_kind>(prefix.mark_and_kind & ~mark)) {
+        case data_kind::nothing:
+            break;
+        case data_kind::offer:
+            handle_offer(prefix, data + sizeof(prefix), length - sizeof(prefix));
+            break;
+        case data_kind::fin:
+            handle_fin(prefix, data + sizeof(prefix), length - sizeof(prefix));
+            break;
+    }
+}
+
+void direct_messages::handle_offer(const data_prefix &prefix, char *message,
+                                   size_t length) noexcept {
+    early_offer offer = {};
+    rndv_header header;
+    if (length < sizeof(offer.offer) + sizeof(header)) {
+        return;
+    }
+    std::memcpy(&offer.offer, message, sizeof(offer.offer));
+    message += sizeof(offer.offer);
+    length -= sizeof(offer.offer);
+    std::memcpy(&header, message, sizeof(header));
+    const uint64_t first = length - sizeof(header);
+    user_buffer *buffer;
+    if (first == 0) {
+        buffer = requests_.find(header.request);
+    } else {
+        const uint64_t word = requests_.read(header.request);
+        unpack_call call;
+        deliver_rndv_data(services_.iface, message, length, call);  // whatever becomes of the offer
+        // Null where these bytes were all that UCP awaited.
+        buffer = requests_.find_state(call.finder);
+        if (buffer != nullptr && request_finder::is_address(header.request)) {
+            requests_.learn(word, buffer->ucx_state());
+        }
+    }
+    auto peer = services_.iface.peers.find(prefix.identity);
+    if (peer == services_.iface.peers.end()) {
+        return;  // no way to answer; the sender's patience ends
+    }
+    if (peer->second->is_loopback) {
+        const send_message *own = services_.messages.find_send(prefix.message);
+        offer.source = own != nullptr ? own->source() : source_descriptor{};
+    }
+    // An early offer may have been answered when UCP already asked for its bytes.
+    if (!services_.messages.has_accepted(*peer->second, prefix.message)) {
+        accept_or_decline(*peer->second, buffer, prefix.message, prefix.length, offer, first,
+                          header.request);
+    }
+}
+
+void direct_messages::handle_fin(const data_prefix &prefix, const char *message,
+                                 size_t length) noexcept {
+    rndv_header header;
+    receive_message *receive = services_.messages.find_receive({prefix.message, prefix.identity});
+    if (length != sizeof(header) || receive == nullptr) {
+        nc_debug("a FIN of a message that had not begun, or whose endpoint is closed, is ignored");
+        return;
+    }
+    std::memcpy(&header, message, sizeof(header));
+    receive->handle_fin(header, prefix.length);
+}
+
+void direct_messages::accept_or_decline(endpoint &ep, user_buffer *buffer, uint64_t message,
+                                        uint64_t total, const early_offer &offer, uint64_t first,
+                                        uint64_t request) noexcept {
+    if (!accept(ep, buffer, message, total, offer, first, request)) {
+        control answer = {};
+        answer.kind = control_kind::decline;
+        answer.flags = requests_.answer_flags(request) |
+                       (ep.by_network && services_.iface.gpu_memory->refuses() ? never : 0);
+        answer.to = message;
+        services_.control.send(&ep, answer);
+    }
+}
+
+// False: the receive is not ours, or out of resources.
+bool direct_messages::accept(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
+                             const early_offer &offer, uint64_t first, uint64_t request) noexcept
+    try {
+    if (buffer == nullptr || buffer->message != nullptr || first >= total ||
+        total > buffer->packed_bytes()) {
+        return false;
+    }
+    release_quarantined();
+    receive_message &begun = services_.messages.add(std::make_unique<receive_message>(
+        services_, ep, *buffer, next_message_id(), message, request, total, first));
+    if (!begun.accept(offer, requests_.answer_flags(request))) {
+        services_.messages.erase(begun);
+        return false;
+    }
+    services_.progress.start();
+    services_.launch_if_alone();
+    return true;
+} catch (const std::bad_alloc &) {
+    return false;
+}
+
+// ---- offers ahead of UCP's own messages
+
+// The carrier self delivers at once: there early offers and answers would come too late.
+void direct_messages::before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
+                                   size_t length) noexcept try {
+    if (ep.is_loopback) {
+        return;
+    }
+    if (id == rts_id) {
+        before_rts(ep, payload, length);
+    } else if (!early_.empty()) {
+        before_rtr(ep, header, payload, length);
+    }
+} catch (const std::bad_alloc &) {
+    // the message is offered when UCP asks for its bytes
+}
+
+void direct_messages::before_rts(endpoint &ep, const void *payload, size_t length) {
+    uint64_t words[2];  // the second is UCP's number of the send
+    if (length < sizeof(words) || ep.known_receivers == receivers_known::no) {
+        return;
+    }
+    std::memcpy(words, payload, sizeof(words));
+    user_buffer *buffer = requests_.find_send(words[1]);
+    if (buffer == nullptr || buffer->message != nullptr ||
+        buffer->packed_bytes() < model::direct_thresh(false) ||
+        (ep.known_receivers == receivers_known::perhaps &&
+         buffer->packed_bytes() > send_message::first_bytes)) {
+        return;
+    }
+    send_message &begun = services_.messages.add(
+        std::make_unique<send_message>(services_, ep, *buffer, next_message_id()));
+    buffer->message = &begun;
+    if (begun.send_early_offer(words[1])) {
+        services_.progress.start();
+    } else {
+        services_.messages.erase(begun);  // UCP's RTS would be first
+    }
+}
+
+void direct_messages::before_rtr(endpoint &ep, uint64_t send_request, const void *payload,
+                                 size_t length) noexcept {
+    uint64_t request;
+    if (length < sizeof(request)) {
+        return;
+    }
+    if (const std::optional<early_offers::entry> offer = early_.extract(send_request, ep.peer)) {
+        std::memcpy(&request, payload, sizeof(request));
+        accept_or_decline(ep, requests_.find(request), offer->message, offer->total, offer->offer,
+                          0, request);
+    }
+}
+
+}  // namespace cuda_nc::uct

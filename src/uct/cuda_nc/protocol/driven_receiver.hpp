@@ -1,0 +1,35 @@
+// What the receiver's ends of pipes and pulls have in common: a port, a drive, and channels that
+// are promised to the message from its answer to its end.
+#pragma once
+
+#include "uct/cuda_nc/pipe/drive.hpp"
+#include "uct/cuda_nc/pipe/port.hpp"
+#include "uct/cuda_nc/protocol/route.hpp"
+
+namespace cuda_nc::uct {
+
+class driven_receiver : public receive_route {
+  public:
+    bool is_busy() const noexcept override { return true; }
+    bool moves_whole_message() const noexcept final { return true; }
+
+  protected:
+    explicit driven_receiver(receive_context &context) noexcept
+        : receive_route(context),
+          drive_(context.services.schedule, context.services.events, context.id, context.sender) {}
+
+    // A port, if there is a stream for it: when a sender has filled the ring it is too late to find
+    // that there is none. False: out of resources.
+    bool acquire_port() noexcept;
+    void begin_drive(const gpu::pipe_work &work, uint64_t segment, bool in_memory_order) noexcept;
+    // Gives back port and promise. `peer_may_write`: to the port.
+    void release_port(bool peer_may_write) noexcept;
+
+    pipe_port *port_ = nullptr;
+    pipe_drive drive_;
+
+  private:
+    unsigned promised_ = 0;  // channels
+};
+
+}  // namespace cuda_nc::uct

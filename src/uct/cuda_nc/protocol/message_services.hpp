@@ -1,0 +1,58 @@
+// What the direct messages of one interface share, and use to do their work. Made by
+// direct_messages, which outlives every message.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ucs/gpu/pipe.hpp"
+#include "uct/cuda_nc/engine/event_pool.hpp"
+#include "uct/cuda_nc/engine/pending_requests.hpp"
+#include "uct/cuda_nc/engine/progress_hook.hpp"
+#include "uct/cuda_nc/engine/scheduler.hpp"
+#include "uct/cuda_nc/memory/process_id.hpp"
+#include "uct/cuda_nc/pipe/unreturned_ports.hpp"
+#include "uct/cuda_nc/protocol/control_channel.hpp"
+#include "uct/cuda_nc/protocol/message_table.hpp"
+#include "uct/cuda_nc/protocol/unfinished_puts.hpp"
+
+namespace cuda_nc::uct {
+
+struct unpack_call;
+
+struct message_services {
+    message_services(interface &its_iface, progress_hook::callback function,
+                     void *argument) noexcept
+        : iface(its_iface), progress(its_iface, function, argument) {}
+
+    interface &iface;
+    const process_id process = own_process_id();  // as its peers know it
+    progress_hook progress;
+    message_table messages;
+    control_channel control{iface, progress};
+    scheduler schedule{messages, progress};
+    pending_requests pending{messages, progress};
+    unfinished_puts puts{control, progress};
+    unreturned_ports ports;
+    event_pool events;
+
+    // Bytes of a pipe's segment at most, in messages to come.
+    uint64_t longest_segment = gpu::max_pipe_length;
+    // A message's slots are at work, which only a look at each message shows.
+    bool has_polled = false;
+
+    // A message that is alone does not wait for others to share a launch with.
+    void launch_if_alone() noexcept {
+        if (messages.size() == 1) {
+            schedule.launch_all();
+        }
+    }
+};
+
+// Calls UCP's handler of rendezvous data with `call` current. What it calls may end any message.
+void deliver_rndv_data(interface &iface, void *data, size_t length, unpack_call &call) noexcept;
+
+// Whether pipes and pulls are switched on, and launches return before their kernels have left.
+bool uses_pipes() noexcept;
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,94 @@
+#include "uct/cuda_nc/protocol/message_table.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "ucs/base/random_number.hpp"
+#include "uct/cuda_nc/protocol/receive_message.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+template <typename map>
+auto *find(const map &in, uint64_t number) noexcept {
+    auto found = in.find(number);
+    return found != in.end() ? found->second.get() : nullptr;
+}
+
+template <typename map>
+auto *find(const map &in, message_of_peer message) noexcept {
+    auto *one = find(in, message.number);
+    return one != nullptr && one->peer() == message.peer ? one : nullptr;
+}
+
+}  // namespace
+
+// Begins at random, so that a message of an ended process is not taken for one of ours.
+uint64_t next_message_id() noexcept {
+    static std::atomic<uint64_t> next{random_number()};
+    uint64_t id;
+    do {
+        id = next.fetch_add(1, std::memory_order_relaxed);
+    } while (id == 0);
+    return id;
+}
+
+message_table::message_table() noexcept = default;
+message_table::~message_table() = default;
+
+send_message &message_table::add(std::unique_ptr<send_message> begun) {
+    const uint64_t number = begun->id();
+    return *sends_.emplace(number, std::move(begun)).first->second;
+}
+
+receive_message &message_table::add(std::unique_ptr<receive_message> begun) {
+    const uint64_t number = begun->id();
+    return *receives_.emplace(number, std::move(begun)).first->second;
+}
+
+void message_table::erase(const send_message &ended) noexcept {
+    sends_.erase(ended.id());
+}
+
+void message_table::erase(const receive_message &ended) noexcept {
+    receives_.erase(ended.id());
+}
+
+void message_table::clear() noexcept {
+    sends_.clear();
+    receives_.clear();
+}
+
+send_message *message_table::find_send(uint64_t number) const noexcept {
+    return find(sends_, number);
+}
+
+send_message *message_table::find_send(message_of_peer message) const noexcept {
+    return find(sends_, message);
+}
+
+receive_message *message_table::find_receive(message_of_peer message) const noexcept {
+    return find(receives_, message);
+}
+
+bool message_table::has_accepted(const endpoint &ep, uint64_t sender) const noexcept {
+    return std::any_of(receives_.begin(), receives_.end(), [&](const auto &one) {
+        return one.second->ep() == &ep && one.second->sender() == sender;
+    });
+}
+
+unsigned message_table::progress_message(uint64_t message) noexcept {
+    if (send_message *send = find(sends_, message)) {
+        return send->progress();
+    }
+    receive_message *receive = find(receives_, message);
+    return receive != nullptr ? receive->progress() : 0;
+}
+
+bool message_table::is_decided(uint64_t message) const noexcept {
+    const send_message *one = find(sends_, message);
+    return one == nullptr || one->is_decided();
+}
+
+}  // namespace cuda_nc::uct

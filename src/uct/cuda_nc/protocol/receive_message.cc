@@ -1,0 +1,164 @@
+#include "uct/cuda_nc/protocol/receive_message.hpp"
+
+#include "ucs/base/log.hpp"
+#include "ucs/base/trace.hpp"
+#include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/ep.hpp"
+#include "uct/cuda_nc/protocol/route_network.hpp"
+#include "uct/cuda_nc/protocol/route_pipe.hpp"
+#include "uct/cuda_nc/protocol/route_pull.hpp"
+#include "uct/cuda_nc/protocol/route_slots.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
+
+namespace cuda_nc::uct {
+
+receive_message::receive_message(message_services &services, endpoint &ep, user_buffer &buffer,
+                                 uint64_t id, uint64_t sender, uint64_t request, uint64_t total,
+                                 uint64_t first) noexcept
+    : message_{services, &ep, &buffer, buffer.device(), id, ep.peer, sender, total, first},
+      request_(request) {
+    trace_begin("receive", sender, total);
+    buffer.message = this;
+}
+
+receive_message::~receive_message() {
+    route_.reset();
+    trace_end("receive", message_.sender);
+    if (message_.buffer != nullptr) {
+        message_.buffer->message = nullptr;
+    }
+}
+
+// The cheapest first.
+std::unique_ptr<receive_route> receive_message::prepare_route(
+    const wire::early_offer &offer) noexcept {
+    if (message_.ep->by_network) {
+        return network_receiver::prepare(message_);
+    }
+    message_.sending_process = offer.offer.process;
+    std::unique_ptr<receive_route> route;
+    if (message_.first == 0) {
+        route = pull_receiver::prepare(message_, offer);
+    }
+    if (route == nullptr) {
+        route = pipe_receiver::prepare(message_, offer.offer);
+    }
+    return route != nullptr ? std::move(route) : slot_receiver::prepare(message_, offer.offer);
+}
+
+bool receive_message::accept(const wire::early_offer &offer, uint32_t flags) noexcept {
+    route_ = prepare_route(offer);
+    if (route_ == nullptr) {
+        return false;
+    }
+    route_->answer(flags);
+    progress();  // a pull may have ended or failed before it was answered
+    return true;
+}
+
+void receive_message::end() noexcept {
+    message_.services.schedule.stop_waiting(message_.id);
+    message_.services.messages.erase(*this);
+}
+
+void receive_message::stop_sender() noexcept {
+    stopped_ = true;
+    message_.send(wire::control_kind::stop);
+}
+
+void receive_message::handle(const wire::control &message) noexcept {
+    if (message_.buffer != nullptr && !stopped_ && route_->handle(message)) {
+        progress();
+    }
+}
+
+void receive_message::leave() noexcept {
+    route_->stop();
+    message_.buffer->message = nullptr;
+    message_.buffer = nullptr;
+    if (message_.ep == nullptr) {
+        end();
+    } else if (!stopped_) {
+        stop_sender();
+    }
+}
+
+void receive_message::handle_cancel() noexcept {
+    route_->stop();
+    route_->release(true);
+    if (route_->owes_ended()) {
+        message_.services.control.send_to_interface(message_.peer, wire::control_kind::ended,
+                                                    message_.sender, 0);
+    }
+    end();
+}
+
+void receive_message::endpoint_closed() noexcept {
+    if (route_->must_stop_on_close() && !stopped_) {
+        route_->stop();
+        stop_sender();
+    }
+    message_.ep = nullptr;
+    if (message_.buffer == nullptr) {
+        end();
+    }
+}
+
+void receive_message::handle_fin(const wire::rndv_header &header, uint64_t length) noexcept {
+    if (message_.buffer == nullptr) {
+        route_->stop();
+        route_->release(true);
+        end();
+        return;
+    }
+    if (has_fin_ || length != message_.rest() || header.offset != message_.first ||
+        header.request != request_) {
+        nc_error("a sender ends a message otherwise than it began; its FIN is ignored");
+        return;
+    }
+    route_->handle_fin();
+    header_ = header;
+    has_fin_ = true;
+    trace_mark("end comes", message_.sender);
+    progress();
+}
+
+// UCP's callback may end any message: this one is gone before.
+void receive_message::deliver() noexcept {
+    unpack_call call;
+    call.fin = true;
+    call.whole = route_->moves_whole_message();
+    call.buffer = message_.buffer;
+    call.status = route_->status();
+    if (call.status == UCS_OK) {
+        route_->count_received();
+    }
+    route_->release(true);  // the sender's GPU wrote its last byte before its FIN left
+    message_.buffer->message = nullptr;
+    message_.buffer = nullptr;
+    wire::rndv_header header = header_;
+    const uint64_t length = sizeof(header) + message_.rest();
+    interface &iface = message_.services.iface;
+    end();
+    deliver_rndv_data(iface, &header, length, call);
+}
+
+unsigned receive_message::progress() noexcept {
+    if (message_.buffer == nullptr) {
+        return 0;
+    }
+    const unsigned happened = route_->progress();
+    if (has_fin_ && route_->is_through()) {
+        deliver();
+        return happened + 1;
+    }
+    if (route_->has_failed() && !stopped_) {
+        nc_debug("a GPU could not unpack: the sender is asked to send fragments");
+        count(counters::all().abandoned);
+        stop_sender();
+        return happened + 1;
+    }
+    return happened;
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,67 @@
+// A direct message that comes to one of our GPUs: answers the sender's offer with a route, and
+// hands the bytes over to UCP when the sender's FIN has come and the route is through. Used with
+// UCX's worker locked.
+//
+//   accept() -> moving ---------- FIN, route through ----------> delivered to UCP, and gone
+//                 | leave(), route failed: "stop" is sent
+//                 +-> stopped --- the sender's cancel or FIN, or closed endpoint -> gone
+#pragma once
+
+#include <memory>
+
+#include "uct/cuda_nc/protocol/route.hpp"
+#include "uct/cuda_nc/user_buffer.hpp"
+
+namespace cuda_nc::uct {
+
+struct endpoint;
+
+class receive_message final : public direct_message {
+  public:
+    // Message `sender` of the peer has `total` bytes, of which `first` have arrived with the offer.
+    // UCP calls the receive `request`.
+    receive_message(message_services &services, endpoint &ep, user_buffer &buffer, uint64_t id,
+                    uint64_t sender, uint64_t request, uint64_t total, uint64_t first) noexcept;
+    ~receive_message();
+
+    // Also where the user's part ends before the message does: then what was lent is kept until the
+    // sender has said that it writes no more.
+    void leave() noexcept override;
+
+    // Chooses a route for the offer and answers, with `flags` as in the message. False: there is
+    // none, and nothing was said. (Without first bytes offer.source is empty.)
+    bool accept(const wire::early_offer &offer, uint32_t flags) noexcept;
+
+    // slot_full or wake.
+    void handle(const wire::control &message) noexcept;
+    // The sender's FIN: all but the first bytes, `length`, are there. UCP's header is kept for
+    // delivery. May erase this message, as the next three may.
+    void handle_fin(const wire::rndv_header &header, uint64_t length) noexcept;
+    void handle_cancel() noexcept;
+    void endpoint_closed() noexcept;
+    unsigned progress() noexcept;  // how much has happened
+
+    uint64_t id() const noexcept { return message_.id; }
+    uint64_t sender() const noexcept { return message_.sender; }
+    uint64_t peer() const noexcept { return message_.peer; }
+    const endpoint *ep() const noexcept { return message_.ep; }
+    bool is_busy() const noexcept {
+        return message_.buffer != nullptr && !stopped_ && route_ != nullptr && route_->is_busy();
+    }
+    bool is_polled() const noexcept { return route_ != nullptr && route_->is_polled(); }
+
+  private:
+    std::unique_ptr<receive_route> prepare_route(const wire::early_offer &offer) noexcept;
+    void stop_sender() noexcept;
+    void deliver() noexcept;
+    void end() noexcept;
+
+    receive_context message_;
+    const uint64_t request_;
+    bool stopped_ = false;  // the sender has been told to stop
+    bool has_fin_ = false;
+    wire::rndv_header header_ = {};  // UCP's, that came with the FIN
+    std::unique_ptr<receive_route> route_;
+};
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,121 @@
+// A direct message that leaves one of our GPUs: offers itself to the receiver's transport, and then
+// moves by the route that the receiver answers with. Used with UCX's worker locked.
+//
+//             offered()                handle_answer()           route complete
+//   made  ------------------> offered -----------------> moving ----------------> complete
+//                                |                          |
+//                                | declined, too late       | route failed, stop
+//                                +-----------> declined <---+
+//
+// A message that is complete or declined is decided: UCP is asked to send it again, and then claims
+// all bytes, or packs them in fragments.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "uct/cuda_nc/protocol/route.hpp"
+#include "uct/cuda_nc/user_buffer.hpp"
+
+namespace cuda_nc::uct {
+
+struct endpoint;
+
+class send_message final : public direct_message {
+  public:
+    // Packed bytes that go with an offer to a receiver that cannot tell otherwise which of its
+    // messages it is for; a multiple of every word that kernels use.
+    static constexpr uint64_t first_bytes = 1024;
+
+    enum class state : uint8_t { made, offered, moving, complete, declined };
+
+    send_message(message_services &services, endpoint &ep, user_buffer &buffer,
+                 uint64_t id) noexcept;
+    ~send_message();
+
+    void leave() noexcept override;
+
+    const wire::sender_offer &offer() const noexcept { return offer_; }
+    // Of the user's memory, for a receiver that may pull.
+    wire::source_descriptor source() const noexcept;
+    // Sends the offer ahead of UCP's RTS, in which UCP calls the send `request`. False: the carrier
+    // has no room, and nothing has happened.
+    bool send_early_offer(uint64_t request) noexcept;
+    // The offer was sent with UCP's data, and `first` bytes with it.
+    void offered(uint64_t first) noexcept;
+    // True once: UCP wants the bytes, and the early offer has not been answered.
+    bool consume_unanswered() noexcept;
+
+    // The receiver accepts. False: too late.
+    bool handle_answer(const wire::control &answer) noexcept;
+    void handle_decline(const wire::control &answer) noexcept;
+    // slot_empty, wake or pulled.
+    void handle(const wire::control &message) noexcept;
+    // Ends the GPUs' work and lets the bytes go in fragments.
+    void give_up() noexcept;
+    // Ends the message too: the datatype's part need not end by itself, because UCX forgets it
+    // where it aborts a send before the receiver's answer.
+    void endpoint_closed() noexcept;
+
+    // Whether the receiver is to have the FIN now, though it still pulls.
+    bool wants_fin() const noexcept {
+        return state_ == state::moving && route_->sends_fin_ahead() && !fin_is_sent_;
+    }
+    void fin_sent() noexcept { fin_is_sent_ = true; }
+    bool fin_is_sent() const noexcept { return fin_is_sent_; }
+    // UCP has been told that all bytes are packed: the send ends well.
+    void all_claimed() noexcept;
+    unsigned progress() noexcept;  // how much has happened
+
+    state now() const noexcept { return state_; }
+    bool is_decided() const noexcept {
+        return state_ == state::complete || state_ == state::declined;
+    }
+    uint64_t id() const noexcept { return id_; }
+    uint64_t receiver() const noexcept { return receiver_; }
+    uint64_t peer() const noexcept { return peer_; }
+    uint64_t total() const noexcept { return total_; }
+    uint64_t first() const noexcept { return first_; }
+    const endpoint *ep() const noexcept { return ep_; }
+    bool is_busy() const noexcept {
+        return has_deadline() || (state_ == state::moving && route_->is_busy());
+    }
+    bool is_polled() const noexcept { return state_ == state::moving && route_->is_polled(); }
+
+  private:
+    using clock = std::chrono::steady_clock;
+
+    // For an answer that the peer owes; nobody tells when the time is over.
+    bool has_deadline() const noexcept {
+        return state_ == state::offered && deadline_ != clock::time_point::max();
+    }
+    // To another host, where the two GPUs have nothing in common but the network.
+    bool by_network() const noexcept;
+    void make_offer() noexcept;
+    void return_port() noexcept;
+    void learn_receivers(uint32_t flags) noexcept;
+    std::unique_ptr<send_route> open_route(const wire::control &answer) noexcept;
+    void note_unreachable(const wire::control &answer) noexcept;
+    void cancel() noexcept;
+    void end() noexcept;
+
+    message_services &services_;
+    endpoint *ep_;
+    user_buffer *const buffer_;
+    const uint64_t id_;
+    const uint64_t peer_;   // identity of the receiver's interface
+    const uint64_t total_;  // packed bytes
+    const int device_;
+    state state_ = state::made;
+    bool fin_is_sent_ = false;
+    bool is_claimed_ = false;     // by UCP: nothing is to be cancelled any more
+    uint64_t early_request_ = 0;  // not 0: an early offer is out and not answered
+    uint64_t receiver_ = 0;       // the receiver's message; 0: no answer has come
+    uint64_t first_ = 0;          // packed bytes that went with the offer
+    clock::time_point deadline_;
+    wire::sender_offer offer_ = {};
+    pipe_port *port_ = nullptr;  // that is offered, until an answer has come
+    std::unique_ptr<send_route> route_;
+};
+
+}  // namespace cuda_nc::uct

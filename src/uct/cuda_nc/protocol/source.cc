@@ -1,0 +1,210 @@
+#include "uct/cuda_nc/protocol/source.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "ucs/base/log.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+struct handles {
+    std::mutex mutex;
+    // By allocation_info::id; null: that memory is not shared.
+    std::map<uint64_t, std::unique_ptr<gpu::ipc_handle>> all;
+};
+
+// False: that memory is not shared. Making a handle takes longer than the rest of an offer.
+bool handle_of(gpu::device &gpu, const gpu::allocation_info &memory, gpu::ipc_handle *handle_p) {
+    static auto *only = new handles;  // outlives every thread
+    constexpr size_t most = 1024;     // ids never come again: some are of freed memory
+    std::lock_guard<std::mutex> guard(only->mutex);
+    auto found = only->all.find(memory.id);
+    if (found == only->all.end()) {
+        if (only->all.size() == most) {
+            only->all.clear();
+        }
+        auto made = std::make_unique<gpu::ipc_handle>();
+        size_t offset;
+        if (gpu.ipc_export(memory.base, made.get(), &offset) != UCS_OK || offset != 0) {
+            made.reset();
+        }
+        found = only->all.emplace(memory.id, std::move(made)).first;
+    }
+    if (found->second == nullptr) {
+        return false;
+    }
+    *handle_p = *found->second;
+    return true;
+}
+
+// Whether bytes [displacement_0 + lower, displacement_0 + upper) lie in `size` bytes.
+bool inside(int64_t displacement_0, const layout &what, uint64_t size) noexcept {
+    int64_t begin, end;
+    return !__builtin_add_overflow(displacement_0, what.lower_bound(), &begin) &&
+           !__builtin_add_overflow(displacement_0, what.upper_bound(), &end) && begin >= 0 &&
+           begin <= end && static_cast<uint64_t>(end) <= size;
+}
+
+// Null where the numbers make no sense. Throws std::bad_alloc.
+layout_ref layout_of(const wire::source_descriptor &terms) {
+    if (terms.num_dims > max_dims || terms.block_length == 0) {
+        return nullptr;
+    }
+    layout_builder one;
+    one.append(terms.first_displacement, terms.block_length);
+    layout_ref made = one.finish();
+    for (uint32_t d = 0; d < terms.num_dims && made != nullptr; ++d) {
+        uint64_t bytes;
+        if (terms.dims[d].count == 0 ||
+            __builtin_mul_overflow(made->packed_size(), terms.dims[d].count, &bytes) ||
+            bytes > gpu::max_pipe_length) {
+            return nullptr;
+        }
+        made = made->repeat(terms.dims[d].count, terms.dims[d].stride);
+    }
+    return made;
+}
+
+// Memory is read in sectors, and so it crosses a link; half a line for each request costs about a
+// tenth (measured on two H200: 333 GB/s with blocks of 64 bytes, 365 with longer ones).
+uint64_t count_detour(const layout &what) noexcept {
+    constexpr uint64_t sector = 32;
+    const layout_view &view = what.view();
+    const uint64_t blocks = what.total_blocks();
+    const uint64_t length = what.packed_size() / std::max<uint64_t>(blocks, 1);
+    uint64_t beside = 0;
+    if (view.align_log2 < 4 || length % sector != 0) {
+        beside = length < sector ? sector - length : sector / 2 + length % sector / 2;
+    }
+    if (view.num_blocks == 1 && view.num_dims != 0) {  // neighbours share sectors
+        const auto stride = static_cast<uint64_t>(view.dims[0].stride);
+        const uint64_t pitch = view.dims[0].stride < 0 ? 0 - stride : stride;
+        beside = std::min(beside, pitch > length ? pitch - length : 0);
+    }
+    constexpr uint64_t short_block = 128;
+    uint64_t detour;
+    if (__builtin_mul_overflow(blocks, beside, &detour)) {
+        return UINT64_MAX;
+    }
+    return detour + (length < short_block ? what.packed_size() / 10 : 0);
+}
+
+// Of this very process: launches reach what is on their own GPU.
+char *find_own(int device, const wire::source_descriptor &terms, uint64_t *size_p) noexcept {
+    auto *address = reinterpret_cast<char *>(static_cast<uintptr_t>(terms.address));
+    gpu::platform &gpus = gpu::platform::instance();
+    gpu::device *gpu = gpus.get_device(device);
+    const gpu::memory_info kind = gpus.query(address);
+    gpu::allocation_info memory;
+    if (gpu == nullptr || kind.kind != gpu::memory_kind::device || kind.device != device ||
+        gpu->find_allocation(address, &memory) != UCS_OK || memory.id != terms.allocation ||
+        memory.base != address) {
+        return nullptr;
+    }
+    *size_p = memory.size;
+    return address;
+}
+
+}  // namespace
+
+bool is_on(const gpu::device *gpu, const wire::sender_offer &offer) noexcept {
+    char place[sizeof(offer.gpu)] = {};
+    if (gpu == nullptr) {
+        return false;
+    }
+    const std::string &own = gpu->properties().bus_id;
+    std::memcpy(place, own.data(), std::min(own.size(), sizeof(place)));
+    return place[0] != '\0' && std::memcmp(place, offer.gpu, sizeof(place)) == 0;
+}
+
+wire::source_descriptor describe_source(const user_buffer &end) noexcept try {
+    wire::source_descriptor terms = {};
+    char *base;
+    const layout *what = end.laid_out(&base);
+    gpu::device *gpu = gpu::platform::instance().get_device(end.device());
+    if (what == nullptr || gpu == nullptr || what->packed_size() == 0) {
+        return terms;
+    }
+    const auto zero = reinterpret_cast<uintptr_t>(base);
+    const uintptr_t first = zero + static_cast<uintptr_t>(what->lower_bound());
+    gpu::allocation_info memory;
+    if (gpu->find_allocation(reinterpret_cast<const void *>(first), &memory) != UCS_OK) {
+        return terms;
+    }
+    terms.address = reinterpret_cast<uintptr_t>(memory.base);
+    terms.displacement_0 = static_cast<int64_t>(zero - terms.address);
+    if (!inside(terms.displacement_0, *what, memory.size) ||
+        !handle_of(*gpu, memory, &terms.memory)) {
+        return terms;
+    }
+    const layout_view &view = what->view();
+    terms.allocation = memory.id;
+    terms.is_list = view.num_blocks > 1 ? 1 : 0;
+    terms.num_dims = view.num_dims;
+    terms.block_length = view.list_size;
+    terms.first_displacement = view.first_displacement;
+    for (unsigned d = 0; d < view.num_dims; ++d) {
+        terms.dims[d] = {view.dims[d].count, view.dims[d].stride};
+    }
+    return terms;
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
+bool is_alike(const wire::sender_offer &offer, const layout &target, uint64_t total) noexcept {
+    return target.hash() == content_hash{offer.hash_low, offer.hash_high} &&
+           target.packed_size() == total;
+}
+
+source reach_source(int device, const wire::early_offer &all, const layout &target, uint64_t total,
+                    uint64_t most_detour) noexcept try {
+    source from;
+    const wire::source_descriptor &terms = all.source;
+    const process_id &sender = all.offer.process;
+    const bool known = sender.pid != 0;  // others' ids may be the same
+    if (terms.allocation == 0 || !known) {
+        return from;
+    }
+    const bool alike = is_alike(all.offer, target, total);
+    if (!alike) {
+        // One kernel serves lists, another one what has none.
+        from.what =
+            terms.is_list == 0 && target.view().num_blocks == 1 ? layout_of(terms) : nullptr;
+        if (from.what == nullptr) {
+            return {};
+        }
+    }
+    const layout &what = alike ? target : *from.what;
+    if (what.packed_size() != total || target.packed_size() < total) {
+        return {};
+    }
+    if (count_detour(alike ? what.in_memory_order() : what) > most_detour) {
+        return {};
+    }
+    uint64_t size = 0;
+    if (is_own(sender)) {
+        from.memory.address = find_own(device, terms, &size);
+    } else {
+        from.memory =
+            reach_user_memory(device, terms.memory, sender, terms.allocation, terms.address);
+        size = from.memory ? from.memory.keeper->size() : 0;
+    }
+    if (!from.memory) {
+        return {};
+    }
+    if (!inside(terms.displacement_0, what, size)) {
+        nc_debug("a sender describes bytes outside its memory");
+        return {};
+    }
+    from.base = reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(from.memory.address) +
+                                         static_cast<uintptr_t>(terms.displacement_0));
+    return from;
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
+}  // namespace cuda_nc::uct
