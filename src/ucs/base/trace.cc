@@ -6,16 +6,21 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "ucs/base/log.hpp"
+#include "ucs/base/nvtx.hpp"
+#include "ucs/base/settings.hpp"
 
 namespace cuda_nc {
+
+std::atomic<trace_state> trace_state_now{trace_state::undecided};
+
 namespace {
 
 constexpr size_t most_events = size_t(1) << 18;  // 10 MB
@@ -69,9 +74,7 @@ void write_at_exit() {
     }
 }
 
-}  // namespace
-
-void trace_slow(trace_phase phase, const char *name, uint64_t id, uint64_t value) noexcept try {
+void record(trace_phase phase, const char *name, uint64_t id, uint64_t value) {
     static thread_local const int thread = static_cast<int>(syscall(SYS_gettid));
     int64_t time = now();
     recorder &all = get_recorder();
@@ -81,6 +84,56 @@ void trace_slow(trace_phase phase, const char *name, uint64_t id, uint64_t value
         return;
     }
     all.events.push_back({name, id, value, time, thread, phase});
+}
+
+void tell_tool(trace_phase phase, const char *name, uint64_t id, uint64_t value) noexcept {
+    switch (phase) {
+        case trace_phase::begin:
+            return nvtx_begin(name, id, value);
+        case trace_phase::end:
+            return nvtx_end(name, id);
+        case trace_phase::mark:
+            return nvtx_mark(name, value);
+    }
+}
+
+// Times are in microseconds; a double holds them to the nanosecond in the machine's first 100 days.
+nlohmann::ordered_json describe(const event &one, pid_t process) {
+    char id[20];
+    std::snprintf(id, sizeof(id), "0x%llx", static_cast<unsigned long long>(one.id));
+    nlohmann::ordered_json result;
+    result["ph"] = std::string(1, static_cast<char>(one.phase));
+    result["cat"] = "message";
+    result["name"] = one.name;
+    result["id"] = id;
+    result["pid"] = process;
+    result["tid"] = one.thread;
+    result["ts"] = static_cast<double>(one.time) / 1000;
+    if (one.value != 0) {
+        result["args"]["bytes"] = one.value;
+    }
+    return result;
+}
+
+}  // namespace
+
+bool decide_trace() noexcept {
+    const bool wanted = !config().trace.empty() || nvtx_attached();
+    trace_state_now.store(wanted ? trace_state::on : trace_state::off, std::memory_order_relaxed);
+    return wanted;
+}
+
+void reload_trace_for_test() noexcept {
+    trace_state_now.store(trace_state::undecided, std::memory_order_relaxed);
+}
+
+void trace_slow(trace_phase phase, const char *name, uint64_t id, uint64_t value) noexcept try {
+    if (nvtx_attached()) {
+        tell_tool(phase, name, id, value);
+    }
+    if (!config().trace.empty()) {
+        record(phase, name, id, value);
+    }
 } catch (...) {
     // a lost event harms nobody
 }
@@ -88,24 +141,15 @@ void trace_slow(trace_phase phase, const char *name, uint64_t id, uint64_t value
 std::string format_trace() {
     recorder &all = get_recorder();
     std::lock_guard<std::mutex> guard(all.mutex);
-    std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+    // Event by event: as one value they would take some 600 bytes each.
+    std::string text = R"({"displayTimeUnit":"ns","traceEvents":[)";
     const char *separator = "\n";
-    char line[320];
     for (const event &one : all.events) {
-        int length = std::snprintf(
-            line, sizeof(line),
-            "%s{\"ph\":\"%c\",\"cat\":\"message\",\"name\":\"%s\",\"id\":\"0x%" PRIx64
-            "\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRId64 ".%03d",
-            separator, static_cast<char>(one.phase), one.name, one.id, static_cast<int>(all.owner),
-            one.thread, one.time / 1000, static_cast<int>(one.time % 1000));
-        text.append(line, static_cast<size_t>(length));
-        if (one.value != 0) {
-            text += ",\"args\":{\"bytes\":" + std::to_string(one.value) + "}";
-        }
-        text += "}";
+        text += separator + describe(one, all.owner).dump();
         separator = ",\n";
     }
-    text += "\n],\"otherData\":{\"lost\":" + std::to_string(all.lost) + "}}\n";
+    const nlohmann::json other = {{"lost", all.lost}};
+    text += "\n],\"otherData\":" + other.dump() + "}\n";
     return text;
 }
 

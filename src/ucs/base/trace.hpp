@@ -1,20 +1,31 @@
-// UCX_CUDA_NC_TRACE=FILE: a timeline of messages, written at exit in the Trace Event Format that
-// chrome://tracing and Perfetto open. Times are of the machine's monotonic clock, so that the files
-// of processes of one machine can be laid side by side (contrib/timeline.py).
+// A timeline of messages, for whoever asks for it:
+// - UCX_CUDA_NC_TRACE=FILE: a file in the Trace Event Format, written at exit, which
+//   chrome://tracing and Perfetto open. Times are of the machine's monotonic clock, so that files
+//   of several processes of one machine can be laid side by side (contrib/timeline.py).
+// - A tool that listens to NVTX, such as Nsight Systems (nvtx.hpp).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "ucs/base/compiler.hpp"
-#include "ucs/base/settings.hpp"
 
 namespace cuda_nc {
 
 enum class trace_phase : char { begin = 'b', end = 'e', mark = 'n' };
 
+enum class trace_state : int { undecided, off, on };
+extern std::atomic<trace_state> trace_state_now;
+
+// Decides, at the first event of a process, whether anybody wants events.
+bool decide_trace() noexcept;
+
+// While nobody does, this is a load and a branch.
 inline bool tracing() noexcept {
-    return CUDA_NC_UNLIKELY(!config().trace.empty());
+    const trace_state state = trace_state_now.load(std::memory_order_relaxed);
+    return CUDA_NC_UNLIKELY(state != trace_state::off) &&
+           (state == trace_state::on || decide_trace());
 }
 
 // Thread safe. `name` is kept: a literal. Events of one message have one `id`, also in the process
@@ -43,5 +54,8 @@ std::string format_trace();
 // `pattern` with each %p replaced by the process's number; without %p, "a.json" is "a.NUMBER.json",
 // but a device or a pipe is what it is.
 std::string trace_file(const std::string &pattern);
+
+// For tests, after reload_config_for_test(): decides again. Not thread safe.
+void reload_trace_for_test() noexcept;
 
 }  // namespace cuda_nc

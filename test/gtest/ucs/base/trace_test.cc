@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "ucs/base/settings.hpp"
+
 namespace cuda_nc {
 namespace {
 
@@ -22,6 +24,7 @@ nlohmann::json trace_of(F &&action) {
     if (child == 0) {
         setenv("UCX_CUDA_NC_TRACE", pattern.c_str(), 1);
         reload_config_for_test();
+        reload_trace_for_test();
         action();
         std::exit(0);
     }
