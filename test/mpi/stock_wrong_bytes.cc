@@ -128,7 +128,7 @@ int main(int argc, char **argv) {
         }
         MPI_Type_free(&e.type);
     }
-    std::fflush(stdout);  // a rank that exits with 1 before this one has this one killed
+    std::fflush(stdout);  // when another rank exits with 1, the launcher kills this one
     MPI_Finalize();
     return wrong != 0;
 }

@@ -1,4 +1,4 @@
-// A rank that starts other processes: the child touches nothing of the parent's, however it ends.
+// A rank forks: its child must not touch the parent's messages, however the child ends.
 #include <sys/wait.h>
 #include <unistd.h>
 

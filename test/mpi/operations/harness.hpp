@@ -51,8 +51,8 @@ struct subtest {
     kind of = kind::pair;
     enum class where {
         everywhere,
-        host,          // says nothing about memory of a GPU
-        host_at_full,  // takes gigabytes and minutes
+        host,          // runs in host memory alone: it does not test GPU memory
+        host_at_full,  // the same, only with --full: takes gigabytes and minutes
     } in = where::everywhere;
 };
 

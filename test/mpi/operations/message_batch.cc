@@ -18,7 +18,7 @@ message_batch::message_batch(harness &t, int count, int first_tag)
 
 const sample &message_batch::sample_of(int i) const {
     random_stream random{static_cast<uint64_t>(first_tag_ + i)};
-    // the largest, the last two, would take most of the time
+    // without the last two: the largest would take most of the time
     return samples()[random.next() % (samples().size() - 2)];
 }
 

@@ -95,7 +95,7 @@ void pack_external(harness &t) {
 const registration tests[] = {
     {"pack_unpack", pack_unpack},
     {"packed_messages", packed_messages},
-    // another byte order is made by the CPU
+    // the CPU alone changes the byte order
     {"pack_external", pack_external, subtest::kind::pair, subtest::where::host},
 };
 

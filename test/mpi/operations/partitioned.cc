@@ -41,8 +41,8 @@ void exchange_partitions(harness &t, const made_type &type, int count, int sende
     MPI_Request_free(&request);
 }
 
-// Open MPI 5.0.11 takes partitions for one size apart where MPI says one extent: so all types here
-// have an extent of their size.
+// Open MPI 5.0.11 places partitions one size apart where MPI says one extent. So the extent of
+// every type here is its size.
 void partitioned(harness &t) {
     for (int sender = 0; sender < 2; ++sender) {
         for (int n : {11, 1001, 30001}) {

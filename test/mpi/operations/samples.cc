@@ -12,7 +12,7 @@ int times(int64_t bytes, int64_t element) {
     return static_cast<int>(std::max<int64_t>(2, bytes / element));
 }
 
-// Rows of the stream are columns of the matrix.
+// A transpose: the packed bytes are the matrix column by column.
 made_type transposed(int64_t bytes) {
     int n = std::max(2, static_cast<int>(std::sqrt(static_cast<double>(bytes) / 4)));
     return hvector(n, 1, 4, vector(n, 1, n, basic("INT")));

@@ -79,7 +79,7 @@ void ialltoallw(harness &t) {
     });
 }
 
-// All ranks, the own one too, are each other's neighbours.
+// All ranks are each other's neighbours, and each its own.
 MPI_Comm everybody() {
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -6,11 +6,12 @@
 namespace mpi_test {
 namespace {
 
-// Elements of rank i's part, a gap of an element between the parts, and their places, in elements.
+// Elements of rank i's part; every third rank has none.
 int part_count(int i, int base) {
     return i % 3 == 2 ? 0 : base + i;
 }
 
+// Where each rank's part lies in one buffer, in elements; one element lies between two parts.
 struct parts {
     std::vector<int> counts, places;
     type_map map;  // of all parts in one buffer
@@ -85,7 +86,7 @@ void allgatherv(harness &t) {
     }
 }
 
-// Everybody receives the same number from rank i; each sends all peers the same count.
+// Each rank sends the same number of elements to all ranks; the number differs by sender.
 void alltoallv(harness &t) {
     for (const sample &s : few_samples()) {
         parts from(s.type, t.ranks(), s.count);

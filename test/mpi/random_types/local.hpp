@@ -1,5 +1,4 @@
-// Calls that move datatypes without sending them as such: Open MPI packs and copies there by
-// itself.
+// Calls in which Open MPI, not UCX, packs and copies a datatype's bytes.
 #pragma once
 
 #include <vector>

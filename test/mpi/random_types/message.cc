@@ -35,7 +35,8 @@ side packed_side(int64_t size) {
 
 void place(random_stream &random, side &s, size_t *used_p) {
     type_map bytes = s.bytes();
-    // UCX itself moves contiguous data, and does not know a simulated GPU; Debian's no GPU at all
+    // UCX moves contiguous data by itself. It does not know the simulated GPU, and Debian's UCX
+    // knows no GPU at all.
     s.in_host = bytes.is_contiguous() || s.type.map().is_contiguous();
     s.bottom = bytes.size() > 0 && random.one_in(8);
     size_t odd = random.one_in(4) ? random.next() % 16 : 0;
@@ -45,8 +46,8 @@ void place(random_stream &random, side &s, size_t *used_p) {
     *used_p += (guard * 2 + odd + static_cast<size_t>(bytes.true_ub() - low)) / 64 * 64 + 64;
 }
 
-// Open MPI sends bytes without gaps from the lower bound of 0 that their type has, wherever in it
-// they lie.
+// Where a type has no gaps and a lower bound of 0, Open MPI sends from the buffer's address, even
+// if the type's bytes begin elsewhere.
 bool is_sent_from_elsewhere(const type_map &bytes) {
     return bytes.is_contiguous() && bytes.lb() == 0 && bytes.extent() == bytes.size() &&
            bytes.true_lb() != 0;

@@ -17,7 +17,7 @@ enum bounds_are { known, open };
 
 class made_type {
   public:
-    // A predefined type: not freed.
+    // For a predefined type, which is never freed.
     made_type(MPI_Datatype handle, type_map map, std::string text)
         : handle_(handle), map_(std::move(map)), text_(std::move(text)) {}
     made_type(made_type &&other) noexcept
@@ -50,8 +50,9 @@ class made_type {
         owned_ = false;
     }
 
-    // Takes the bounds from the MPI library where they are its own matter: types without any bytes
-    // or with overlap, and the padding that rounds an extent up (Open MPI at times adds one more).
+    // Takes the bounds from the MPI library where the standard leaves them to it: for types without
+    // bytes or with overlap, and the padding that rounds an extent up (Open MPI at times adds
+    // more).
     void adopt_bounds(bounds_are bounds) {
         MPI_Aint lb = 0;
         MPI_Aint extent = 0;

@@ -20,12 +20,12 @@ int64_t reach(const made_type &old) {
                      std::abs(map.true_lb()), int64_t{1}});
 }
 
-// Open MPI takes a distance of -1 byte between copies for "not given" and packs them densely.
+// Open MPI reads a distance of -1 byte between copies as "not given" and packs them densely.
 int64_t not_minus_one(int64_t distance) {
     return distance == -1 ? -2 : distance;
 }
 
-// Displacements that rise without overlap, or are anywhere.
+// Displacements: with `apart` without overlap, in any order; else anywhere.
 std::vector<placement> random_blocks(random_stream &random, int64_t unit, bool apart, int count) {
     std::vector<placement> blocks;
     int64_t at = random.between(-3, 3) * unit;
@@ -61,7 +61,7 @@ made_type random_struct(random_stream &random, const made_type &old) {
         const made_type &simple = basic_types()[random.next() % basic_types().size()];
         const made_type &member = random.one_in(2) ? old : simple;
         if (member.map().size() == 0) {
-            // Open MPI's own convertor takes a struct that has an empty member for contiguous
+            // Open MPI's own convertor treats a struct with an empty member as contiguous
             continue;
         }
         int count = static_cast<int>(random.between(1, 3));
