@@ -12,7 +12,8 @@
 
 #include "memory.h"
 
-enum { ROWS = 4096, COLUMNS = 512, WIDTH = 8, EXCHANGES = 20 };
+enum { ROWS = 4096, COLUMNS = 512, WIDTH = 8 }; /* elements */
+enum { EXCHANGES = 20 };
 
 /* What `rank` has in a place of its matrix before any exchange. */
 static double initial(int rank, int row, int column) {
