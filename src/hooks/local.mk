@@ -2,22 +2,28 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/common/datatype_ops.cc \
 	src/hooks/common/datatype_ops.hpp \
 	src/hooks/common/gpu_presence.hpp \
-	src/hooks/common/interpose.cc \
-	src/hooks/common/interpose.h \
 	src/hooks/common/message_ops.cc \
 	src/hooks/common/message_ops.hpp \
+	src/hooks/common/mpi_library.hpp \
 	src/hooks/common/owner.cc \
 	src/hooks/common/owner.hpp \
 	src/hooks/common/policy.cc \
 	src/hooks/common/policy.hpp \
+	src/hooks/common/record_map.hpp \
 	src/hooks/common/tag_send.cc \
 	src/hooks/common/tag_send.hpp \
+	src/hooks/common/thread_context.hpp \
 	src/hooks/common/type_record.cc \
 	src/hooks/common/type_record.hpp \
 	src/hooks/common/ucp_api.cc \
 	src/hooks/common/ucp_api.hpp \
 	src/hooks/common/ucx_settings.cc \
 	src/hooks/common/ucx_settings.hpp \
+	src/hooks/common/watched_types.cc \
+	src/hooks/common/watched_types.hpp \
+	src/hooks/interpose.cc \
+	src/hooks/interpose.h \
+	src/hooks/interposed_symbols.h \
 	src/hooks/open_mpi/convertor.cc \
 	src/hooks/open_mpi/convertor.hpp \
 	src/hooks/open_mpi/convertor_host.cc \
@@ -29,9 +35,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/hooks/open_mpi/convertor_parts.hpp \
 	src/hooks/open_mpi/convertor_tracker.cc \
 	src/hooks/open_mpi/convertor_tracker.hpp \
+	src/hooks/open_mpi/opal_functions.hpp \
 	src/hooks/open_mpi/open_mpi.cc \
 	src/hooks/open_mpi/open_mpi.hpp \
-	src/hooks/open_mpi/watched_types.cc \
-	src/hooks/open_mpi/watched_types.hpp
-
-libcuda_nc_preload_la_SOURCES +=
+	src/hooks/open_mpi/scratch_convertor.cc \
+	src/hooks/open_mpi/scratch_convertor.hpp

@@ -1,11 +1,10 @@
 #include "hooks/common/datatype_ops.hpp"
 
 #include <memory>
-#include <mutex>
-#include <unordered_map>
 
 #include "hooks/common/message_ops.hpp"
 #include "hooks/common/owner.hpp"
+#include "hooks/common/record_map.hpp"
 #include "hooks/common/type_record.hpp"
 #include "hooks/common/ucp_api.hpp"
 #include "ucs/base/log.hpp"
@@ -13,26 +12,23 @@
 namespace cuda_nc::hooks {
 namespace {
 
-struct registry {
-    std::mutex mutex;
-    std::unordered_map<uint64_t, std::unique_ptr<type_record>> types;
-};
+using registered_map = record_map<uint64_t>;  // by UCP's handle
 
-registry &all_types() {
-    static auto *only = new registry;
+registered_map &all_types() {
+    static auto *only = new registered_map;
     return *only;
 }
 
-// The record to wrap the datatype with, or null where the caller is to be served by UCX alone.
+// Null: the datatype is registered with the caller's own operations.
 std::unique_ptr<type_record> make_record(const ucp_api &ucp, const ucp_generic_dt_ops_t &operations,
                                          void *context) {
     const owner &caller = owner_of(reinterpret_cast<const void *>(operations.start_pack));
     switch (caller.what) {
-        case owner::kind::other:
+        case owner::kind::no_mpi:
             return nullptr;
-        case owner::kind::mpich:
-            nc_info("%s is an MPICH: its datatypes are left to its own operations",
-                    caller.path.c_str());
+        case owner::kind::not_served:
+            nc_info("%s is an %s: its datatypes are left to its own operations",
+                    caller.path.c_str(), caller.product);
             return nullptr;
         case owner::kind::unknown_mpi:
             nc_warn_once(
@@ -40,23 +36,23 @@ std::unique_ptr<type_record> make_record(const ucp_api &ucp, const ucp_generic_d
                 "own operations",
                 caller.path.c_str());
             return nullptr;
-        case owner::kind::open_mpi:
+        case owner::kind::served:
             break;
     }
     if (!ucp.at_least(1, 13)) {
-        nc_warn_once(
-            "UCX %u.%u.%u is older than 1.13: datatypes are left to Open MPI's own "
-            "operations",
-            ucp.major, ucp.minor, ucp.release);
+        nc_warn_once("UCX %u.%u.%u is older than 1.13: datatypes are left to %s's own operations",
+                     ucp.major, ucp.minor, ucp.release, caller.product);
         return nullptr;
     }
     if (!adopt_originals(operations)) {
         nc_warn_once(
-            "%s registers datatypes of two sorts: the second is left to its own operations",
+            "%s registers datatypes with other operations than the first MPI library did: they "
+            "are left to its own operations",
             caller.path.c_str());
         return nullptr;
     }
-    return std::make_unique<type_record>(operations, context, *caller.api);
+    return std::make_unique<type_record>(*caller.library, caller.library->datatype_of(context),
+                                         context);
 }
 
 }  // namespace
@@ -71,7 +67,7 @@ int8_t create_generic(const void *operations, void *context, uint64_t *datatype_
     try {
         record = make_record(*ucp, *given, context);
     } catch (...) {
-        nc_warn_once("no memory to serve a datatype: it is left to its own operations");
+        nc_warn_once("no memory to serve a datatype: it is left to the caller's own operations");
     }
     if (record == nullptr) {
         return static_cast<int8_t>(ucp->dt_create_generic(given, context, datatype_p));
@@ -80,12 +76,10 @@ int8_t create_generic(const void *operations, void *context, uint64_t *datatype_
     if (status != UCS_OK) {
         return static_cast<int8_t>(status);
     }
-    type_record *kept = record.release();  // UCX holds it: better leaked than lost
     try {
-        registry &all = all_types();
-        std::lock_guard<std::mutex> guard(all.mutex);
-        all.types[*datatype_p].reset(kept);
+        all_types().set(*datatype_p, record);
     } catch (...) {
+        record.release();  // UCX uses it: better leaked than destroyed
     }
     return static_cast<int8_t>(status);
 }
@@ -95,31 +89,14 @@ void destroy_datatype(uint64_t datatype) noexcept {
     if (ucp == nullptr) {
         return;
     }
-    std::unique_ptr<type_record> record;  // dies after UCX's own, without the lock
-    {
-        registry &all = all_types();
-        std::lock_guard<std::mutex> guard(all.mutex);
-        auto entry = all.types.find(datatype);
-        if (entry != all.types.end()) {
-            record = std::move(entry->second);
-            all.types.erase(entry);
-        }
-    }
+    // removed before UCX may use the handle again, destroyed after UCX's own object
+    std::unique_ptr<type_record> record = all_types().remove(datatype);
     ucp->dt_destroy(datatype);
 }
 
 bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept {
-    const type_record *record;
-    {
-        registry &all = all_types();
-        std::lock_guard<std::mutex> guard(all.mutex);
-        auto entry = all.types.find(datatype);
-        if (entry == all.types.end()) {
-            return false;
-        }
-        record = entry->second.get();  // the caller keeps its datatype
-    }
-    return record->find_bytes(count, bytes_p);
+    const type_record *record;  // lives: the caller keeps its datatype
+    return all_types().find(datatype, &record) && record->find_bytes(count, bytes_p);
 }
 
 }  // namespace cuda_nc::hooks

@@ -7,12 +7,13 @@
 
 namespace cuda_nc::hooks {
 
-// Same contract as UCX's; the registered operations choose, message by message, between our engine
-// and the caller's own.
+// Same contract as UCX's. Datatypes of an MPI library that we serve are registered with
+// message_operations instead of the caller's.
 int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p) noexcept;
 void destroy_datatype(uint64_t datatype) noexcept;
 
-// Whether `datatype` is served by us; then *bytes_p is what `count` elements have.
+// False: `datatype` is not registered with message_operations, or its layout is not known. Else
+// *bytes_p is the size and place of `count` elements.
 bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -1,5 +1,5 @@
-// Whether there is any GPU memory to think of, ours to serve or not: the question before every
-// other, so it costs one load where there is none.
+// Whether this process can have GPU memory at all, served by us or not. Every hook asks this first,
+// so the answer "no" costs one load.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace cuda_nc::hooks {
 
-// 0 once it is known that there is none: then there never will be one.
+// 0: there is no GPU memory and never will be; 1: ask the platform.
 inline std::atomic<int> gpu_presence{1};
 
 inline bool sees_gpu_memory() noexcept {

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <string>
 
-#include "hooks/open_mpi/convertor.hpp"
 #include "hooks/common/gpu_presence.hpp"
 #include "hooks/common/policy.hpp"
+#include "hooks/common/thread_context.hpp"
 #include "hooks/common/type_record.hpp"
 #include "ucp/dt/address.hpp"
 #include "ucp/dt/request_state.hpp"
@@ -19,10 +19,11 @@
 namespace cuda_nc::hooks {
 namespace {
 
-// A message's state, as UCX keeps it: that of our engine (request_state::to_ucx), whose `user` is
-// the original operations' state; or, marked, that original state alone. The original operations
-// are always started and finished too: that is how Open MPI keeps the type alive.
-constexpr uintptr_t original_mark = 1;  // the original operations serve
+// What UCX keeps as a message's state is one of two things. Unmarked: our request_state (by
+// to_ucx()), whose `user` is the original operations' state. Marked: that original state alone. The
+// original operations are always started and finished, whoever moves the bytes: by that the MPI
+// library keeps the type alive.
+constexpr uintptr_t original_mark = 1;  // the original operations move the bytes
 constexpr uintptr_t failed_mark = 2;    // nobody can: GPU memory, which the CPU must not touch
 constexpr uintptr_t marks = original_mark | failed_mark;
 
@@ -56,23 +57,23 @@ void count_original(bool packs, void *original, const layout *what, const char *
 }
 
 template <bool packs>
-dt::request_state *start_engine(layout_ref what, const void *buffer,
-                                const gpu::memory_info &info) noexcept {
+dt::request_state *start_ours(layout_ref what, const void *buffer,
+                              const gpu::memory_info &info) noexcept {
     if (packs) {
         return dt::request_state::start_pack(std::move(what), buffer, info);
     }
     return dt::request_state::start_unpack(std::move(what), const_cast<void *>(buffer), info);
 }
 
-// Neither our engine nor the CPU can move the message.
+// Neither we nor the CPU can move the message.
 void *fail(const type_record &type, void *original, bool packs, const char *why) noexcept {
     std::string name;
     try {
-        name = type.api.name(type.context);
+        name = type.library.name(type.datatype);
     } catch (...) {
     }
     NC_LOG(packs ? log_level::fatal : log_level::error,
-           "a message of %s in GPU memory cannot be %s: %s", name.c_str(),
+           "a message of datatype %s in GPU memory cannot be %s: %s", name.c_str(),
            packs ? "sent" : "received", why);
     if (packs) {
         std::abort();  // a sender cannot report an error to UCX, and must not deliver wrong bytes
@@ -90,11 +91,11 @@ template <bool packs>
 void *start_on_host(void *original, layout_ref what, const choice &path, const void *buffer,
                     const gpu::memory_info &info) noexcept {
     const char *why = path.why;
-    if (path.engine) {
-        dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
-        if (CUDA_NC_LIKELY(engine != nullptr)) {
-            engine->user = original;
-            return engine->to_ucx();
+    if (path.serve) {
+        dt::request_state *ours = start_ours<packs>(std::move(what), buffer, info);
+        if (CUDA_NC_LIKELY(ours != nullptr)) {
+            ours->user = original;
+            return ours->to_ucx();
         }
         why = "no memory for the engine";
     }
@@ -104,13 +105,13 @@ void *start_on_host(void *original, layout_ref what, const choice &path, const v
 template <bool packs>
 void *start_on_gpu(const type_record &type, void *original, layout_ref what,
                    const gpu::memory_info &info, const choice &path, const void *buffer) noexcept {
-    if (!path.engine) {
+    if (!path.serve) {
         return start_original<packs>(original, what.get(), path.why);
     }
-    dt::request_state *engine = start_engine<packs>(std::move(what), buffer, info);
-    if (CUDA_NC_LIKELY(engine != nullptr)) {
-        engine->user = original;
-        return engine->to_ucx();
+    dt::request_state *ours = start_ours<packs>(std::move(what), buffer, info);
+    if (CUDA_NC_LIKELY(ours != nullptr)) {
+        ours->user = original;
+        return ours->to_ucx();
     }
     if (info.kind == gpu::memory_kind::device) {
         return fail(type, original, packs, "no memory, or the GPU is lost");
@@ -118,7 +119,7 @@ void *start_on_gpu(const type_record &type, void *original, layout_ref what,
     return start_original<packs>(original, nullptr, "no memory for the engine");
 }
 
-// `kept`: `all` lives as long as the type, which outlives the message.
+// `kept`: the type keeps `all`, and outlives the message.
 template <bool packs>
 void *start_counted(const type_record &type, void *original, const counted_layout &all, bool kept,
                     const void *buffer) noexcept {
@@ -128,18 +129,18 @@ void *start_counted(const type_record &type, void *original, const counted_layou
         info = dt::memory_of(*all.what, buffer);
         path = choose_path(info, all.on_host);
         if (info.kind != gpu::memory_kind::host && info.kind != gpu::memory_kind::pinned) {
-            // work lists outlive message and type: they share the layout
+            // a work list may outlive message and type, and shares the layout
             return start_on_gpu<packs>(type, original, all.what, info, path, buffer);
         }
     }
-    // a reference that owns nothing costs no atomic operations
+    // a reference that owns nothing saves two atomic operations a message
     layout_ref what = kept ? layout_ref(layout_ref(), all.what.get()) : all.what;
     return start_on_host<packs>(original, std::move(what), path, buffer, info);
 }
 
 bool lies_in_gpu_memory(const type_record &type, size_t count, const void *buffer) noexcept {
     int64_t first;
-    return sees_gpu_memory() && type.api.first_displacement(type.context, count, &first) &&
+    return sees_gpu_memory() && type.library.first_displacement(type.datatype, count, &first) &&
            gpu::platform::instance().query(dt::displaced(buffer, first)).kind ==
                gpu::memory_kind::device;
 }
@@ -148,7 +149,7 @@ template <bool packs>
 void *start_unknown(const type_record &type, void *original, size_t count,
                     const void *buffer) noexcept {
     constexpr const char *why = "layout not understood";
-    if (lies_in_gpu_memory(type, count, buffer) && !type.api.takes_gpu_memory()) {
+    if (lies_in_gpu_memory(type, count, buffer) && !type.library.takes_gpu_memory()) {
         return fail(type, original, packs, why);
     }
     return start_original<packs>(original, nullptr, why);
@@ -169,7 +170,7 @@ void *start(void *context, const void *buffer, size_t count) noexcept {
     const auto &type = *static_cast<const type_record *>(context);
     void *original;
     {
-        untracked_scope quiet;  // Open MPI prepares a convertor here
+        original_start_scope scope;
         original = packs ? originals.start_pack(type.context, buffer, count)
                          : originals.start_unpack(type.context, const_cast<void *>(buffer), count);
     }
@@ -190,24 +191,24 @@ void *start_unpack(void *context, void *buffer, size_t count) {
 
 // ---- the other operations
 
-dt::request_state *engine_of(void *state) noexcept {
+dt::request_state *our_state(void *state) noexcept {
     return dt::request_state::from_ucx(state);
 }
 
 size_t packed_size(void *state) {
-    return CUDA_NC_LIKELY(marks_of(state) == 0) ? engine_of(state)->packed_size()
+    return CUDA_NC_LIKELY(marks_of(state) == 0) ? our_state(state)->packed_size()
                                                 : originals.packed_size(unmark(state));
 }
 
 size_t pack(void *state, size_t offset, void *destination, size_t max_length) {
     return CUDA_NC_LIKELY(marks_of(state) == 0)
-               ? engine_of(state)->pack(offset, destination, max_length)
+               ? our_state(state)->pack(offset, destination, max_length)
                : originals.pack(unmark(state), offset, destination, max_length);
 }
 
 ucs_status_t unpack(void *state, size_t offset, const void *source, size_t length) {
     if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
-        return engine_of(state)->unpack(offset, source, length);
+        return our_state(state)->unpack(offset, source, length);
     }
     if (marks_of(state) == failed_mark) {
         return UCS_ERR_NO_MEMORY;
@@ -218,11 +219,11 @@ ucs_status_t unpack(void *state, size_t offset, const void *source, size_t lengt
 void finish(void *state) {
     void *original = unmark(state);
     if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
-        dt::request_state *engine = engine_of(state);
-        original = engine->user;
-        engine->finish();
+        dt::request_state *ended = our_state(state);
+        original = ended->user;
+        ended->finish();
     }
-    originals.finish(original);  // may destroy the type, and our record of it
+    originals.finish(original);  // may destroy the type and our record of it
 }
 
 }  // namespace

@@ -6,16 +6,33 @@
 #include <memory>
 #include <mutex>
 
+#include "hooks/open_mpi/open_mpi.hpp"
 #include "ucs/base/loaded_objects.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
 
-// A library that merely uses an MPI reaches its symbols too: what counts is what it defines.
-bool defines(void *handle, const char *symbol, const void *function) noexcept {
-    void *address = dlsym(handle, symbol);
-    return address != nullptr && same_object(address, function);
+bool is_mpich(void *handle, const void *function) noexcept {
+    return defines(handle, "MPIR_Process", function) ||
+           (defines(handle, "MPIX_Comm_failure_ack", function) &&
+            dlsym(handle, "ompi_mpi_local_convertor") == nullptr);
 }
+
+// The MPI libraries that we know, asked in this order; a new one is added here and nowhere else in
+// common/.
+struct known_library {
+    const char *product;
+    // Whether the object of `handle`, which holds `function`, is this library.
+    bool (*is_it)(void *handle, const void *function) noexcept;
+    // Its one object; null where this release of it cannot be served. No function: none can.
+    const mpi_library *(*find)(void *handle) noexcept;
+};
+
+const known_library known_libraries[] = {
+    {"Open MPI", open_mpi::is_it,
+     [](void *handle) noexcept -> const mpi_library * { return open_mpi::find(handle); }},
+    {"MPICH", is_mpich, nullptr},
+};
 
 owner recognise(const char *path, const void *function) {
     owner found;
@@ -27,21 +44,29 @@ owner recognise(const char *path, const void *function) {
     if (handle == nullptr) {
         return found;
     }
-    // UCX's layer of Open MPI: a component of its own, or part of libmpi
-    if (defines(handle, "mca_pml_ucx_component", function)) {
-        found.api = open_mpi::find(handle);
-        found.what = found.api != nullptr ? owner::kind::open_mpi : owner::kind::unknown_mpi;
-    } else if (defines(handle, "MPIR_Process", function) ||
-               (defines(handle, "MPIX_Comm_failure_ack", function) &&
-                dlsym(handle, "ompi_mpi_local_convertor") == nullptr)) {
-        found.what = owner::kind::mpich;
-    } else if (defines(handle, "MPI_Init", function) || defines(handle, "PMPI_Init", function)) {
+    for (const known_library &one : known_libraries) {
+        if (!one.is_it(handle, function)) {
+            continue;
+        }
+        found.product = one.product;
+        found.library = one.find != nullptr ? one.find(handle) : nullptr;
+        found.what = found.library != nullptr ? owner::kind::served
+                     : one.find == nullptr    ? owner::kind::not_served
+                                              : owner::kind::unknown_mpi;
+        return found;
+    }
+    if (defines(handle, "MPI_Init", function) || defines(handle, "PMPI_Init", function)) {
         found.what = owner::kind::unknown_mpi;
     }
     return found;
 }
 
 }  // namespace
+
+bool defines(void *handle, const char *symbol, const void *function) noexcept {
+    void *address = dlsym(handle, symbol);
+    return address != nullptr && same_object(address, function);
+}
 
 const owner &owner_of(const void *function) noexcept try {
     static const owner nobody;

@@ -1,26 +1,31 @@
-// Who registers a UCP datatype: found by the symbols of the library that holds its operations.
+// Which MPI library, if any, registers a UCP datatype.
 #pragma once
 
 #include <string>
 
-#include "hooks/open_mpi/open_mpi.hpp"
+#include "hooks/common/mpi_library.hpp"
 
 namespace cuda_nc::hooks {
 
 struct owner {
     enum class kind {
-        other,        // no MPI: a plain UCP program, our own datatypes
-        open_mpi,     // `api` is not null
-        mpich,        // not served yet
-        unknown_mpi,  // defines MPI_Init, and we know no more of it
+        no_mpi,      // a plain UCP program, or our own datatypes
+        served,      // `library` is not null
+        not_served,  // an MPI library that we recognise, but have no class for
+        unknown_mpi  // it defines MPI_Init, and we know no more of it
     };
-    kind what = kind::other;
-    const open_mpi *api = nullptr;
-    std::string path;  // of the library; empty where unknown
+    kind what = kind::no_mpi;
+    const char *product = nullptr;  // "MPICH", where recognised
+    const mpi_library *library = nullptr;
+    std::string path;  // of the file that holds the operations; empty where unknown
 };
 
-// `function` is one of the datatype's operations. Remembered for each library; thread safe; the
-// result lives for ever.
+// `function` is one of the datatype's operations: the symbols of the file that holds it tell. Each
+// file is looked at once. Thread safe; the result lives as long as the process.
 const owner &owner_of(const void *function) noexcept;
+
+// Whether the object that holds `function` itself defines `symbol`. `handle` is the object's; it
+// also reaches the symbols of the libraries that the object uses, which do not count.
+bool defines(void *handle, const char *symbol, const void *function) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -20,7 +20,7 @@ host_policy configured_host_policy() noexcept {
                              : host_policy::automatic;
 }
 
-// ", " and why no GPU is used, or nothing.
+// ", " and the reason why no GPU is used; empty where GPUs are used.
 std::string why_unserved() noexcept try {
     const gpu::platform &platform = gpu::platform::instance();
     return platform.num_devices() == 0 ? ", " + platform.why() : "";
@@ -30,7 +30,7 @@ std::string why_unserved() noexcept try {
 
 }  // namespace
 
-choice choose_for_host(const layout &what, const open_mpi &api) noexcept {
+choice choose_for_host(const layout &what, const mpi_library &library) noexcept {
     if (what.packed_size() == 0) {
         return {false, "no bytes"};
     }
@@ -42,11 +42,11 @@ choice choose_for_host(const layout &what, const open_mpi &api) noexcept {
         case host_policy::automatic:
             break;
     }
-    if (api.packs_wrongly()) {
-        return {true, "host memory; this Open MPI may pack it wrongly"};
+    if (const char *fault = library.packing_fault()) {
+        return {true, fault};
     }
-    // Measured against Open MPI 4.1.4: starting our engine costs what packing 16 small blocks does,
-    // and memory bounds both from half a kilobyte a block.
+    // Measured against Open MPI 4.1.4: our start costs as much as packing 16 small blocks, and from
+    // 512 bytes a block on the memory bounds both.
     constexpr uint64_t few_blocks = 16;
     constexpr uint64_t large_block = 512;  // bytes
     uint64_t blocks = what.total_blocks();
@@ -73,8 +73,8 @@ choice choose_path(const gpu::memory_info &info, const choice &on_host) noexcept
             break;
     }
     nc_warn_once(
-        "a message lies in GPU memory of an unknown kind (device %d%s): it and all like it are "
-        "left to Open MPI's own operations",
+        "a message lies in GPU memory of an unknown kind (device %d%s): this and all such messages "
+        "are left to the MPI library's own operations",
         info.device, why_unserved().c_str());
     return {false, "GPU memory of an unknown kind"};
 }
@@ -99,7 +99,7 @@ void check_gpu_detection() noexcept {
         nc_warn(
             "this job sends GPU memory, but its UCX cannot recognise such memory (%s is not "
             "loaded): messages of contiguous datatypes may crash. Use a UCX built with CUDA, "
-            "and see with `ldd` that what %s needs is found",
+            "and check with `ldd` that the libraries %s needs are found",
             missing, missing);
     }
 }

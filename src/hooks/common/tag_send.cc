@@ -17,7 +17,7 @@ bool is_of_datatype(const ucp_request_param_t &param) noexcept {
            (param.datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC;
 }
 
-// Below, a copy costs less than a round trip.
+// Bytes. A shorter message in host memory is copied in less time than a round trip takes.
 constexpr uint64_t host_rendezvous = 64 << 10;
 
 bool is_on_gpu(const void *buffer) noexcept {
@@ -25,14 +25,15 @@ bool is_on_gpu(const void *buffer) noexcept {
     return kind == gpu::memory_kind::device || kind == gpu::memory_kind::managed;
 }
 
-// "Fast completion" keeps UCP eager, its absence lets it choose: by `datatype_send`, rendezvous.
+// The flag "fast completion" makes UCP send eagerly. Without it UCP chooses, and takes rendezvous
+// inside a datatype_send.
 uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size_t count) noexcept {
     constexpr uint32_t fast = UCP_OP_ATTR_FLAG_FAST_CMPL, multi = UCP_OP_ATTR_FLAG_MULTI_SEND;
     const uint32_t eager = (given.op_attr_mask & ~multi) | fast;
     dt::message_bytes bytes;
     if (!hooks::find_bytes(given.datatype, count, &bytes) &&
         !dt::find_bytes(given.datatype, count, &bytes)) {
-        return eager;  // it has no part in the choice that is made for ours
+        return eager;  // not ours: it must not make the choice that UCP keeps for ours
     }
     const auto lowest = reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes.lowest);
     if (is_on_gpu(reinterpret_cast<const void *>(lowest))) {

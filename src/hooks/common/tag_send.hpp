@@ -1,5 +1,5 @@
-// Sends of derived datatypes, so that UCP chooses between eager and rendezvous for them as is best
-// where the transport cuda_nc moves them from GPU to GPU (uct/cuda_nc/selection.hpp).
+// Makes UCP choose well between eager and rendezvous for derived datatypes that the transport
+// cuda_nc can move from GPU to GPU (uct/cuda_nc/selection.hpp).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace cuda_nc::hooks {
 
-// In place of ucp_tag_send_nbx.
+// Same contract as ucp_tag_send_nbx, which it calls.
 void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
                    const void *param) noexcept;
 

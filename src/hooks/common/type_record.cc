@@ -11,9 +11,9 @@ namespace cuda_nc::hooks {
 
 namespace {
 
-constexpr unsigned max_counted = 16;  // a type used with more counts makes its layouts anew
+constexpr unsigned max_counted = 16;  // layouts of further counts are made for each message
 
-// True at most 16 times, and once for a text: programs make the same type again and again.
+// True at most 16 times, and once for each text: programs make the same type again and again.
 bool is_new(const std::string &text) {
     constexpr size_t max_texts = 16;
     static std::mutex mutex;
@@ -68,7 +68,7 @@ bool type_record::make_locked(uint64_t count, uint64_t expected_size,
         return false;
     }
     made_p->count = count;
-    made_p->on_host = choose_for_host(*what, api);
+    made_p->on_host = choose_for_host(*what, library);
     made_p->what = std::move(what);
     made_p->next = newest_.load(std::memory_order_relaxed);
     if (num_counted_ < max_counted && find(count) == nullptr) {
@@ -104,22 +104,23 @@ bool type_record::find_bytes(uint64_t count, dt::message_bytes *bytes_p) const n
 
 void type_record::read_element() const {
     is_read_ = true;
-    if (!api.extent(context, &extent_)) {
+    if (!library.extent(datatype, &extent_)) {
         refuse("its extent cannot be read");
         return;
     }
-    element_ = api.element(context);
+    element_ = library.element(datatype);
     if (element_ == nullptr) {
         refuse("its layout cannot be read");
         return;
     }
-    nc_debug("datatype %s: %s, extent %" PRId64 " B", api.name(context).c_str(),
+    nc_debug("datatype %s: %s, extent %" PRId64 " B", library.name(datatype).c_str(),
              element_->describe().c_str(), extent_);
 }
 
 void type_record::refuse(const std::string &why) const {
     refused_.store(true, std::memory_order_relaxed);
-    std::string text = api.name(context) + " is left to Open MPI's own operations: " + why;
+    std::string text =
+        library.name(datatype) + " is left to " + library.product() + "'s own operations: " + why;
     if (is_new(text)) {
         nc_warn("datatype %s", text.c_str());
     } else {

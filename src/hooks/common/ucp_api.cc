@@ -11,7 +11,7 @@ namespace {
 
 template <typename function>
 void look_up(void *handle, const char *symbol, function *function_p) noexcept {
-    // libraries bundled by a package carry names of their own: libucp-1a2b3c.so.0.0.0
+    // packages rename the libraries that they bundle: libucp-1a2b3c.so.0.0.0
     void *address = handle != nullptr ? dlsym(handle, symbol) : find_in_library("libucp", symbol);
     *function_p = reinterpret_cast<function>(address);
 }

@@ -17,8 +17,8 @@ struct ucp_api {
     }
 };
 
-// Null while no libucp is loaded; valid for ever afterwards. Found by handle, so a libucp that was
-// loaded RTLD_LOCAL is found and our own definitions are not.
+// Null while no libucp is loaded; else lives as long as the process. Looked up through the handle
+// of libucp: that finds one that was loaded RTLD_LOCAL, and never our own definitions. Thread safe.
 const ucp_api *find_ucp() noexcept;
 
 }  // namespace cuda_nc::hooks

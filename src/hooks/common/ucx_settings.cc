@@ -14,7 +14,7 @@ namespace cuda_nc::hooks {
 namespace {
 
 // UCX's tables (ucs/config/parser.h), as far as they are the same in every release. A field is a
-// row of words, one more from 1.17 on: the parser's documentation.
+// row of words; from 1.17 on it has one more, the parser's documentation.
 struct list_link {
     list_link *previous, *next;
 };
@@ -39,7 +39,7 @@ void *find(const char *symbol) noexcept {
     return found != nullptr ? found : find_in_library("libucs", symbol);
 }
 
-// Every setting as a string, which UCX takes whatever it is: values are checked by our own table.
+// Each setting is a string to UCX, which takes any value; our own table checks them.
 struct settings_table {
     std::vector<setting_description> settings = describe_settings();
     std::vector<uintptr_t> fields;
@@ -66,7 +66,7 @@ struct settings_table {
                  {settings[i].name, settings[i].default_value, settings[i].help}) {
                 fields.push_back(reinterpret_cast<uintptr_t>(word));
             }
-            fields.push_back(i * sizeof(char *));  // the value's place
+            fields.push_back(i * sizeof(char *));  // offset of the value
             fields.insert(fields.end(), parser.begin(), parser.end());
         }
         fields.insert(fields.end(), 4 + parser.size(), 0);
@@ -100,7 +100,7 @@ void register_settings() noexcept try {
     if (ucx == nullptr || !ucx->at_least(1, 13) || done.exchange(true)) {
         return;
     }
-    auto *table = new settings_table;  // UCX's for ever
+    auto *table = new settings_table;  // UCX uses it until the process ends
     auto *head = static_cast<list_link *>(find("ucs_config_global_list"));
     if (head == nullptr || !table->make(ucx->at_least(1, 17)) || !fill(*ucx, *table)) {
         nc_debug("UCX's table of settings does not take ours");

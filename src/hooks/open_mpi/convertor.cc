@@ -3,60 +3,49 @@
 #include <cstdlib>
 #include <memory>
 
+#include "hooks/common/gpu_presence.hpp"
+#include "hooks/common/policy.hpp"
+#include "hooks/common/thread_context.hpp"
 #include "hooks/open_mpi/convertor_host.hpp"
 #include "hooks/open_mpi/convertor_move.hpp"
 #include "hooks/open_mpi/convertor_parts.hpp"
 #include "hooks/open_mpi/convertor_tracker.hpp"
-#include "hooks/common/gpu_presence.hpp"
-#include "ucs/base/loaded_objects.hpp"
 #include "hooks/open_mpi/open_mpi.hpp"
-#include "hooks/common/policy.hpp"
+#include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
 
-struct originals {
-    int32_t (*prepare_for_send)(void *, const void *, size_t, const void *);
-    int32_t (*prepare_for_recv)(void *, const void *, size_t, const void *);
-    move_f pack, unpack;
-    int32_t (*copy_same)(const void *, int32_t, char *, char *);
-    const open_mpi *api;  // null: pass everything on
+struct originals : opal_functions {
+    const open_mpi *api = nullptr;  // null: pass every call on
 };
 
-template <typename function>
-void look_up(const char *symbol, function *function_p) noexcept {
-    *function_p = reinterpret_cast<function>(find_definition(symbol));
-    if (*function_p == nullptr) {
+void *find_or_abort(const char *symbol) noexcept {
+    void *found = find_definition(symbol);
+    if (found == nullptr) {
         nc_error("%s is called, but nothing in this process defines it", symbol);
         std::abort();
     }
+    return found;
 }
 
 originals find_originals() noexcept {
-    originals found = {};
+    originals found;
     found.api = open_mpi::find_loaded();
-    if (found.api != nullptr) {
-        found.prepare_for_send = found.api->prepare_for_send;
-        found.prepare_for_recv = found.api->prepare_for_recv;
-        found.pack = found.api->pack;
-        found.unpack = found.api->unpack;
-        found.copy_same = found.api->copy_same;
-        if (!found.api->is_known()) {
-            nc_info(
-                "Open MPI %s is newer than those that we know: what does not go as a message is "
-                "left to its own convertor",
-                found.api->version().c_str());
-            found.api = nullptr;
-        }
+    if (found.api == nullptr) {
+        find_all(find_or_abort, &found);
         return found;
     }
-    look_up("opal_convertor_prepare_for_send", &found.prepare_for_send);
-    look_up("opal_convertor_prepare_for_recv", &found.prepare_for_recv);
-    look_up("opal_convertor_pack", &found.pack);
-    look_up("opal_convertor_unpack", &found.unpack);
-    look_up("opal_datatype_copy_content_same_ddt", &found.copy_same);
+    static_cast<opal_functions &>(found) = found.api->originals();
+    if (!found.api->is_known()) {
+        nc_info(
+            "Open MPI %s is newer than those that we know: what does not go as a message is "
+            "left to its own convertor",
+            found.api->version().c_str());
+        found.api = nullptr;
+    }
     return found;
 }
 
@@ -65,9 +54,7 @@ const originals &opal() noexcept {
     return only;
 }
 
-thread_local bool quiet = false;
-
-// Where the first byte of the buffer lies; false where there is none.
+// What memory holds the first byte; false where there are no bytes.
 bool find_memory(const open_mpi &api, const void *datatype, size_t count, const void *buffer,
                  gpu::memory_info *info_p) noexcept {
     gpu::platform &platform = gpu::platform::instance();
@@ -85,11 +72,13 @@ bool find_memory(const open_mpi &api, const void *datatype, size_t count, const 
     return true;
 }
 
+// Tracks a convertor that was prepared for GPU memory, and forgets one that was tracked under the
+// same address.
 void note(void *convertor, const void *datatype, size_t count, const void *buffer) noexcept {
     const open_mpi *api = opal().api;
     convertor_tracker &tracker = convertor_tracker::instance();
     gpu::memory_info info;
-    bool on_device = api != nullptr && !quiet &&
+    bool on_device = api != nullptr && !in_original_start &&
                      find_memory(*api, datatype, count, buffer, &info) &&
                      info.kind == gpu::memory_kind::device && api->is_native(convertor);
     if (!on_device) {
@@ -107,12 +96,22 @@ void note(void *convertor, const void *datatype, size_t count, const void *buffe
         entry->info = info;
         tracker.remember(convertor, std::move(entry));
     } catch (...) {
-        nc_error("no memory to serve an MPI operation on GPU memory");
+        nc_error("no memory to serve an MPI operation on GPU memory: Open MPI's own runs");
     }
 }
 
-// Whether derived types in host memory are to be kept from Open MPI's own convertor.
-bool keeps_from_open_mpi() noexcept {
+int32_t prepare(prepare_f original, void *convertor, const void *datatype, size_t count,
+                const void *buffer) noexcept {
+    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
+        return original(convertor, datatype, count, buffer);
+    }
+    int32_t status = original(convertor, datatype, count, buffer);
+    note(convertor, datatype, count, buffer);
+    return status;
+}
+
+// Whether we pack derived types in host memory, too.
+bool serves_host_memory() noexcept {
     static const bool keeps =
         opal().api != nullptr && opal().api->packs_wrongly() && config().host_engine != "never";
     return keeps;
@@ -127,7 +126,7 @@ int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_
     }
     int32_t status;
     auto move_host_memory = [&] {
-        return keeps_from_open_mpi() &&
+        return serves_host_memory() &&
                move_on_host(packs, *api, convertor, parts, num_parts_p, length_p, &status);
     };
     if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
@@ -135,7 +134,8 @@ int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_
     }
     convertor_tracker &tracker = convertor_tracker::instance();
     tracked_convertor *entry = tracker.empty() ? nullptr : tracker.find(convertor);
-    if (entry != nullptr && !api->is_prepared_for(convertor, entry->datatype, entry->buffer)) {
+    if (entry != nullptr &&
+        !api->map().is_prepared_for(convertor, entry->datatype, entry->buffer)) {
         tracker.forget(convertor);
         entry = nullptr;
     }
@@ -155,38 +155,24 @@ int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_
 
 }  // namespace
 
-void set_quiet(bool is_quiet) noexcept {
-    quiet = is_quiet;
-}
-
 int32_t prepare_for_send(void *convertor, const void *datatype, size_t count,
                          const void *buffer) noexcept {
-    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
-        return opal().prepare_for_send(convertor, datatype, count, buffer);
-    }
-    int32_t status = opal().prepare_for_send(convertor, datatype, count, buffer);
-    note(convertor, datatype, count, buffer);
-    return status;
+    return prepare(opal().opal_convertor_prepare_for_send, convertor, datatype, count, buffer);
 }
 
 int32_t prepare_for_recv(void *convertor, const void *datatype, size_t count,
                          const void *buffer) noexcept {
-    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
-        return opal().prepare_for_recv(convertor, datatype, count, buffer);
-    }
-    int32_t status = opal().prepare_for_recv(convertor, datatype, count, buffer);
-    note(convertor, datatype, count, buffer);
-    return status;
+    return prepare(opal().opal_convertor_prepare_for_recv, convertor, datatype, count, buffer);
 }
 
 int32_t convertor_pack(void *convertor, iovec *parts, uint32_t *num_parts_p,
                        size_t *length_p) noexcept {
-    return move(true, opal().pack, convertor, parts, num_parts_p, length_p);
+    return move(true, opal().opal_convertor_pack, convertor, parts, num_parts_p, length_p);
 }
 
 int32_t convertor_unpack(void *convertor, iovec *parts, uint32_t *num_parts_p,
                          size_t *length_p) noexcept {
-    return move(false, opal().unpack, convertor, parts, num_parts_p, length_p);
+    return move(false, opal().opal_convertor_unpack, convertor, parts, num_parts_p, length_p);
 }
 
 int32_t copy_same(const void *datatype, int32_t count, char *destination, char *source) noexcept {
@@ -197,16 +183,16 @@ int32_t copy_same(const void *datatype, int32_t count, char *destination, char *
                  find_memory(*api, datatype, 1, destination, &to);
     auto either_is = [&](gpu::memory_kind kind) { return from.kind == kind || to.kind == kind; };
     if (known && either_is(gpu::memory_kind::unknown)) {
-        return opal().copy_same(datatype, count, destination, source);
+        return opal().opal_datatype_copy_content_same_ddt(datatype, count, destination, source);
     }
     if (!known || !either_is(gpu::memory_kind::device)) {
         int32_t status;
-        if (count > 0 && keeps_from_open_mpi() &&
+        if (count > 0 && serves_host_memory() &&
             copy_on_host(*api, datatype, static_cast<size_t>(count), destination, source,
                          &status)) {
             return status;
         }
-        return opal().copy_same(datatype, count, destination, source);
+        return opal().opal_datatype_copy_content_same_ddt(datatype, count, destination, source);
     }
     check_gpu_detection();
     layout_ref what = make_layout(*api, datatype, static_cast<size_t>(count));

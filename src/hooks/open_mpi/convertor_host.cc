@@ -1,11 +1,12 @@
 #include "hooks/open_mpi/convertor_host.hpp"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdlib>
 #include <memory>
 
+#include "hooks/common/watched_types.hpp"
 #include "hooks/open_mpi/convertor_parts.hpp"
-#include "hooks/open_mpi/watched_types.hpp"
 #include "ucp/dt/address.hpp"
 #include "ucp/dt/shape_text.hpp"
 #include "ucs/base/compiler.hpp"
@@ -16,8 +17,8 @@
 namespace cuda_nc::hooks {
 namespace {
 
-// What to move by our engine: null where Open MPI itself moves contiguous bytes, or the layout is
-// not understood. `made_p` holds it where the record does not keep that count.
+// The layout that we are to move. Null where Open MPI must move it: contiguous bytes, or a layout
+// that we do not understand. *made_p holds it where the record does not keep that count.
 const counted_layout *find_layout(const open_mpi &api, const void *datatype, size_t count,
                                   uint64_t total, counted_layout *made_p) noexcept {
     const type_record *record = find_watched(api, datatype);
@@ -36,20 +37,19 @@ const counted_layout *find_layout(const open_mpi &api, const void *datatype, siz
     return served ? all : nullptr;
 }
 
-void count_moved(const char *operation, const counted_layout &all) noexcept {
+void count_moved(const open_mpi &api, const char *operation, const counted_layout &all) noexcept {
     if (CUDA_NC_LIKELY(!statistics_enabled())) {
         return;
     }
     try {
         count_message_slow(operation, dt::shape_text(all.what->view()), "host engine",
-                           "host memory; this Open MPI may pack it wrongly",
-                           all.what->packed_size());
+                           api.packing_fault(), all.what->packed_size());
     } catch (...) {
         // a lost count harms nobody
     }
 }
 
-// The CPU may touch both sides, or reach the packed bytes by way of a buffer.
+// Whether the CPU may touch the buffer, and the packed bytes directly or through a bounce buffer.
 bool reaches(const layout &what, const char *buffer, const iovec *parts,
              uint32_t num_parts) noexcept {
     if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
@@ -76,7 +76,7 @@ bool move_on_host(bool packs, const open_mpi &api, void *convertor, iovec *parts
                   uint32_t *num_parts_p, size_t *length_p, int32_t *status_p) noexcept try {
     convertor_content content;
     counted_layout made;
-    if (!api.look_into(convertor, &content) || content.total == 0) {
+    if (!api.map().read(convertor, &content) || content.total == 0) {
         return false;
     }
     const counted_layout *all =
@@ -98,18 +98,20 @@ bool move_on_host(bool packs, const open_mpi &api, void *convertor, iovec *parts
     ucs_status_t status = move_parts(packs, content.total, content.position_p, parts, num_parts_p,
                                      length_p, move_bytes);
     if (status != UCS_OK) {
-        nc_error("packed bytes in GPU memory cannot be reached: %s", status_text(status));
+        nc_error("%s host memory failed: packed bytes in GPU memory cannot be copied: %s",
+                 packs ? "packing" : "unpacking", status_text(status));
         *status_p = -1;
         return true;
     }
     const bool complete = *content.position_p == content.total;
     if (complete) {
-        count_moved(packs ? "pack" : "unpack", *all);
+        count_moved(api, packs ? "pack" : "unpack", *all);
     }
     *status_p = complete ? 1 : 0;
     return true;
 } catch (...) {
-    nc_error("no memory to move packed bytes on a GPU");
+    nc_error("%s host memory failed: no memory for a bounce buffer",
+             packs ? "packing" : "unpacking");
     *status_p = -1;
     return true;
 }
@@ -128,14 +130,15 @@ bool copy_on_host(const open_mpi &api, const void *datatype, size_t count, char 
         std::unique_ptr<void, decltype(&std::free)> packed(std::malloc(view.packed_size),
                                                            &std::free);
         if (packed == nullptr) {
-            nc_error("no memory to copy a datatype within a buffer");
+            nc_error("copying a datatype onto itself failed: no memory for its %" PRIu64 " bytes",
+                     view.packed_size);
             *status_p = -1;
             return true;
         }
         exec::host_pack(view, source, 0, packed.get(), view.packed_size);
         exec::host_unpack(view, destination, 0, packed.get(), view.packed_size);
     }
-    count_moved("copy", *all);
+    count_moved(api, "copy", *all);
     *status_p = 0;
     return true;
 }

@@ -6,7 +6,7 @@
 namespace cuda_nc::hooks {
 namespace {
 
-// Finds the words of a convertor that had the expected value at every look.
+// Finds the words of a convertor that had the expected value each time.
 class sought_word {
   public:
     void keep_equal(const void *convertor, size_t value) noexcept {
@@ -46,10 +46,40 @@ class sought_word {
 
 }  // namespace
 
-convertor_map explore_convertor(void *scratch, const known_types &types,
-                                int32_t (*prepare_for_send)(void *, const void *, size_t,
-                                                            const void *),
-                                int32_t (*pack)(void *, iovec *, uint32_t *, size_t *)) {
+size_t *convertor_map::position_in(void *convertor) const noexcept {
+    return position != 0 ? reinterpret_cast<size_t *>(static_cast<char *>(convertor) + position)
+                         : nullptr;
+}
+
+bool convertor_map::is_prepared_for(const void *convertor, const void *expected_datatype,
+                                    const void *expected_buffer) const noexcept {
+    auto holds = [convertor](size_t offset, const void *expected) {
+        const void *word = expected;
+        if (offset != 0) {
+            std::memcpy(&word, static_cast<const char *>(convertor) + offset, sizeof(word));
+        }
+        return word == expected;
+    };
+    return holds(datatype, expected_datatype) && holds(buffer, expected_buffer);
+}
+
+bool convertor_map::read(void *convertor, convertor_content *content_p) const noexcept {
+    if (position == 0 || datatype == 0 || buffer == 0 || count == 0 || total == 0) {
+        return false;
+    }
+    auto read_word = [convertor](size_t offset, auto *word_p) {
+        std::memcpy(word_p, static_cast<const char *>(convertor) + offset, sizeof(*word_p));
+    };
+    read_word(datatype, &content_p->datatype);
+    read_word(buffer, &content_p->buffer);
+    read_word(count, &content_p->count);
+    read_word(total, &content_p->total);
+    content_p->position_p = position_in(convertor);
+    return true;
+}
+
+convertor_map explore_convertor(void *scratch, const known_types &types, prepare_f prepare_for_send,
+                                move_f pack) {
     std::vector<char> source(8192), target(8192);
     sought_word datatype, buffer, position, count, total;
     if (types.of_8_bytes != nullptr) {
@@ -58,7 +88,7 @@ convertor_map explore_convertor(void *scratch, const known_types &types,
         if (prepare_for_send(scratch, types.of_8_bytes, elements, within) != 0) {
             return {};
         }
-        // Words that nobody has set may hold either value, but not one after the other.
+        // A word that nobody sets may hold either value by chance, but not one after the other.
         datatype.keep_equal(scratch, reinterpret_cast<uintptr_t>(types.of_8_bytes));
         buffer.keep_equal(scratch, reinterpret_cast<uintptr_t>(within));
         count.keep_equal(scratch, elements);
@@ -82,7 +112,7 @@ convertor_map explore_convertor(void *scratch, const known_types &types,
     }
     convertor_map map{position.offset(), datatype.offset(), buffer.offset()};
     if (types.of_8_bytes != nullptr) {
-        // Copies of both follow where the convertor keeps its stack and the receiver's size.
+        // Later words repeat both: the stack, and the receiver's size.
         map.count = count.first();
         map.total = total.first();
     }

@@ -13,7 +13,7 @@ bool begin(bool packs, const open_mpi &api, tracked_convertor &entry) {
     if (entry.what == nullptr) {
         entry.what = make_layout(api, entry.datatype, entry.count);
         if (entry.what == nullptr) {
-            nc_error("the layout of datatype %s cannot be read, and its buffer is GPU memory",
+            nc_error("datatype %s in GPU memory cannot be packed: its layout cannot be read",
                      api.name(entry.datatype).c_str());
             return false;
         }
@@ -55,7 +55,7 @@ int32_t move_tracked(bool packs, const open_mpi &api, void *convertor, tracked_c
     if (!begin(packs, api, entry)) {
         return -1;
     }
-    size_t *shared = api.position(convertor);  // a caller may have set it
+    size_t *shared = api.map().position_in(convertor);  // a caller may have set it
     entry.position = shared != nullptr ? *shared : entry.position;
     const size_t size = entry.what->packed_size();
     dt::request_state &state = *entry.running;
@@ -68,8 +68,7 @@ int32_t move_tracked(bool packs, const open_mpi &api, void *convertor, tracked_c
             return state.pack(offset, packed, length) == length ? UCS_OK : UCS_ERR_IO_ERROR;
         });
     if (!packs && status == UCS_OK) {
-        // A receiver of a short message, or of fragments in another order, need not come back: as
-        // the original does, this call leaves nothing for a later one.
+        // The receiver of a short message, or of fragments in another order, may never call again.
         status = state.flush();
     }
     if (status != UCS_OK) {
@@ -85,13 +84,13 @@ int32_t move_tracked(bool packs, const open_mpi &api, void *convertor, tracked_c
     entry.stop();
     return 1;
 } catch (...) {
-    nc_error("no memory to move GPU memory");
+    nc_error("%s GPU memory failed: no memory", packs ? "packing" : "unpacking");
     return -1;
 }
 
 int32_t move_by_host(bool packs, move_f original, void *convertor, iovec *parts,
                      uint32_t *num_parts_p, size_t *length_p) noexcept try {
-    // one part a call, as large as our buffer: callers go on until they have all
+    // Each call of the original gets one piece of at most the bounce buffer's size.
     const uint32_t num_parts = *num_parts_p;
     size_t total = 0;
     uint32_t part = 0;
@@ -135,7 +134,8 @@ int32_t move_by_host(bool packs, move_f original, void *convertor, iovec *parts,
     *length_p = total;
     return status;
 } catch (...) {
-    nc_error("no memory to move GPU memory");
+    nc_error("%s failed: no memory for a bounce buffer for packed bytes in GPU memory",
+             packs ? "packing" : "unpacking");
     return -1;
 }
 

@@ -1,4 +1,4 @@
-// The parts of a convertor call: packed bytes in host memory or on a GPU.
+// The parts (iovecs) of a convertor call: packed bytes in host memory or on a GPU.
 #pragma once
 
 #include <sys/uio.h>
@@ -13,7 +13,7 @@
 
 namespace cuda_nc::hooks {
 
-constexpr size_t bounce_bytes = 1 << 20;
+constexpr size_t bounce_bytes = 1 << 20;  // most, of a bounce buffer
 
 gpu::memory_kind kind_at(const void *address) noexcept;
 inline bool is_device_memory(const void *address) noexcept {
@@ -24,8 +24,9 @@ inline bool cpu_may_touch(gpu::memory_kind kind) noexcept {
 }
 layout_ref contiguous_bytes(size_t length);
 
-// move_bytes(offset, packed, length) moves packed bytes of host memory and returns a status; those
-// on a GPU pass through a buffer, or fail where we do not serve it. Throws std::bad_alloc.
+// Moves one part by move_bytes(offset, packed, length), which moves packed bytes of host memory and
+// returns a status. Packed bytes on a GPU pass through a bounce buffer; on a GPU that we do not
+// serve they fail. Throws std::bad_alloc.
 template <typename function>
 ucs_status_t move_part(bool packs, size_t offset, const iovec &part, function move_bytes) {
     if (CUDA_NC_LIKELY(!sees_gpu_memory()) || cpu_may_touch(kind_at(part.iov_base))) {
@@ -52,9 +53,9 @@ ucs_status_t move_part(bool packs, size_t offset, const iovec &part, function mo
     return UCS_OK;
 }
 
-// As opal_convertor_pack (unpack) for a message of `size` packed bytes, of which *position_p have
-// passed: moves as much as the parts hold, says in them, in *num_parts_p and in *length_p how much
-// that was. UCS_OK, or the first error. Throws std::bad_alloc.
+// Moves what opal_convertor_pack (unpack) would: as much as the parts hold of a message of `size`
+// packed bytes, of which *position_p have passed. Sets the parts' lengths, *num_parts_p, *length_p
+// and *position_p to what was moved. Returns UCS_OK, or the first error. Throws std::bad_alloc.
 template <typename function>
 ucs_status_t move_parts(bool packs, size_t size, size_t *position_p, iovec *parts,
                         uint32_t *num_parts_p, size_t *length_p, function move_bytes) {

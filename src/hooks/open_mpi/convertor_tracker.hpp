@@ -12,7 +12,7 @@
 
 namespace cuda_nc::hooks {
 
-// What a convertor was prepared with, and how far it has come.
+// What a convertor was prepared with, and how many bytes it has passed.
 struct tracked_convertor {
     const void *datatype = nullptr;
     size_t count = 0;
@@ -35,20 +35,20 @@ struct tracked_convertor {
     }
 };
 
-// By the convertor's address. A convertor is used by one thread at a time, as Open MPI demands; the
-// tracker itself is thread safe. Nobody tells us that a convertor has died: an entry stays until
-// its address is prepared again.
+// Convertors by their addresses. One thread at a time uses a convertor, as Open MPI demands; the
+// tracker itself is thread safe. Open MPI does not tell us when a convertor dies: its entry stays
+// until a convertor at the same address is prepared.
 class convertor_tracker {
   public:
     static convertor_tracker &instance() noexcept;
 
-    // Throws std::bad_alloc.
+    // Replaces the convertor's entry. Throws std::bad_alloc.
     void remember(const void *convertor, std::unique_ptr<tracked_convertor> entry);
     void forget(const void *convertor) noexcept;
-    // Null where unknown. Valid until the same convertor is remembered or forgotten.
+    // Null where it is not tracked. Valid until the same convertor is remembered or forgotten.
     tracked_convertor *find(const void *convertor) noexcept;
 
-    // No lock, no look-up: almost always true.
+    // Takes no lock. True in all jobs that pack no GPU memory by a convertor.
     bool empty() const noexcept { return size_.load(std::memory_order_relaxed) == 0; }
 
   private:

@@ -3,19 +3,18 @@
 #include <dlfcn.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <vector>
 
+#include "hooks/common/owner.hpp"
 #include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
 
-constexpr size_t arch_search_end = 64;
+constexpr size_t arch_search_end = 64;  // bytes of a convertor
 
 template <typename function>
 bool look_up(void *handle, const char *symbol, function *function_p) noexcept {
@@ -23,119 +22,15 @@ bool look_up(void *handle, const char *symbol, function *function_p) noexcept {
     return *function_p != nullptr;
 }
 
-// What makes convertors, and prepares them for something that needs no stack.
-struct convertor_source {
-    void *(*create)(int32_t, int32_t);
-    uint32_t arch;
-    int32_t (*prepare_for_send)(void *, const void *, size_t, const void *);
-    const void *byte;  // a datatype, or null
-};
-
-// A convertor for reading layouts, prepared anew for each use and kept for ever: releasing one
-// needs code that Open MPI has only in its headers. So does releasing the stack that a deep type
-// makes it allocate, which must be gone before it is prepared again.
-class own_convertor {
-  public:
-    explicit own_convertor(const convertor_source &from) noexcept
-        : convertor_(static_cast<char *>(from.create(static_cast<int32_t>(from.arch), 0))) {
-        if (convertor_ == nullptr || from.byte == nullptr ||
-            from.prepare_for_send(convertor_, from.byte, 1, nullptr) != 0) {
-            return;
-        }
-        // The one word that points into the convertor itself is that of the stack, whose first
-        // entries lie there, behind all that would need to be restored. What nobody has set yet
-        // may hold anything.
-        size_t found = 0;
-        for (size_t at = sizeof(void *); at < readable_convertor_bytes; at += sizeof(void *)) {
-            const auto offset =
-                reinterpret_cast<uintptr_t>(word(at)) - reinterpret_cast<uintptr_t>(convertor_);
-            if (offset <= readable_convertor_bytes) {
-                ++found;
-                stack_at_ = at;
-                num_initial_ = offset;
-            }
-        }
-        if (found != 1 || num_initial_ <= stack_at_) {
-            num_initial_ = 0;
-        }
-        std::memcpy(initial_, convertor_, num_initial_);
-    }
-    void *get() const noexcept { return convertor_; }
-
-    void drop_stack() noexcept {
-        void *stack = num_initial_ != 0 ? word(stack_at_) : nullptr;
-        if (stack != nullptr && stack != convertor_ + num_initial_) {
-            std::free(stack);
-            std::memcpy(convertor_, initial_, num_initial_);
-        }
-    }
-
-  private:
-    void *word(size_t at) const noexcept {
-        void *value;
-        std::memcpy(&value, convertor_ + at, sizeof(value));
-        return value;
-    }
-
-    char *const convertor_;
-    size_t stack_at_ = 0, num_initial_ = 0;  // bytes; 0: it is not as we know them
-    char initial_[readable_convertor_bytes];
-};
-
-class convertor_pool {
-  public:
-    own_convertor *take(const convertor_source &from) {
-        {
-            std::lock_guard<std::mutex> guard(mutex_);
-            if (!free_.empty()) {
-                own_convertor *one = free_.back();
-                free_.pop_back();
-                return one;
-            }
-            free_.reserve(free_.capacity() + 1);  // give() never allocates
-        }
-        return new own_convertor(from);
-    }
-
-    void give(own_convertor *one) noexcept {
-        std::lock_guard<std::mutex> guard(mutex_);
-        free_.push_back(one);
-    }
-
-  private:
-    std::mutex mutex_;
-    std::vector<own_convertor *> free_;
-};
-
-convertor_pool &pool() {
-    static auto *only = new convertor_pool;
-    return *only;
-}
-
-class pooled_convertor {
-  public:
-    explicit pooled_convertor(const convertor_source &from) : own_(pool().take(from)) {}
-    ~pooled_convertor() {
-        if (get() != nullptr) {
-            own_->drop_stack();
-            pool().give(own_);
-        } else {
-            delete own_;
-        }
-    }
-    pooled_convertor(const pooled_convertor &) = delete;
-    pooled_convertor &operator=(const pooled_convertor &) = delete;
-    void *get() const noexcept { return own_->get(); }
-
-  private:
-    own_convertor *own_;
-};
-
 int64_t displacement_of(const iovec &entry) noexcept {
     return static_cast<int64_t>(reinterpret_cast<intptr_t>(entry.iov_base));
 }
 
 }  // namespace
+
+bool open_mpi::is_it(void *handle, const void *function) noexcept {
+    return defines(handle, "mca_pml_ucx_component", function);
+}
 
 bool open_mpi::load(void *handle) noexcept try {
     int (*library_version)(char *, int *) = nullptr;
@@ -143,11 +38,7 @@ bool open_mpi::load(void *handle) noexcept try {
     if (mark == nullptr || !look_up(handle, "opal_convertor_create", &create_) ||
         !look_up(handle, "opal_convertor_raw", &raw_) ||
         !look_up(handle, "opal_local_arch", &local_arch_) ||
-        !look_up(handle, "opal_convertor_prepare_for_send", &prepare_for_send) ||
-        !look_up(handle, "opal_convertor_prepare_for_recv", &prepare_for_recv) ||
-        !look_up(handle, "opal_convertor_pack", &pack) ||
-        !look_up(handle, "opal_convertor_unpack", &unpack) ||
-        !look_up(handle, "opal_datatype_copy_content_same_ddt", &copy_same) ||
+        !find_all([handle](const char *symbol) { return dlsym(handle, symbol); }, &opal_) ||
         !look_up(handle, "PMPI_Type_get_extent", &get_extent_) ||
         !look_up(handle, "PMPI_Type_get_name", &get_name_) ||
         !look_up(handle, "PMPI_Get_library_version", &library_version)) {
@@ -170,7 +61,7 @@ bool open_mpi::load(void *handle) noexcept try {
         !look_up(handle, "PMPI_Type_free_keyval", &free_key_) ||
         !look_up(handle, "PMPI_Type_set_attr", &set_attribute_) || (major_ != 4 && major_ != 5) ||
         !look_up(handle, "ompi_datatype_get_args", &get_arguments_)) {
-        get_arguments_ = nullptr;  // the last: stands for all
+        get_arguments_ = nullptr;  // no type's end can be watched
     }
     nc_debug("found Open MPI %s", version_.c_str());
     return true;
@@ -184,12 +75,14 @@ const convertor_map &open_mpi::explore() const noexcept {
         return map_;
     }
     try {
-        pooled_convertor scratch({create_, *local_arch_, prepare_for_send, known_types_.of_1_byte});
+        scratch_convertor scratch(source());
         if (scratch.get() != nullptr && known_types_.of_1_byte != nullptr) {
-            map_ = explore_convertor(scratch.get(), known_types_, prepare_for_send, pack);
+            map_ =
+                explore_convertor(scratch.get(), known_types_,
+                                  opal_.opal_convertor_prepare_for_send, opal_.opal_convertor_pack);
         }
     } catch (...) {
-        // nothing is known of it
+        // no memory: all offsets stay unknown
     }
     nc_debug(
         "words of a convertor: position at %zu, datatype at %zu, buffer at %zu, count at %zu, "
@@ -219,7 +112,7 @@ const open_mpi *open_mpi::find_loaded() noexcept {
     void *handle = nullptr;
     try {
         for (const std::string &path : loaded_objects()) {
-            // the program's own handle would show it the preloaded definitions
+            // the program's own handle would find the preloaded shim's definitions
             handle = path.empty() ? nullptr : open_loaded(path.c_str());
             if (handle == nullptr) {
                 continue;
@@ -236,8 +129,9 @@ const open_mpi *open_mpi::find_loaded() noexcept {
 }
 
 layout_ref open_mpi::element(const void *datatype) const noexcept try {
-    pooled_convertor scratch({create_, *local_arch_, prepare_for_send, known_types_.of_1_byte});
-    if (scratch.get() == nullptr || prepare_for_send(scratch.get(), datatype, 1, nullptr) != 0) {
+    scratch_convertor scratch(source());
+    if (scratch.get() == nullptr ||
+        opal_.opal_convertor_prepare_for_send(scratch.get(), datatype, 1, nullptr) != 0) {
         return nullptr;
     }
     layout_builder builder;
@@ -271,9 +165,9 @@ bool open_mpi::extent(const void *datatype, int64_t *extent_p) const noexcept {
 
 bool open_mpi::first_displacement(const void *datatype, size_t count,
                                   int64_t *displacement_p) const noexcept try {
-    pooled_convertor scratch({create_, *local_arch_, prepare_for_send, known_types_.of_1_byte});
+    scratch_convertor scratch(source());
     if (scratch.get() == nullptr ||
-        prepare_for_send(scratch.get(), datatype, count, nullptr) != 0) {
+        opal_.opal_convertor_prepare_for_send(scratch.get(), datatype, count, nullptr) != 0) {
         return false;
     }
     // a zero-length member may come first
@@ -316,41 +210,6 @@ bool open_mpi::is_native(const void *convertor) const noexcept {
     return false;
 }
 
-size_t *open_mpi::position(void *convertor) const noexcept {
-    size_t offset = map().position;
-    return offset != 0 ? reinterpret_cast<size_t *>(static_cast<char *>(convertor) + offset)
-                       : nullptr;
-}
-
-bool open_mpi::is_prepared_for(const void *convertor, const void *datatype,
-                               const void *buffer) const noexcept {
-    auto holds = [convertor](size_t offset, const void *expected) {
-        const void *word = expected;
-        if (offset != 0) {
-            std::memcpy(&word, static_cast<const char *>(convertor) + offset, sizeof(word));
-        }
-        return word == expected;
-    };
-    return holds(map().datatype, datatype) && holds(map().buffer, buffer);
-}
-
-bool open_mpi::look_into(void *convertor, convertor_content *content_p) const noexcept {
-    const convertor_map &at = map();
-    if (at.position == 0 || at.datatype == 0 || at.buffer == 0 || at.count == 0 || at.total == 0) {
-        return false;
-    }
-    auto read = [convertor](size_t offset, auto *word_p) {
-        std::memcpy(word_p, static_cast<const char *>(convertor) + offset, sizeof(*word_p));
-    };
-    read(at.datatype, &content_p->datatype);
-    read(at.buffer, &content_p->buffer);
-    read(at.count, &content_p->count);
-    read(at.total, &content_p->total);
-    content_p->position_p =
-        reinterpret_cast<size_t *>(static_cast<char *>(convertor) + at.position);
-    return true;
-}
-
 bool open_mpi::is_predefined(const void *datatype) const noexcept {
     constexpr int32_t named = 0;  // MPI_COMBINER_NAMED
     int32_t integers = 0, addresses = 0, datatypes = 0, combiner = -1;
@@ -360,23 +219,30 @@ bool open_mpi::is_predefined(const void *datatype) const noexcept {
            combiner == named;
 }
 
-bool open_mpi::watch(const void *datatype, forget_f forget, void *known) const noexcept {
+bool open_mpi::watch_end(const void *datatype, ended_f ended) const noexcept {
     int initialized = 0, finalized = 1, key = 0;
     if (get_arguments_ == nullptr || initialized_(&initialized) != 0 || !initialized ||
         finalized_(&finalized) != 0 || finalized) {
         return false;
     }
-    // A key of its own for each type, gone with it: MPI may end and begin again (sessions).
+    // An attribute whose value is `ended`: MPI calls the key's delete function when the type dies.
     using copy_f = int (*)(void *, int, void *, void *, void *, int *is_copied_p);
+    using delete_f = int (*)(void *, int, void *, void *);
     copy_f copy = [](void *, int, void *, void *, void *, int *is_copied_p) {
         *is_copied_p = 0;
         return 0;
     };
+    delete_f forget = [](void *dying, int, void *value, void *) {
+        reinterpret_cast<ended_f>(value)(dying);
+        return 0;
+    };
+    // A key for each type, which dies with it: MPI may end and begin again (sessions), and ends its
+    // keys then.
     if (create_key_(reinterpret_cast<void *>(copy), reinterpret_cast<void *>(forget), &key,
                     nullptr) != 0) {
         return false;
     }
-    bool is_set = set_attribute_(datatype, key, known) == 0;
+    bool is_set = set_attribute_(datatype, key, reinterpret_cast<void *>(ended)) == 0;
     free_key_(&key);
     return is_set;
 }

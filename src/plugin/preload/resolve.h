@@ -2,10 +2,10 @@
  * Finding libcuda_nc.so, the module, and the functions that the shim stands in front of. libc and
  * libdl only; every function may be called from any thread.
  */
-#ifndef CUDA_NC_HOOKS_RESOLVE_H
-#define CUDA_NC_HOOKS_RESOLVE_H
+#ifndef CUDA_NC_PLUGIN_RESOLVE_H
+#define CUDA_NC_PLUGIN_RESOLVE_H
 
-#include "hooks/common/interpose.h"
+#include "hooks/interpose.h"
 
 /* The replacements of libcuda_nc.so; all members NULL where it cannot serve this process. */
 const cuda_nc_symbols_t *cuda_nc_find_replacements(void);

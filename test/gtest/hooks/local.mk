@@ -4,21 +4,30 @@ unit_test_programs += hooks_tests
 check_PROGRAMS += hooks_probe
 endif
 hooks_tests_SOURCES = \
+	test/gtest/hooks/common/datatype_ops_test.cc \
+	test/gtest/hooks/common/library_stub.hpp \
+	test/gtest/hooks/common/owner_test.cc \
+	test/gtest/hooks/common/policy_test.cc \
+	test/gtest/hooks/common/tag_send_test.cc \
+	test/gtest/hooks/common/type_record_test.cc \
+	test/gtest/hooks/common/watched_types_test.cc \
+	test/gtest/hooks/fakes.cc \
+	test/gtest/hooks/fakes.hpp \
 	test/gtest/hooks/open_mpi/convertor_calls.hpp \
 	test/gtest/hooks/open_mpi/convertor_host_test.cc \
 	test/gtest/hooks/open_mpi/convertor_map_test.cc \
 	test/gtest/hooks/open_mpi/convertor_test.cc \
-	test/gtest/hooks/common/datatype_ops_test.cc \
-	test/gtest/ucs/base/elf_walker_test.cc \
-	test/gtest/hooks/fakes.cc \
-	test/gtest/hooks/fakes.hpp \
+	test/gtest/hooks/open_mpi/layout_bytes.hpp \
 	test/gtest/hooks/open_mpi/open_mpi_test.cc \
-	test/gtest/hooks/common/owner_test.cc \
-	test/gtest/plugin/preload_test.cc \
+	test/gtest/hooks/open_mpi/scratch_convertor_test.cc \
+	test/gtest/hooks/open_mpi/unknown_memory_test.cc \
 	test/gtest/hooks/process.cc \
 	test/gtest/hooks/process.hpp \
-	test/gtest/hooks/common/tag_send_test.cc \
-	test/gtest/hooks/common/unknown_memory_test.cc
+	test/gtest/plugin/module_test.cc \
+	test/gtest/plugin/preload/preload_test.cc \
+	test/gtest/plugin/probe.hpp \
+	test/gtest/ucs/base/elf_walker_test.cc \
+	test/gtest/ucs/base/loaded_objects_test.cc
 hooks_tests_CPPFLAGS = $(unit_tests_CPPFLAGS) -I$(srcdir)/test/gtest/hooks/fake \
 	-DBUILD_DIRECTORY='"$(abs_builddir)"'
 hooks_tests_LDADD = libcuda_nc_core.la $(GTEST_LIBS)

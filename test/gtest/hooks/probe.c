@@ -1,9 +1,9 @@
 /*
  * hooks_probe [--module PATH] [--load PATH] [--convertor] PATH: loads the libraries in the given
  * order, each RTLD_LOCAL, as Python loads its extensions; a module is loaded as UCX loads it. The
- * last one is a fake Open MPI, which registers datatypes. Prints "vector engine" or "vector
- * original", and the same for a contiguous type, a type of which the sizes disagree, and, where
- * asked, for a convertor.
+ * last one is a fake Open MPI, which registers datatypes. For each datatype it prints who
+ * packed, the plugin or the fake: "vector engine" or "vector original". The types are a vector, a
+ * contiguous one, one whose sizes disagree, and with --convertor the vector through a convertor.
  */
 #include <dlfcn.h>
 #include <stdio.h>

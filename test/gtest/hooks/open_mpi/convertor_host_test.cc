@@ -85,10 +85,10 @@ class convertor_host : public testing::Test {
     void SetUp() override {
         fake_convertor_t any = make_convertor();
         convertor_content content;
-        ASSERT_TRUE(api().look_into(&any, &content));  // found by moving bytes, once
+        ASSERT_TRUE(api().map().read(&any, &content));  // found by moving bytes, once
         calls() = fake_calls_t();
     }
-    // The engine alone was asked.
+    // Open MPI's own convertor moved nothing.
     void TearDown() override { EXPECT_EQ(calls().convertor_moves + calls().copies, 0); }
 };
 

@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <iterator>
 
+#include "hooks/fakes.hpp"
+#include "hooks/open_mpi/open_mpi.hpp"
+
 using namespace cuda_nc::hooks;
 
 namespace {
@@ -48,6 +51,24 @@ TEST(convertor_map, words_that_nobody_has_set_do_not_count) {
         EXPECT_EQ(map.buffer, offsetof(convertor, buffer));
         EXPECT_EQ(map.position, offsetof(convertor, position));
     }
+}
+
+TEST(convertor_map, the_position_of_a_convertor_is_found_by_trying) {
+    fake_convertor_t one = {};
+    one.remote_arch = 0xffc00203;
+    EXPECT_EQ(open_mpi::find_loaded()->map().position_in(&one), &one.position);
+}
+
+TEST(convertor_map, a_convertor_that_serves_something_else_is_seen) {
+    fake_convertor_t one = {};
+    test::datatype type("one", {{0, 4}}, 8);
+    char memory[8];
+    const convertor_map &map = open_mpi::find_loaded()->map();
+    one.datatype = type.get();
+    one.buffer = memory;
+    EXPECT_TRUE(map.is_prepared_for(&one, type.get(), memory));
+    EXPECT_FALSE(map.is_prepared_for(&one, type.get(), memory + 1));
+    EXPECT_FALSE(map.is_prepared_for(&one, memory, memory));
 }
 
 }  // namespace

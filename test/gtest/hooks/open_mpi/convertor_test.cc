@@ -7,6 +7,7 @@
 
 #include "hooks/open_mpi/convertor_calls.hpp"
 #include "hooks/fakes.hpp"
+#include "hooks/common/thread_context.hpp"
 #include "hooks/open_mpi/convertor_tracker.hpp"
 #include "hooks/open_mpi/open_mpi.hpp"
 
@@ -29,8 +30,7 @@ const datatype &vector_type() {
 class convertor : public testing::Test {
   protected:
     void SetUp() override {
-        fake_convertor_t any = make_convertor();
-        open_mpi::find_loaded()->position(&any);  // found by moving bytes, once
+        open_mpi::find_loaded()->map();  // found by moving bytes, once
         calls() = fake_calls_t();
     }
     // Convertors live on the stack: what is remembered of one test's is no business of the next.
@@ -199,7 +199,7 @@ TEST_F(convertor, an_address_is_not_remembered_while_the_datatype_path_prepares)
     fake_convertor_t sender = make_convertor();
     prepare(true, &sender, 1, device);
     {
-        untracked_scope quiet;
+        original_start_scope scope;
         prepare(true, &sender, 1, device);
     }
     EXPECT_TRUE(convertor_tracker::instance().empty());

@@ -5,25 +5,16 @@
 #include <thread>
 
 #include "hooks/fakes.hpp"
+#include "hooks/open_mpi/layout_bytes.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
 
+using test::bytes_of;
 using test::datatype;
 
 const open_mpi &api() {
     return *open_mpi::find_loaded();
-}
-
-std::vector<ptrdiff_t> bytes_of(const layout &what) {
-    std::vector<ptrdiff_t> all;
-    layout_cursor cursor(what, 0);
-    for (block one = cursor.next(UINT64_MAX); one.length != 0; one = cursor.next(UINT64_MAX)) {
-        for (uint64_t i = 0; i < one.length; ++i) {
-            all.push_back(one.displacement + static_cast<int64_t>(i));
-        }
-    }
-    return all;
 }
 
 TEST(open_mpi, is_found_without_a_handle) {
@@ -42,21 +33,6 @@ TEST(open_mpi, an_element_has_the_bytes_of_its_datatype_in_order) {
         ASSERT_NE(what, nullptr);
         EXPECT_EQ(bytes_of(*what), type.bytes(1)) << type.get()->name;
     }
-}
-
-TEST(open_mpi, what_a_convertor_allocated_is_released_before_its_next_use) {
-    test::calls() = fake_calls_t();
-    for (size_t blocks : {2000, 3, 4000, 3000, 8000}) {  // more than other tests have
-        std::vector<fake_block_t> many(blocks);
-        for (size_t i = 0; i < blocks; ++i) {
-            many[i] = {static_cast<ptrdiff_t>(8 * i), 4};
-        }
-        datatype type("deep", many, static_cast<ptrdiff_t>(8 * blocks));
-        layout_ref what = api().element(type.get());
-        ASSERT_NE(what, nullptr);
-        EXPECT_EQ(bytes_of(*what), type.bytes(1));
-    }
-    EXPECT_EQ(test::calls().lost_stacks, 0);
 }
 
 TEST(open_mpi, many_threads_read_datatypes_side_by_side) {
@@ -90,23 +66,6 @@ TEST(open_mpi, the_first_byte_is_found_behind_members_without_bytes) {
     EXPECT_EQ(displacement, 72);
     EXPECT_FALSE(api().first_displacement(datatype("none", {{5, 0}}, 8).get(), 3, &displacement));
     EXPECT_FALSE(api().first_displacement(datatype("late", {{72, 4}}, 80).get(), 0, &displacement));
-}
-
-TEST(open_mpi, the_position_of_a_convertor_is_found_by_trying) {
-    fake_convertor_t convertor = {};
-    convertor.remote_arch = 0xffc00203;
-    EXPECT_EQ(api().position(&convertor), &convertor.position);
-}
-
-TEST(open_mpi, a_convertor_that_serves_something_else_is_seen) {
-    fake_convertor_t convertor = {};
-    datatype type("one", {{0, 4}}, 8);
-    char memory[8];
-    convertor.datatype = type.get();
-    convertor.buffer = memory;
-    EXPECT_TRUE(api().is_prepared_for(&convertor, type.get(), memory));
-    EXPECT_FALSE(api().is_prepared_for(&convertor, type.get(), memory + 1));
-    EXPECT_FALSE(api().is_prepared_for(&convertor, memory, memory));
 }
 
 TEST(open_mpi, a_convertor_to_another_architecture_is_not_native) {

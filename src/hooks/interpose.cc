@@ -1,15 +1,16 @@
-// The entry points of the hooks: a table of replacements for the preloaded shim, and redirection
-// for the module that UCX loads.
-#include "hooks/common/interpose.h"
+// How the hooks get in front of their callers: a table of replacements for the preloaded shim, and
+// redirection of loaded objects for the module that UCX loads.
+#include "hooks/interpose.h"
 
 #include <dlfcn.h>
 
 #include <atomic>
+#include <iterator>
 
-#include "hooks/open_mpi/convertor.hpp"
 #include "hooks/common/datatype_ops.hpp"
 #include "hooks/common/tag_send.hpp"
 #include "hooks/common/ucx_settings.hpp"
+#include "hooks/open_mpi/convertor.hpp"
 #include "ucs/base/elf_walker.hpp"
 #include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
@@ -21,12 +22,17 @@ using namespace cuda_nc::hooks;
 using cuda_nc::redirect_loaded_objects;
 using cuda_nc::replacement;
 
-const cuda_nc_symbols_t replacements = {create_generic,   destroy_datatype, prepare_for_send,
-                                        prepare_for_recv, convertor_pack,   convertor_unpack,
-                                        copy_same,        tag_send_nbx};
+#define ADDRESS(result, name, library, replacement, parameters, arguments) replacement,
+const cuda_nc_symbols_t replacements = {CUDA_NC_INTERPOSED_SYMBOLS(ADDRESS)};
+#undef ADDRESS
 
-// UCX's ucm_reloc_modify: changes what is loaded now and whatever is loaded later. It keeps the
-// patch in a list of its own.
+#define REDIRECTION(result, name, library, replacement, parameters, arguments) \
+    {#name, reinterpret_cast<void *>(replacement)},
+const replacement redirected[] = {CUDA_NC_INTERPOSED_SYMBOLS(REDIRECTION)};
+#undef REDIRECTION
+
+// The argument of UCX's ucm_reloc_modify, which changes the objects that are loaded now and those
+// that will be. UCX links the patch into a list of its own.
 struct ucm_patch {
     const char *symbol;
     void *value;
@@ -35,19 +41,7 @@ struct ucm_patch {
     char **blacklist;
 };
 
-constexpr int num_symbols = 8;
-
-const replacement redirected[num_symbols] = {
-    {"ucp_dt_create_generic", reinterpret_cast<void *>(create_generic)},
-    {"ucp_dt_destroy", reinterpret_cast<void *>(destroy_datatype)},
-    {"opal_convertor_prepare_for_send", reinterpret_cast<void *>(prepare_for_send)},
-    {"opal_convertor_prepare_for_recv", reinterpret_cast<void *>(prepare_for_recv)},
-    {"opal_convertor_pack", reinterpret_cast<void *>(convertor_pack)},
-    {"opal_convertor_unpack", reinterpret_cast<void *>(convertor_unpack)},
-    {"opal_datatype_copy_content_same_ddt", reinterpret_cast<void *>(copy_same)},
-    {"ucp_tag_send_nbx", reinterpret_cast<void *>(tag_send_nbx)},
-};
-
+// False where some calls have not been redirected.
 bool redirect_by_ucm() noexcept {
     void *handle = cuda_nc::open_loaded("libucm.so.0");
     using modify_f = int8_t (*)(ucm_patch *);
@@ -56,9 +50,9 @@ bool redirect_by_ucm() noexcept {
     if (modify == nullptr) {
         return false;
     }
-    static ucm_patch patches[num_symbols];  // UCX's for ever
+    static ucm_patch patches[std::size(redirected)];  // UCX keeps them until the process ends
     bool all = true;
-    for (int i = 0; i < num_symbols; ++i) {
+    for (size_t i = 0; i < std::size(redirected); ++i) {
         patches[i].symbol = redirected[i].symbol;
         patches[i].value = redirected[i].value;
         int8_t status = modify(&patches[i]);
@@ -87,10 +81,10 @@ void cuda_nc_interpose_install(void) {
         return;
     }
     if (dlsym(RTLD_DEFAULT, "cuda_nc_preload_version") != nullptr) {
-        return;  // the shim stands in front of every caller already
+        return;  // the shim's definitions take every call already
     }
     if (!redirect_by_ucm()) {
-        size_t changed = redirect_loaded_objects(redirected, num_symbols);
+        size_t changed = redirect_loaded_objects(redirected, std::size(redirected));
         nc_debug("redirected %zu calls of the objects loaded so far", changed);
     }
 }

@@ -1,62 +1,15 @@
-// The shim and the module in processes of their own.
+// The shim in processes of their own.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <string>
 
-#include "hooks/fakes.hpp"
-#include "hooks/process.hpp"
+#include "plugin/probe.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
 
-using test::fake_path;
-using test::outcome;
-using test::run;
-
-const std::string libraries = BUILD_DIRECTORY "/.libs/";
-const std::string shim = libraries + "libcuda_nc_preload.so";
-const std::string module = libraries + "libuct_cudanc.so.0";
-
-outcome probe(const std::string &environment, const std::string &before = "") {
-    return run(environment,
-               BUILD_DIRECTORY "/hooks_probe " + before + " " + fake_path("libfake_open_mpi.so"));
-}
-
-std::string served(const char *vector, const char *contiguous, const char *warning = "") {
-    return std::string("vector ") + vector + "\ncontiguous " + contiguous + "\n" + warning +
-           "liar original\nliar again original\nlive 0\n";
-}
-
-const std::string preload = "LD_PRELOAD=" + shim;
-
-// The text without the lines that hold `warning`; *count_p: how many those were.
-std::string without(const std::string &text, const std::string &warning, int *count_p) {
-    std::string rest;
-    *count_p = 0;
-    for (size_t start = 0; start < text.size();) {
-        size_t end = std::min(text.find('\n', start), text.size() - 1) + 1;
-        std::string line = text.substr(start, end - start);
-        if (line.find(warning) != std::string::npos) {
-            ++*count_p;
-        } else {
-            rest += line;
-        }
-        start = end;
-    }
-    return rest;
-}
-
-// `warning` exactly once, and nothing else beside the expected lines.
-void expect_served(const outcome &seen, const std::string &expected, const std::string &warning) {
-    int count = 0;
-    EXPECT_EQ(seen.status, 0) << seen;
-    EXPECT_EQ(without(seen.output, warning, &count), expected);
-    EXPECT_EQ(count, 1) << seen;
-}
-
-const char *const liar_warning = "datatype liar is left to Open MPI's own operations";
+using namespace test;
 
 TEST(preload, nothing_changes_without_it) {
     outcome seen = probe("A=b");
@@ -143,41 +96,6 @@ TEST(preload, python_is_untouched_until_it_calls) {
         "python3 -c \"import ctypes; l = ctypes.CDLL('" + fake_path("libucp_fake.so") +
         "'); print(l.fake_ucp_live(), 'libcuda_nc.so' in open('/proc/self/maps').read())\"";
     EXPECT_EQ(run(preload, script).output, "0 False\n");
-}
-
-const std::string loaded_fakes = "--load " + fake_path("libfake_open_mpi.so") + " --module ";
-
-TEST(module, redirects_what_is_loaded_without_a_preload) {
-    expect_served(probe("A=b", loaded_fakes + module), served("engine", "original"), liar_warning);
-}
-
-TEST(module, beside_the_shim_is_harmless) {
-    expect_served(probe(preload, loaded_fakes + module), served("engine", "original"),
-                  liar_warning);
-    expect_served(probe(preload, "--module " + module), served("engine", "original"), liar_warning);
-}
-
-// The transport says once why it stays away; everything else goes on.
-void expect_no_transport(const std::string &environment, const std::string &reason) {
-    outcome seen = probe("UCX_CUDA_NC_TRANSPORT=y " + environment, loaded_fakes + module);
-    int count = 0;
-    seen.output = without(seen.output, reason, &count);
-    EXPECT_EQ(count, 1) << seen;
-    expect_served(seen, served("engine", "original"), liar_warning);
-}
-
-TEST(module, the_transport_stays_away_from_releases_that_it_does_not_know) {
-    expect_no_transport("FAKE_UCP_MINOR=23", "stays away from UCX 1.23.0, the job runs without it");
-    expect_no_transport("FAKE_UCP_MINOR=18", "stays away from UCX 1.18.0, the job runs without it");
-}
-
-TEST(module, the_transport_stays_away_from_a_ucx_that_is_not_as_its_release) {
-    expect_no_transport("FAKE_UCP_MINOR=22", "does not have the functions of its release");
-}
-
-TEST(module, can_be_switched_off) {
-    EXPECT_EQ(probe("UCX_CUDA_NC_ENABLE=n", loaded_fakes + module).output,
-              served("original", "original"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ class unknown_memory : public testing::Test {
     void SetUp() override {
         fake_convertor_t any = make_convertor();
         convertor_content content;
-        ASSERT_TRUE(open_mpi::find_loaded()->look_into(&any, &content));
+        ASSERT_TRUE(open_mpi::find_loaded()->map().read(&any, &content));
         calls() = fake_calls_t();
     }
 

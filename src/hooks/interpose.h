@@ -1,0 +1,49 @@
+/*
+ * The contract between what is loaded into a process (the preloaded shim, or the module that UCX
+ * loads) and the hooks in libcuda_nc.so. Plain C; no UCX header, no MPI header.
+ */
+#ifndef CUDA_NC_HOOKS_INTERPOSE_H
+#define CUDA_NC_HOOKS_INTERPOSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "hooks/interposed_symbols.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CUDA_NC_HOOKS_EXPORT __attribute__((visibility("default")))
+
+#define CUDA_NC_INTERPOSE_VERSION 2
+
+/* Our replacement of each function; null: call the original. */
+typedef struct cuda_nc_symbols {
+#define CUDA_NC_MEMBER(result, name, library, replacement, parameters, arguments) \
+    result(*name) parameters;
+    CUDA_NC_INTERPOSED_SYMBOLS(CUDA_NC_MEMBER)
+#undef CUDA_NC_MEMBER
+} cuda_nc_symbols_t;
+
+/*
+ * The one function that the shim looks up in libcuda_nc.so. Returns a table that lives as long as
+ * the process, or NULL where `version` is another than ours or the setting ENABLE is n. The
+ * replacements find the original functions by themselves, through a handle of the library that
+ * defines them: RTLD_NEXT does not see libraries that were loaded RTLD_LOCAL. Any thread may call.
+ */
+CUDA_NC_HOOKS_EXPORT const cuda_nc_symbols_t *cuda_nc_interpose(int version);
+
+/*
+ * Called by the module that UCX 1.22 and later load. Redirects calls of these functions in every
+ * object that is loaded, now or later, by UCX's ucm_reloc_modify; where that is missing or fails,
+ * by our own walk over the objects that are loaded now. Does nothing the second time, and where
+ * the shim is preloaded.
+ */
+CUDA_NC_HOOKS_EXPORT void cuda_nc_interpose_install(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,47 @@
+/*
+ * The one list of the functions that the hooks replace. Made from it: the table of replacements
+ * (interpose.h), the redirection of loaded objects (interpose.cc), the shim's definitions
+ * (plugin/preload/preload.c) and the addresses of Open MPI's own functions
+ * (open_mpi/opal_functions.hpp). Plain C.
+ *
+ * A row is X(result, name, library, replacement, parameters, arguments):
+ *   library      how the file name of the library that defines the function begins
+ *   replacement  our function, in namespace cuda_nc::hooks
+ *   arguments    the parameters' names, to pass a call on
+ *
+ * UCX's ucs_status_t is a packed enumeration of one byte: int8_t here. A row is also a member of
+ * cuda_nc_symbols_t: whoever adds, removes or reorders rows raises CUDA_NC_INTERPOSE_VERSION.
+ */
+#ifndef CUDA_NC_HOOKS_INTERPOSED_SYMBOLS_H
+#define CUDA_NC_HOOKS_INTERPOSED_SYMBOLS_H
+
+/* clang-format off */
+#define CUDA_NC_OPAL_SYMBOLS(X)                                                                    \
+    X(int32_t, opal_convertor_prepare_for_send, "libopen-pal", prepare_for_send,                   \
+      (void *convertor, const void *datatype, size_t count, const void *buffer),                   \
+      (convertor, datatype, count, buffer))                                                        \
+    X(int32_t, opal_convertor_prepare_for_recv, "libopen-pal", prepare_for_recv,                   \
+      (void *convertor, const void *datatype, size_t count, const void *buffer),                   \
+      (convertor, datatype, count, buffer))                                                        \
+    X(int32_t, opal_convertor_pack, "libopen-pal", convertor_pack,                                 \
+      (void *convertor, struct iovec *parts, uint32_t *num_parts_p, size_t *length_p),             \
+      (convertor, parts, num_parts_p, length_p))                                                   \
+    X(int32_t, opal_convertor_unpack, "libopen-pal", convertor_unpack,                             \
+      (void *convertor, struct iovec *parts, uint32_t *num_parts_p, size_t *length_p),             \
+      (convertor, parts, num_parts_p, length_p))                                                   \
+    X(int32_t, opal_datatype_copy_content_same_ddt, "libopen-pal", copy_same,                      \
+      (const void *datatype, int32_t count, char *destination, char *source),                      \
+      (datatype, count, destination, source))
+
+#define CUDA_NC_INTERPOSED_SYMBOLS(X)                                                              \
+    X(int8_t, ucp_dt_create_generic, "libucp", create_generic,                                     \
+      (const void *operations, void *context, uint64_t *datatype_p),                               \
+      (operations, context, datatype_p))                                                           \
+    X(void, ucp_dt_destroy, "libucp", destroy_datatype, (uint64_t datatype), (datatype))           \
+    CUDA_NC_OPAL_SYMBOLS(X)                                                                        \
+    X(void *, ucp_tag_send_nbx, "libucp", tag_send_nbx,                                            \
+      (void *ep, const void *buffer, size_t count, uint64_t tag, const void *param),               \
+      (ep, buffer, count, tag, param))
+/* clang-format on */
+
+#endif

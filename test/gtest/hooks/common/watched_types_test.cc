@@ -1,0 +1,47 @@
+#include "hooks/common/watched_types.hpp"
+
+#include <gtest/gtest.h>
+
+#include "hooks/common/library_stub.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+const void *type(uintptr_t handle) {
+    return reinterpret_cast<const void *>(handle);
+}
+
+TEST(watched_types, a_record_lives_as_long_as_its_type) {
+    test::library_stub library;
+    const type_record *first = find_watched(library, type(1));
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(first->datatype, type(1));
+    EXPECT_EQ(find_watched(library, type(1)), first);
+    ASSERT_NE(find_watched(library, type(2)), first);
+    EXPECT_EQ(find_watched(library, type(1)), first);
+    counted_layout made;
+    ASSERT_TRUE(first->make(1, unknown_size, &made));
+    library.end(type(1));
+    library.end(type(2));
+    library.blocks = 5;  // another type by the same handle
+    const type_record *second = find_watched(library, type(1));
+    ASSERT_NE(second, nullptr);
+    EXPECT_EQ(second->find(1), nullptr);
+    ASSERT_TRUE(second->make(1, unknown_size, &made));
+    EXPECT_EQ(made.what->packed_size(), 40u);
+    library.end(type(1));
+}
+
+TEST(watched_types, predefined_types_and_those_that_cannot_be_watched_have_none) {
+    test::library_stub library;
+    EXPECT_EQ(find_watched(library, type(0)), nullptr);
+    EXPECT_EQ(library.end, nullptr) << "there is nothing to watch";
+    library.can_watch = false;
+    EXPECT_EQ(find_watched(library, type(3)), nullptr);
+    library.can_watch = true;
+    EXPECT_NE(find_watched(library, type(3)), nullptr);
+    library.end(type(3));
+}
+
+}  // namespace
+}  // namespace cuda_nc::hooks

@@ -1,0 +1,49 @@
+// The module in processes of their own.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "plugin/probe.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+using namespace test;
+
+const std::string loaded_fakes = "--load " + fake_path("libfake_open_mpi.so") + " --module ";
+
+TEST(module, redirects_what_is_loaded_without_a_preload) {
+    expect_served(probe("A=b", loaded_fakes + module), served("engine", "original"), liar_warning);
+}
+
+TEST(module, beside_the_shim_is_harmless) {
+    expect_served(probe(preload, loaded_fakes + module), served("engine", "original"),
+                  liar_warning);
+    expect_served(probe(preload, "--module " + module), served("engine", "original"), liar_warning);
+}
+
+// The transport says once why it stays away; everything else goes on.
+void expect_no_transport(const std::string &environment, const std::string &reason) {
+    outcome seen = probe("UCX_CUDA_NC_TRANSPORT=y " + environment, loaded_fakes + module);
+    int count = 0;
+    seen.output = without(seen.output, reason, &count);
+    EXPECT_EQ(count, 1) << seen;
+    expect_served(seen, served("engine", "original"), liar_warning);
+}
+
+TEST(module, the_transport_stays_away_from_releases_that_it_does_not_know) {
+    expect_no_transport("FAKE_UCP_MINOR=23", "stays away from UCX 1.23.0, the job runs without it");
+    expect_no_transport("FAKE_UCP_MINOR=18", "stays away from UCX 1.18.0, the job runs without it");
+}
+
+TEST(module, the_transport_stays_away_from_a_ucx_that_is_not_as_its_release) {
+    expect_no_transport("FAKE_UCP_MINOR=22", "does not have the functions of its release");
+}
+
+TEST(module, can_be_switched_off) {
+    EXPECT_EQ(probe("UCX_CUDA_NC_ENABLE=n", loaded_fakes + module).output,
+              served("original", "original"));
+}
+
+}  // namespace
+}  // namespace cuda_nc::hooks
