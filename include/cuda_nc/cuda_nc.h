@@ -1,8 +1,8 @@
 /*
  * Public C API of ucx-cuda-nc: non-contiguous memory of GPU and host as UCP datatypes.
  *
- * All functions are thread safe. Statuses are UCX's. Memory may be host, pinned host, GPU or
- * managed memory; what an address is, is found at each message.
+ * All functions are thread safe. Statuses are UCX's. Buffers may lie in host, pinned host, GPU or
+ * managed memory; which it is, is looked up for each message.
  */
 #ifndef CUDA_NC_H
 #define CUDA_NC_H
@@ -41,7 +41,7 @@ typedef struct cuda_nc_block {
 CUDA_NC_API ucs_status_t cuda_nc_dt_create(const cuda_nc_block_t *blocks, size_t num_blocks,
                                            ptrdiff_t extent, ucp_datatype_t *datatype_p);
 
-/* Messages in flight may still use the datatype; they keep what they need. */
+/* May be called while messages use the datatype: they keep what they need. */
 CUDA_NC_API void cuda_nc_dt_destroy(ucp_datatype_t datatype);
 
 /*
@@ -51,7 +51,7 @@ CUDA_NC_API void cuda_nc_dt_destroy(ucp_datatype_t datatype);
  */
 CUDA_NC_API void *cuda_nc_sim_malloc(size_t size);
 CUDA_NC_API void cuda_nc_sim_free(void *address);
-/* Either side may be simulated or host memory; returns when the bytes are there. */
+/* Each address may lie in simulated or host memory. Returns when the bytes are there. */
 CUDA_NC_API void cuda_nc_sim_memcpy(void *destination, const void *source, size_t length);
 
 #ifdef __cplusplus

@@ -8,13 +8,13 @@
 
 namespace cuda_nc::dt {
 
-// As integers: a base may be null (MPI_BOTTOM) or far from any byte of the layout.
+// Adds integers, not pointers: a base may be null (MPI_BOTTOM) or far from any byte of the layout.
 inline char *displaced(const void *base, int64_t displacement) noexcept {
     return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(base) +
                                     static_cast<uintptr_t>(displacement));
 }
 
-// The memory that holds the layout's first byte; one message lies in memory of one kind.
+// The memory that holds the layout's first byte; the whole message lies in memory of that kind.
 inline gpu::memory_info memory_of(const layout &what, const void *base) noexcept {
     if (what.packed_size() == 0) {
         return {};

@@ -36,8 +36,8 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
     if (status != UCS_OK) {
         return status;
     }
-    std::unique_ptr<gpu::completion> end = staging->take_completion();
-    if (end == nullptr) {
+    std::unique_ptr<gpu::completion> done = staging->acquire_completion();
+    if (done == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
     shared_stream &shared = staging->pick_stream(gpu::direction::copy);
@@ -54,26 +54,26 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         work.packed = target;
         work.length = what->packed_size();
         work.max_sms = config().max_sms;
-        work.ends = end->next_ends();
+        work.ends = done->next_ends();
         status = worklist::launch(*list, *stream, work);
-        ended = stream->record(*end->mark);
+        ended = stream->record(*done->mark);
     }
     if (ended == UCS_OK) {
-        ended = end->await();
-        staging->give_completion(std::move(end));
+        ended = done->await();
+        staging->release_completion(std::move(done));
     }
     if (ended != UCS_OK) {
-        shared.give_up();  // no kernel of it writes there while other copies do, or later
+        shared.give_up();  // waits for its kernel, which must not write beside or after others
     }
     return status != UCS_OK ? status : ended;
 }
 
-// Packs and unpacks piece by piece, through host memory.
+// Packs and unpacks piece by piece through host memory.
 ucs_status_t copy_through_host(const layout_ref &what, const void *source,
                                const gpu::memory_info &from, void *target,
                                const gpu::memory_info &to) noexcept {
     constexpr size_t most = size_t(256) << 10;
-    char little[1024];  // where there is no memory
+    char little[1024];  // used where malloc fails
     size_t size = std::min<uint64_t>(most, what->packed_size());
     std::unique_ptr<char, decltype(&std::free)> memory(static_cast<char *>(std::malloc(size)),
                                                        &std::free);
@@ -148,7 +148,7 @@ ucs_status_t copy(const layout_ref &what, const void *source, void *destination)
             count(*what, "GPU kernel", "buffers on one GPU");
             return UCS_OK;
         }
-        // Kernels or their memory are not to be had: plain copies may still do.
+        // No kernel, or no memory for one. Copies may still do.
     }
     ucs_status_t status = copy_through_host(what, source, from, destination, to);
     count(*what, "through host memory", "buffers not on one GPU, or no kernel");

@@ -26,20 +26,20 @@ struct ucp_functions {
     destroy_f destroy = nullptr;
 };
 
-// Those of the UCX that the process has loaded, by its handle: what an application sees under
-// these names may be our own hooks. Null members: no UCX.
+// The functions of the UCX that the process has loaded, looked up through its handle: what the
+// linker finds under these names may be our own hooks. Null members: no UCX.
 ucp_functions find_ucp() noexcept {
     ucp_functions found;
     void *handle = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
     if (handle != nullptr) {
         found.create = reinterpret_cast<create_f>(dlsym(handle, "ucp_dt_create_generic"));
         found.destroy = reinterpret_cast<destroy_f>(dlsym(handle, "ucp_dt_destroy"));
-        dlclose(handle);  // the process's own reference keeps it
+        dlclose(handle);  // whoever loaded it keeps it
     }
     return found;
 }
 
-// The layout of `count` elements. Never freed before its type: readers need no lock.
+// The layout of `count` elements. It lives as long as its type, so readers need no lock.
 struct repetition {
     size_t count;
     layout_ref all;
@@ -57,14 +57,15 @@ class generic_type {
         }
     }
 
-    // Null: more than 2^63 - 1 bytes, or no memory. *kept_p: the type keeps it.
+    // The layout of `count` elements. Null: more than 2^63 - 1 bytes, or no memory. `share`: the
+    // result may outlive the type.
     layout_ref repeat(size_t count, bool share) noexcept;
 
     const layout &element() const noexcept { return *element_; }
 
     void hold() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
 
-    // UCP's object goes with the last reference: UCP calls finish() through it.
+    // The last reference destroys UCP's object, through which UCP calls finish().
     void release() noexcept {
         if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
             destroy_f destroy = ucp.destroy;
@@ -88,8 +89,8 @@ class generic_type {
     std::atomic<const repetition *> repetitions_{nullptr};
 };
 
-// A reference that counts costs two atomic operations a message; host messages, which hold the
-// type anyway, do without (`share` false).
+// Not `share`: a reference that owns nothing, which saves two atomic operations a message. It is
+// enough for messages in host memory, which hold the type.
 layout_ref as_reference(const layout_ref &owner, bool share) noexcept {
     return share ? owner : layout_ref(layout_ref(), owner.get());
 }
@@ -126,56 +127,60 @@ layout_ref generic_type::repeat(size_t count, bool share) noexcept {
     return all;
 }
 
+// The message's layout, null where that cannot be had, and the memory that it lies in. Logs an
+// error where it cannot be served.
 gpu::memory_info locate(generic_type &type, const void *buffer, size_t count, layout_ref *all_p) {
     *all_p = type.repeat(count, false);
     if (*all_p == nullptr) {
-        nc_error("%zu elements of a datatype exceed 2^63 - 1 bytes, or memory is exhausted", count);
+        nc_error("%zu elements of a datatype have more than 2^63 - 1 bytes, or there is no memory",
+                 count);
         return {gpu::memory_kind::unknown, -1};
     }
     gpu::memory_info info = memory_of(**all_p, buffer);
     if (info.kind == gpu::memory_kind::unknown) {
-        nc_error("buffer %p lies in memory of a kind that cannot be served", buffer);
+        nc_error("buffer %p lies in GPU memory of an unknown kind, which is not served", buffer);
     } else if (info.kind != gpu::memory_kind::host && info.kind != gpu::memory_kind::pinned) {
-        *all_p = type.repeat(count, true);  // work lists outlive the message
+        *all_p = type.repeat(count, true);  // a work list may outlive the type
     }
     return info;
 }
 
-void *start_pack(void *context, const void *buffer, size_t count) {
+// What UCP is to keep as the message's state; null where the message cannot be served.
+template <bool packs>
+void *start(void *context, void *buffer, size_t count) {
     auto &type = *static_cast<generic_type *>(context);
     layout_ref all;
     gpu::memory_info info = locate(type, buffer, count, &all);
     request_state *made = nullptr;
     if (all != nullptr) {
-        made = request_state::start_pack(std::move(all), buffer, info);
+        made = packs ? request_state::start_pack(std::move(all), buffer, info)
+                     : request_state::start_unpack(std::move(all), buffer, info);
     }
     if (made == nullptr) {
-        // UCP's sender cannot fail here, and must not deliver wrong bytes.
-        NC_LOG(log_level::fatal, "a message of %zu elements at %p cannot be sent", count, buffer);
-        std::abort();
-    }
-    type.hold();
-    made->user = &type;
-    return made->to_ucx();
-}
-
-// Null, after an error was logged, stands for a state of size 0: UCP then ends the receive with
-// UCS_ERR_MESSAGE_TRUNCATED.
-void *start_unpack(void *context, void *buffer, size_t count) {
-    auto &type = *static_cast<generic_type *>(context);
-    layout_ref all;
-    gpu::memory_info info = locate(type, buffer, count, &all);
-    request_state *made = nullptr;
-    if (all != nullptr) {
-        made = request_state::start_unpack(std::move(all), buffer, info);
-    }
-    if (made == nullptr) {
-        nc_error("a message of %zu elements at %p cannot be received", count, buffer);
         return nullptr;
     }
     type.hold();
     made->user = &type;
     return made->to_ucx();
+}
+
+void *start_pack(void *context, const void *buffer, size_t count) {
+    void *state = start<true>(context, const_cast<void *>(buffer), count);
+    if (state == nullptr) {
+        // UCP's sender cannot fail here, and must not deliver wrong bytes.
+        NC_LOG(log_level::fatal, "a message of %zu elements at %p cannot be sent", count, buffer);
+        std::abort();
+    }
+    return state;
+}
+
+// Null is a state of size 0: UCP then ends the receive with UCS_ERR_MESSAGE_TRUNCATED.
+void *start_unpack(void *context, void *buffer, size_t count) {
+    void *state = start<false>(context, buffer, count);
+    if (state == nullptr) {
+        nc_error("a message of %zu elements at %p cannot be received", count, buffer);
+    }
+    return state;
 }
 
 size_t packed_size(void *state) {

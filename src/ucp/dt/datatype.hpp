@@ -12,15 +12,17 @@ namespace cuda_nc::dt {
 // Failures: UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED (no UCX loaded).
 ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p) noexcept;
 
-// Messages in flight keep what they need.
+// Messages in flight keep what they need. Thread safe, as the other functions.
 void destroy(ucp_datatype_t datatype) noexcept;
 
+// The size of a message, and a place in its buffer.
 struct message_bytes {
-    uint64_t packed;  // how many
-    int64_t lowest;  // displacement of one that lies in the buffer; it need not hold displacement 0
+    uint64_t packed;  // bytes
+    // Displacement of the lowest byte of an element. Displacement 0 need not be in the buffer.
+    int64_t lowest;
 };
 
-// False: it was not made here. What `count` elements have.
+// Size and place of `count` elements. False: `datatype` was not made here.
 bool find_bytes(ucp_datatype_t datatype, uint64_t count, message_bytes *bytes_p) noexcept;
 
 }  // namespace cuda_nc::dt

@@ -1,5 +1,5 @@
-// Objects that are taken and given back once a message: each thread keeps some at hand, so that
-// neither needs a lock; what a thread has too many of moves to a list that all share.
+// Objects that are acquired and released once for each message. Each thread keeps some of them, so
+// that neither call needs a lock; what a thread has too many of moves to a list that all share.
 #pragma once
 
 #include <mutex>
@@ -12,7 +12,7 @@ template <typename object>
 class free_list {
   public:
     // Null: no memory.
-    static object *take() noexcept {
+    static object *acquire() noexcept {
         thread_list &mine = list_;
         if (mine.head == nullptr) {
             refill(mine);
@@ -26,10 +26,10 @@ class free_list {
         return one;
     }
 
-    static void give(object *one) noexcept {
+    static void release(object *one) noexcept {
         thread_list &mine = list_;
         if (mine.count >= mine.room) {
-            return give_slow(mine, one);
+            return release_slow(mine, one);
         }
         one->next_free = mine.head;
         mine.head = one;
@@ -53,7 +53,7 @@ class free_list {
     struct thread_list {
         object *head = nullptr;
         unsigned count = 0;
-        unsigned room = 0;  // 0 until the thread's end is watched, and after it
+        unsigned room = 0;  // objects; 0 before watch_end(), and after the thread's end
         bool ended = false;
     };
     struct shared_list {
@@ -80,7 +80,7 @@ class free_list {
         mine.room = keep;
     }
 
-    static void give_slow(thread_list &mine, object *one) noexcept {
+    static void release_slow(thread_list &mine, object *one) noexcept {
         if (mine.ended) {
             delete one;
             return;
@@ -94,15 +94,15 @@ class free_list {
         ++mine.count;
     }
 
-    // Moves all but `rest` objects to the shared list. Where that is locked (for ever in a child
-    // that was forked meanwhile) they are freed.
-    static void spill(thread_list &mine, unsigned rest) noexcept {
-        if (mine.count <= rest) {
+    // Moves all but `kept` objects to the shared list. Frees them where that is locked, as it may
+    // be for ever in a child that was forked meanwhile.
+    static void spill(thread_list &mine, unsigned kept) noexcept {
+        if (mine.count <= kept) {
             return;
         }
         shared_list &all = shared();
         std::unique_lock<std::mutex> guard(all.mutex, std::try_to_lock);
-        while (mine.count > rest) {
+        while (mine.count > kept) {
             object *one = mine.head;
             mine.head = one->next_free;
             --mine.count;
@@ -129,7 +129,7 @@ class free_list {
             ++mine.count;
         }
         if (mine.count != 0) {
-            watch_end(mine);  // a thread may take only
+            watch_end(mine);  // this thread may never release
         }
     }
 

@@ -8,30 +8,30 @@ namespace cuda_nc::dt {
 
 ucs_status_t host_pipeline::open(gpu::direction dir, layout_ref what, char *base,
                                  int ordinal) noexcept {
-    ucs_status_t status = mover_.open(dir, std::move(what), base, ordinal);
+    ucs_status_t status = packer_.open(dir, std::move(what), base, ordinal);
     if (status != UCS_OK) {
         return status;
     }
     kernels_failed_ = bounced_ = copied_ = direct_ = false;
-    out_of_memory_ = !mover_.has_kernels();
+    out_of_memory_ = !packer_.has_kernels();
     return UCS_OK;
 }
 
 void host_pipeline::no_kernels(ucs_status_t status) noexcept {
-    nc_debug("%s by kernels failed (%s); the rest of the message goes by copies",
-             mover_.dir() == gpu::direction::pack ? "packing" : "unpacking", status_text(status));
+    nc_debug("%s by kernels failed (%s): copies move what is left of the message",
+             packer_.dir() == gpu::direction::pack ? "packing" : "unpacking", status_text(status));
     kernels_failed_ = true;
     out_of_memory_ |= status == UCS_ERR_NO_MEMORY;
 }
 
 ucs_status_t host_pipeline::move_slowly(uint64_t offset, char *packed, size_t length) noexcept {
-    if (mover_.has_kernels() && !kernels_failed_) {
-        ucs_status_t status = mover_.bounce(offset, packed, length);
+    if (packer_.has_kernels() && !kernels_failed_) {
+        ucs_status_t status = packer_.bounce(offset, packed, length);
         if (status == UCS_OK) {
             bounced_ = true;
             return UCS_OK;
         }
-        if (status == UCS_ERR_NO_MEMORY) {  // there may be some for the next bytes
+        if (status == UCS_ERR_NO_MEMORY) {  // the next bytes try again
             out_of_memory_ = true;
         } else {
             no_kernels(status);
@@ -42,14 +42,14 @@ ucs_status_t host_pipeline::move_slowly(uint64_t offset, char *packed, size_t le
 
 ucs_status_t host_pipeline::copy_blocks(uint64_t offset, char *packed, size_t length) noexcept {
     copied_ = true;
-    return mover_.copy_blocks(offset, packed, length);
+    return packer_.copy_blocks(offset, packed, length);
 }
 
 const char *host_pipeline::path() const noexcept {
-    return direct_              ? "GPU to GPU"
-           : copied_            ? "block copies"
-           : mover_.zero_copy() ? "GPU zero-copy"
-                                : "GPU staged copy";
+    return direct_               ? "GPU to GPU"
+           : copied_             ? "block copies"
+           : packer_.zero_copy() ? "GPU zero-copy"
+                                 : "GPU staged copy";
 }
 
 const char *host_pipeline::why() const noexcept {

@@ -1,21 +1,22 @@
-// What a message between a GPU and host memory has in both directions: kernels move it as long as
-// they can, plain copies the rest.
+// What send_pipeline and receive_pipeline have in common: kernels move a message between a GPU and
+// host memory, and plain copies move what kernels cannot.
 #pragma once
 
-#include "ucp/dt/device_mover.hpp"
+#include "ucp/dt/device_packer.hpp"
 
 namespace cuda_nc::dt {
 
 class host_pipeline {
   public:
-    uint64_t packed_size() const noexcept { return mover_.packed_size(); }
-    const layout &what() const noexcept { return mover_.what(); }
+    uint64_t packed_size() const noexcept { return packer_.packed_size(); }
+    const layout &what() const noexcept { return packer_.what(); }
     // For statistics.
     const char *path() const noexcept;
     const char *why() const noexcept;
 
-    // For a transport that moves the bytes itself.
-    device_mover &mover() noexcept { return mover_; }
+    // For the transport, which moves the bytes of a direct message itself.
+    device_packer &packer() noexcept { return packer_; }
+    const device_packer &packer() const noexcept { return packer_; }
     void count_direct() noexcept { direct_ = true; }
 
   protected:
@@ -23,17 +24,17 @@ class host_pipeline {
 
     ucs_status_t open(gpu::direction dir, layout_ref what, char *base, int ordinal) noexcept;
 
-    // A launch or a kernel has failed: no other one is tried.
+    // To be called where a launch or a kernel has failed: no other is tried for this message.
     void no_kernels(ucs_status_t status) noexcept;
     bool kernels_failed() const noexcept { return kernels_failed_; }
 
-    // Moves packed bytes [offset, offset + length) through the bounce buffer, or without kernels;
-    // returns when done.
+    // Moves packed bytes [offset, offset + length) through the bounce buffer, or, where that fails,
+    // by one copy for each block; returns when done.
     ucs_status_t move_slowly(uint64_t offset, char *packed, size_t length) noexcept;
-    // Without kernels.
+    // The same by one copy for each block alone.
     ucs_status_t copy_blocks(uint64_t offset, char *packed, size_t length) noexcept;
 
-    device_mover mover_;
+    device_packer packer_;
 
   private:
     bool kernels_failed_ = false;

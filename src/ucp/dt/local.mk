@@ -5,9 +5,11 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucp/dt/copy.cc \
 	src/ucp/dt/datatype.cc \
 	src/ucp/dt/datatype.hpp \
-	src/ucp/dt/device_mover.cc \
-	src/ucp/dt/device_mover.hpp \
+	src/ucp/dt/device_packer.cc \
+	src/ucp/dt/device_packer.hpp \
 	src/ucp/dt/free_list.hpp \
+	src/ucp/dt/gpu_side.cc \
+	src/ucp/dt/gpu_side.hpp \
 	src/ucp/dt/host_pipeline.cc \
 	src/ucp/dt/host_pipeline.hpp \
 	src/ucp/dt/message_handles.cc \

@@ -8,8 +8,8 @@
 namespace cuda_nc::dt {
 namespace {
 
-// Bits of a number, from the lowest: marks, place, then how often the place was used, counted from
-// a random number. 2^45 uses of one place are more than a process lives to see.
+// Bits of a handle, from the lowest: marks, place, and how often the place was used, counted from a
+// random number. No process lives through the 2^45 uses of one place after which handles repeat.
 constexpr unsigned mark_bits = 3, place_bits = 16;
 constexpr size_t num_places = size_t(1) << place_bits;
 
@@ -21,7 +21,7 @@ struct place {
     uint32_t next_free = 0;
 };
 
-// Pages of it that are never used cost nothing.
+// Pages that are never touched take no memory.
 place places[num_places];
 
 std::mutex mutex;
@@ -47,7 +47,7 @@ uct::user_buffer *find_end(uint64_t word) noexcept {
 
 }  // namespace
 
-uintptr_t take_message_handle(request_state &state, uct::user_buffer &end) noexcept {
+uintptr_t acquire_message_handle(request_state &state, uct::user_buffer &end) noexcept {
     uint32_t index;
     {
         std::lock_guard<std::mutex> guard(mutex);
@@ -71,7 +71,7 @@ uintptr_t take_message_handle(request_state &state, uct::user_buffer &end) noexc
     return handle;
 }
 
-void give_message_handle(uintptr_t handle) noexcept {
+void release_message_handle(uintptr_t handle) noexcept {
     size_t index = place_of(handle);
     places[index].handle.store(0, std::memory_order_release);
     std::lock_guard<std::mutex> guard(mutex);

@@ -1,9 +1,10 @@
-// Numbers under which UCX knows messages of GPU memory: never two messages by the same one, and
-// none that anything else is likely to be.
+// Handles: what UCP keeps as the state of a message in GPU memory, instead of an address. No two
+// messages of a process have the same handle, and other words are unlikely to look like one.
 //
-// The transport finds in a request of UCP the state that our datatype gave it, and that it is there
-// shows that it looks at the right place. A request that holds no such state may still hold the
-// address of an earlier one; an address is used again, a number is not.
+// The transport looks for the handle in UCP's request, at the place where this release of UCX keeps
+// the datatype's state. A handle found there proves that the place is right and whose request it
+// is. An address would not: memory is used again, and a request may hold that of an earlier
+// message.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@ namespace cuda_nc::dt {
 
 class request_state;
 
-// Set in every number, and in no address of a state.
+// Set in every handle, and in no address of a request_state.
 constexpr uintptr_t message_handle_mark = 4;
 
-// 0: all are in use.
-uintptr_t take_message_handle(request_state &state, uct::user_buffer &end) noexcept;
-void give_message_handle(uintptr_t handle) noexcept;
+// Thread safe. 0: all are in use.
+uintptr_t acquire_message_handle(request_state &state, uct::user_buffer &end) noexcept;
+void release_message_handle(uintptr_t handle) noexcept;
 
-// A number that is in use.
+// `handle` must be in use.
 request_state *state_of_message_handle(uintptr_t handle) noexcept;
 
 }  // namespace cuda_nc::dt

@@ -55,11 +55,11 @@ bool receive_pipeline::slot::add(uint64_t offset, uint64_t bytes) noexcept {
     return true;
 }
 
-// A short message is one chunk; of a longer one, the last chunk's unpacking is all that its end
-// has to wait for, so chunks are a quarter of it, up to the configured size.
+// A short message is one chunk. A longer one ends when its last chunk is unpacked, so chunks are a
+// quarter of it, up to the configured size.
 void receive_pipeline::choose_chunk_size() noexcept {
     size_t limit =
-        std::min(std::max(model::fragment_size(mover_.ordinal()), least_chunk), most_chunk);
+        std::min(std::max(model::fragment_size(packer_.ordinal()), least_chunk), most_chunk);
     uint64_t total = packed_size();
     size_t wanted = limit;
     if (total <= std::min(limit, single_chunk)) {
@@ -68,7 +68,7 @@ void receive_pipeline::choose_chunk_size() noexcept {
         wanted = std::min(limit, std::max(floor_power_of_two(total / 4), least_chunk));
     }
     slot &first = slots_[0];
-    first.buffer = mover_.staging().acquire(wanted, least_chunk);
+    first.buffer = packer_.staging().acquire(wanted, least_chunk);
     chunk_size_ = least_chunk;
     if (first.buffer != nullptr) {
         size_t rounded_up = floor_power_of_two(std::max(2 * wanted - 1, least_chunk));
@@ -95,22 +95,22 @@ receive_pipeline::slot *receive_pipeline::open_slot(uint64_t begin) noexcept {
     }
     slot *found = nullptr, *oldest = nullptr;
     for (slot &one : slots_) {
-        if (one.state == slot_state::flying && one.buffer->done->query() != UCS_INPROGRESS) {
-            land(one);
+        if (one.state == slot_state::launched && one.buffer->done->query() != UCS_INPROGRESS) {
+            wait_for(one);
         }
         if (one.state == slot_state::idle &&
             (found == nullptr || (found->buffer == nullptr && one.buffer != nullptr))) {
             found = &one;
         }
-        if (one.state == slot_state::flying && (oldest == nullptr || one.turn < oldest->turn)) {
+        if (one.state == slot_state::launched && (oldest == nullptr || one.turn < oldest->turn)) {
             oldest = &one;
         }
     }
     if (found != nullptr && found->buffer == nullptr) {
-        found->buffer = mover_.staging().acquire(chunk_size_, chunk_size_);
+        found->buffer = packer_.staging().acquire(chunk_size_, chunk_size_);
     }
     if ((found == nullptr || found->buffer == nullptr) && oldest != nullptr) {
-        land(*oldest);  // waits for this request's own kernel only
+        wait_for(*oldest);  // waits for this request's own kernel only
         found = oldest;
     }
     if (found == nullptr || found->buffer == nullptr) {
@@ -142,25 +142,25 @@ void receive_pipeline::launch(slot &gathered) noexcept {
     }
     bool enqueued, lost;
     ucs_status_t status =
-        mover_.enqueue(*gathered.buffer, gathered.ranges, gathered.num_ranges, &enqueued, &lost);
+        packer_.enqueue(*gathered.buffer, gathered.ranges, gathered.num_ranges, &enqueued, &lost);
     if (status == UCS_OK) {
         gathered.turn = next_turn_++;
-        gathered.state = slot_state::flying;
+        gathered.state = slot_state::launched;
         return;
     }
     no_kernels(status);
-    if (enqueued) {  // a part of it, maybe
-        mover_.wait(*gathered.buffer);
+    if (enqueued) {  // maybe a part only
+        packer_.wait(*gathered.buffer);
     }
     copy_gathered(gathered);
     gathered.state = slot_state::idle;
     if (lost) {
-        mover_.staging().abandon(gathered.buffer);
+        packer_.staging().abandon(gathered.buffer);
         gathered.buffer = nullptr;
     }
 }
 
-// No work of the slot runs. What kernels may have brought already is brought again.
+// No work of the slot runs any more. Blocks that a kernel wrote already are written again.
 void receive_pipeline::copy_gathered(slot &gathered) noexcept {
     ucs_status_t status = UCS_OK;
     for (unsigned i = 0; i < gathered.num_ranges && status == UCS_OK; ++i) {
@@ -173,13 +173,13 @@ void receive_pipeline::copy_gathered(slot &gathered) noexcept {
     }
 }
 
-void receive_pipeline::land(slot &flying) noexcept {
-    ucs_status_t status = mover_.wait(*flying.buffer);
+void receive_pipeline::wait_for(slot &launched) noexcept {
+    ucs_status_t status = packer_.wait(*launched.buffer);
     if (status != UCS_OK) {
         no_kernels(status);
-        copy_gathered(flying);
+        copy_gathered(launched);
     }
-    flying.state = slot_state::idle;
+    launched.state = slot_state::idle;
 }
 
 void receive_pipeline::launch_gathered() noexcept {
@@ -206,22 +206,22 @@ ucs_status_t receive_pipeline::arrived(uint64_t length, ucs_status_t status) noe
         fail(status);
     }
     if (received_ == packed_size()) {
-        land_all();
+        wait_for_all();
     }
     return failed_;
 }
 
-void receive_pipeline::land_all() noexcept {
+void receive_pipeline::wait_for_all() noexcept {
     launch_gathered();
     for (slot &one : slots_) {
-        if (one.state == slot_state::flying) {
-            land(one);
+        if (one.state == slot_state::launched) {
+            wait_for(one);
         }
     }
 }
 
 ucs_status_t receive_pipeline::flush() noexcept {
-    land_all();
+    wait_for_all();
     return failed_;
 }
 
@@ -229,7 +229,7 @@ ucs_status_t receive_pipeline::write(uint64_t offset, const char *packed, size_t
     while (length != 0 && failed_ == UCS_OK) {
         slot *target = nullptr;
         uint64_t piece = length;
-        if (mover_.has_kernels()) {
+        if (packer_.has_kernels()) {
             if (chunk_size_ == 0) {
                 choose_chunk_size();
             }
@@ -253,7 +253,7 @@ ucs_status_t receive_pipeline::write(uint64_t offset, const char *packed, size_t
         received_ += piece;
     }
     if (received_ == packed_size()) {
-        land_all();
+        wait_for_all();
     }
     return failed_;
 }
@@ -267,14 +267,14 @@ void receive_pipeline::write_slowly(uint64_t offset, const char *packed, size_t 
 }
 
 ucs_status_t receive_pipeline::end() noexcept {
-    land_all();
+    wait_for_all();
     for (slot &one : slots_) {
         if (one.buffer != nullptr) {
-            mover_.staging().release(one.buffer);
+            packer_.staging().release(one.buffer);
             one.buffer = nullptr;
         }
     }
-    mover_.close();
+    packer_.close();
     return failed_;
 }
 

@@ -10,25 +10,27 @@ class receive_pipeline : public host_pipeline {
   public:
     ucs_status_t begin(layout_ref what, void *base, int ordinal) noexcept;
 
-    // Takes packed bytes [offset, offset + length), no byte twice. With the message's last missing
-    // byte it waits until all are in the user's memory. What kernels fail to bring goes by plain
-    // copies. An error, where those fail too, is final: it is returned now and by every later call.
+    // Accepts packed bytes [offset, offset + length), no byte twice. With the message's last
+    // missing byte it waits until all are in the user's memory. Copies move what kernels fail to.
+    // An error, where copies fail too, is final: this call and every later one return it.
     ucs_status_t write(uint64_t offset, const char *packed, size_t length) noexcept;
 
-    // Brings all bytes written so far to the user's memory and waits for them; more may follow. The
-    // first error met so far.
+    // Returns when all bytes written so far are in the user's memory; more may follow. The first
+    // error met so far.
     ucs_status_t flush() noexcept;
 
-    // Brings to the user's memory what a short message left in staging, waits for everything and
-    // returns all staging. The first error met in the message's life.
+    // Ends the message, complete or not: flush(), then returns all staging. The first error met in
+    // the message's life.
     ucs_status_t end() noexcept;
 
-    // For a transport that brings the bytes from elsewhere: launches what has been gathered, waits
-    // for nothing where that succeeds; then `length` more bytes are in the user's memory (or are
-    // lost by `status`). The last call waits as write() does.
+    // ---- for the transport, which writes the bytes of a direct message itself
+
+    // Launches unpacking of what has been gathered. Waits only where a launch fails.
     void launch_gathered() noexcept;
-    // What has been gathered and not launched came by the transport too.
+    // Forgets what has been gathered and not launched: the transport wrote these bytes too.
     void drop_gathered() noexcept;
+    // The transport has written `length` more bytes, or has lost them by `status`. With the
+    // message's last byte it waits as write() does.
     ucs_status_t arrived(uint64_t length, ucs_status_t status) noexcept;
 
     uint64_t received() const noexcept { return received_; }
@@ -37,7 +39,7 @@ class receive_pipeline : public host_pipeline {
     static constexpr unsigned num_slots = 4;
     static constexpr unsigned max_ranges = 64;
 
-    enum class slot_state : uint8_t { idle, filling, flying };
+    enum class slot_state : uint8_t { idle, filling, launched };  // launched: until waited for
     struct slot {
         staging_buffer *buffer = nullptr;
         slot_state state = slot_state::idle;
@@ -47,7 +49,7 @@ class receive_pipeline : public host_pipeline {
         uint64_t turn = 0;               // when it was launched
         staged_range ranges[max_ranges];
 
-        bool add(uint64_t offset, uint64_t bytes) noexcept;  // false: too scattered
+        bool add(uint64_t offset, uint64_t bytes) noexcept;  // false: too many ranges
     };
 
     void choose_chunk_size() noexcept;
@@ -55,8 +57,8 @@ class receive_pipeline : public host_pipeline {
     slot *open_slot(uint64_t begin) noexcept;
     void launch(slot &gathered) noexcept;
     void copy_gathered(slot &gathered) noexcept;
-    void land(slot &flying) noexcept;
-    void land_all() noexcept;
+    void wait_for(slot &launched) noexcept;
+    void wait_for_all() noexcept;
     void fail(ucs_status_t status) noexcept;
     void write_slowly(uint64_t offset, const char *packed, size_t length) noexcept;
 

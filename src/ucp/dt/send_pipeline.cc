@@ -9,8 +9,8 @@
 namespace cuda_nc::dt {
 namespace {
 
-// A fragment of 8 KB takes a stock transport about a microsecond and a launch about five, with
-// five more until its end is seen. The first chunk is short, so that fragments flow soon.
+// A stock transport sends a fragment of 8 KB in about a microsecond. A launch takes about five, and
+// its end is seen five later. The first chunk is short, so that the first fragment leaves soon.
 constexpr size_t first_chunk = size_t(128) << 10;
 constexpr uint64_t single_chunk = uint64_t(256) << 10;
 constexpr size_t least_chunk = size_t(4) << 10;
@@ -37,50 +37,50 @@ void send_pipeline::restart(uint64_t offset) noexcept {
         retire_front(false);
     }
     next_ = offset;
-    uint64_t rest = packed_size() - offset;
-    growing_ = static_cast<size_t>(std::min<uint64_t>(chunk_limit(mover_.ordinal()),
-                                                      rest <= single_chunk ? rest : first_chunk));
+    uint64_t left = packed_size() - offset;
+    growing_ = static_cast<size_t>(std::min<uint64_t>(chunk_limit(packer_.ordinal()),
+                                                      left <= single_chunk ? left : first_chunk));
 }
 
-void send_pipeline::give_back(staging_buffer *buffer) noexcept {
+void send_pipeline::keep_or_release(staging_buffer *buffer) noexcept {
     if (spare_ == nullptr && next_ < packed_size() && !kernels_failed()) {
         spare_ = buffer;
     } else {
-        mover_.staging().release(buffer);
+        packer_.staging().release(buffer);
     }
 }
 
 void send_pipeline::retire_front(bool keep_buffer) noexcept {
     chunk &old = front();
-    // A buffer, or its event, is not used again before its kernel has ended; nor may that read
-    // the user's memory after end().
-    ucs_status_t status = old.ready ? UCS_OK : mover_.wait(*old.buffer);
+    // The kernel must have ended before the buffer and its event are used again, and before end()
+    // returns: it reads the user's memory.
+    ucs_status_t status = old.ready ? UCS_OK : packer_.wait(*old.buffer);
     if (status != UCS_OK) {
         no_kernels(status);
     }
     if (keep_buffer) {
-        give_back(old.buffer);
+        keep_or_release(old.buffer);
     } else {
-        mover_.staging().release(old.buffer);
+        packer_.staging().release(old.buffer);
     }
     old.buffer = nullptr;
     ++first_;
     --count_;
 }
 
-// Keeps up to `limit` chunks under way, as staging allows.
+// Has up to `limit` chunks packed or being packed, as staging allows.
 void send_pipeline::launch_ahead(unsigned limit) noexcept {
-    while (count_ < limit && next_ < packed_size() && mover_.has_kernels() && !kernels_failed()) {
+    while (count_ < limit && next_ < packed_size() && packer_.has_kernels() && !kernels_failed()) {
         size_t wanted = static_cast<size_t>(std::min<uint64_t>(growing_, packed_size() - next_));
         staging_buffer *buffer = spare_;
         if (buffer != nullptr && buffer->size() < wanted) {
-            mover_.staging().release(buffer);
+            packer_.staging().release(buffer);
             buffer = nullptr;
         }
         spare_ = nullptr;
         if (buffer == nullptr) {
-            // With chunks under way there is no need for a small one.
-            buffer = mover_.staging().acquire(wanted, count_ != 0 ? wanted : least_chunk);
+            // A smaller buffer is worth it only where no chunk is there.
+            buffer = packer_.staging().acquire(wanted, count_ != 0 ? wanted : least_chunk);
         }
         if (buffer == nullptr) {
             return;
@@ -88,32 +88,32 @@ void send_pipeline::launch_ahead(unsigned limit) noexcept {
         uint64_t length = std::min<uint64_t>(wanted, buffer->size());
         staged_range range = {0, next_, length};
         bool enqueued, lost;
-        ucs_status_t status = mover_.enqueue(*buffer, &range, 1, &enqueued, &lost);
+        ucs_status_t status = packer_.enqueue(*buffer, &range, 1, &enqueued, &lost);
         if (status != UCS_OK) {
             no_kernels(status);
             if (lost) {
-                mover_.staging().abandon(buffer);
+                packer_.staging().abandon(buffer);
                 return;
             }
             if (enqueued) {
-                mover_.wait(*buffer);
+                packer_.wait(*buffer);
             }
-            mover_.staging().release(buffer);
+            packer_.staging().release(buffer);
             return;
         }
         chunk &made = chunks_[(first_ + count_) % depth];
         made = {buffer, next_, next_ + length, false};
         ++count_;
         next_ += length;
-        growing_ = std::min(growing_ * 2, chunk_limit(mover_.ordinal()));
+        growing_ = std::min(growing_ * 2, chunk_limit(packer_.ordinal()));
     }
 }
 
-// False: its kernel failed.
+// Waits for the front chunk. False: its kernel failed.
 bool send_pipeline::front_ready() noexcept {
     chunk &one = front();
     if (!one.ready) {
-        ucs_status_t status = mover_.wait(*one.buffer);
+        ucs_status_t status = packer_.wait(*one.buffer);
         one.ready = true;  // ended, well or not
         if (status != UCS_OK) {
             no_kernels(status);
@@ -130,8 +130,8 @@ ucs_status_t send_pipeline::read(uint64_t offset, char *packed, size_t length,
         if (!in_order && !kernels_failed()) {
             restart(offset);
         }
-        // The front chunk stays until a later offset is asked for: where a transport had no room,
-        // UCP asks for the same bytes again.
+        // The front chunk stays until UCP asks for a later offset: it asks for the same bytes again
+        // where its transport had no room.
         while (count_ != 0 && offset >= front().end) {
             retire_front(true);
         }
@@ -160,10 +160,10 @@ void send_pipeline::end() noexcept {
         retire_front(false);
     }
     if (spare_ != nullptr) {
-        mover_.staging().release(spare_);
+        packer_.staging().release(spare_);
         spare_ = nullptr;
     }
-    mover_.close();
+    packer_.close();
 }
 
 }  // namespace cuda_nc::dt

@@ -1,6 +1,6 @@
-// Packs a message that lies in GPU memory ahead of UCP, in growing chunks, and serves UCP's
-// fragments from them. Nothing is packed before UCP asks for the first bytes: UCX (1.22 and before)
-// does not call finish() for a rendezvous that it aborts before the receiver's answer, and the user
+// Packs a message that lies in GPU memory in growing chunks, ahead of UCP, and copies UCP's
+// fragments from them. Packs nothing before UCP asks for the first bytes: where UCX (1.22 and
+// before) aborts a rendezvous before the receiver's answer, it does not call finish(), and the user
 // may free the memory then.
 #pragma once
 
@@ -12,12 +12,12 @@ class send_pipeline : public host_pipeline {
   public:
     ucs_status_t begin(layout_ref what, const void *base, int ordinal) noexcept;
 
-    // Writes packed bytes [offset, offset + length), which the message has, to host memory, and
-    // packs `ahead` chunks of what follows. Fails only where kernels and plain copies both do.
+    // Writes packed bytes [offset, offset + length) of the message to host memory, and packs
+    // `ahead` chunks of what follows. Fails only where kernels and copies both do.
     ucs_status_t read(uint64_t offset, char *packed, size_t length,
                       unsigned ahead = depth) noexcept;
 
-    // Waits for what is under way, returns all staging.
+    // Waits for all kernels, returns all staging.
     void end() noexcept;
 
   private:
@@ -32,7 +32,7 @@ class send_pipeline : public host_pipeline {
     chunk &front() noexcept { return chunks_[first_ % depth]; }
     void restart(uint64_t offset) noexcept;
     void retire_front(bool keep_buffer) noexcept;
-    void give_back(staging_buffer *buffer) noexcept;
+    void keep_or_release(staging_buffer *buffer) noexcept;
     void launch_ahead(unsigned limit) noexcept;
     bool front_ready() noexcept;
 

@@ -1,4 +1,5 @@
-// A layout's shape in a few words, for the statistics: messages of one kind count together.
+// A layout's shape in a few words, for the statistics, which count messages with the same text
+// together.
 #pragma once
 
 #include <string>

@@ -22,9 +22,9 @@ constexpr size_t smallest_buffer = size_t(4) << 10;
 std::atomic<device_staging *> devices[max_devices];
 std::atomic<pid_t> owner{0};    // the process whose devices these are
 std::atomic<size_t> held{0};    // bytes of staging in this process
-std::atomic<size_t> in_use{0};  // of these, with requests
+std::atomic<size_t> in_use{0};  // of these, acquired by requests
 
-// What the process may hold: one buffer at least, since without any a message would go by a copy
+// Bytes that the process may hold: at least one buffer, without which a message would take a copy
 // for each of its blocks.
 size_t staging_limit() noexcept {
     const size_t set = config().staging_size;
@@ -36,7 +36,7 @@ size_t staging_limit() noexcept {
     return std::max(set, smallest_buffer);
 }
 
-// Takes `bytes` from what the process may hold.
+// Counts `bytes` as held by the process. False: the limit is reached.
 bool reserve(size_t bytes) noexcept {
     size_t limit = staging_limit();
     size_t now = held.load(std::memory_order_relaxed);
@@ -155,7 +155,7 @@ staging_buffer *device_staging::acquire(size_t wanted, size_t least) noexcept {
         buffer = pop_idle(smaller);
     }
     if (buffer == nullptr) {
-        // What idles in other sizes, or for other GPUs, may make room.
+        // Idle buffers of other sizes, or of other GPUs, are freed to make room.
         trim_idle();
         for (unsigned size_log2 = want + 1; buffer == nullptr && size_log2-- > low;) {
             buffer = make(size_log2);
@@ -178,7 +178,7 @@ void device_staging::release(staging_buffer *buffer) noexcept {
 }
 
 void device_staging::abandon(staging_buffer *buffer) noexcept {
-    nc_debug("%zu bytes of staging given up: work on %s cannot be waited for", buffer->size(),
+    nc_debug("%zu bytes of staging are never used again: work on %s may still run", buffer->size(),
              device_->properties().name.c_str());
     give_up_for_ever(buffer);
 }
@@ -211,7 +211,7 @@ shared_stream &device_staging::pick_stream(gpu::direction dir) noexcept {
     return all[turn % streams_per_direction];
 }
 
-std::unique_ptr<gpu::completion> device_staging::take_completion() noexcept {
+std::unique_ptr<gpu::completion> device_staging::acquire_completion() noexcept {
     {
         std::lock_guard<std::mutex> guard(mutex_);
         if (!completions_.empty()) {
@@ -223,12 +223,12 @@ std::unique_ptr<gpu::completion> device_staging::take_completion() noexcept {
     return gpu::completion::make(*device_);
 }
 
-void device_staging::give_completion(std::unique_ptr<gpu::completion> one) noexcept {
+void device_staging::release_completion(std::unique_ptr<gpu::completion> one) noexcept {
     try {
         std::lock_guard<std::mutex> guard(mutex_);
         completions_.push_back(std::move(one));
     } catch (const std::bad_alloc &) {
-        // destroyed by its owner
+        // `one` is destroyed
     }
 }
 

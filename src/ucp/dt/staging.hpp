@@ -1,7 +1,7 @@
 // Staging memory and streams of one GPU, shared by all requests of the process.
 //
-// Nobody ever waits for another request's staging: where none is left the caller gets null, and
-// goes by the shared bounce buffer, which is held for one operation at a time.
+// No request ever waits for another's staging: where none is left it gets null, and moves its bytes
+// through the shared bounce buffer, which is locked for one call at a time.
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@ struct staging_buffer {
     std::unique_ptr<gpu::memory> pinned;
     std::unique_ptr<gpu::memory> device;  // null until ensure_device_part()
     std::unique_ptr<gpu::event> done;
-    gpu::end_words ends;  // of the same work, where their number is not 0; behind the pinned bytes
+    // Written by the same work when it ends, where ends.count is not 0. Behind the pinned bytes.
+    gpu::end_words ends;
     unsigned size_log2 = 0;
 
     size_t size() const noexcept { return size_t(1) << size_log2; }
@@ -45,15 +46,15 @@ struct shared_stream {
         return stream.get();
     }
 
-    // Ends the stream; the next ready() makes another.
+    // Waits for the stream's work and destroys it; the next ready() makes another.
     void give_up() noexcept {
         std::lock_guard<std::mutex> guard(mutex);
         stream.reset();
     }
 };
 
-// Small staging for requests that got none, filled for one call at a time. A sender may find here
-// what it packed ahead in an earlier call: `owner` and the range say whose bytes these are.
+// Staging for requests that got none, used by one call at a time. `owner` and the range say whose
+// packed bytes it holds: a sender may find here what it packed ahead in an earlier call.
 struct bounce_buffer {
     std::mutex mutex;
     staging_buffer *buffer = nullptr;  // null: no pinned memory
@@ -63,7 +64,8 @@ struct bounce_buffer {
 
 class device_staging {
   public:
-    // Null where the process has no such GPU. Lives for ever; free of locks once made.
+    // Null where the process has no such GPU. Lives as long as the process; takes no lock once
+    // made.
     static device_staging *get(int ordinal) noexcept;
 
     gpu::device &device() const noexcept { return *device_; }
@@ -73,40 +75,41 @@ class device_staging {
     staging_buffer *acquire(size_t wanted, size_t least) noexcept;
     // No work may use the buffer any more.
     void release(staging_buffer *buffer) noexcept;
-    // For a buffer whose work cannot be shown to have ended (a lost GPU): never used again.
+    // Instead of release(), where work on the buffer may still run (the GPU is lost): its memory is
+    // never used again.
     void abandon(staging_buffer *buffer) noexcept;
 
     // False: no GPU memory, or the bound is reached.
     bool ensure_device_part(staging_buffer &buffer) noexcept;
 
-    // Streams are handed round; one that cannot be made is passed over where another is there.
+    // The next stream in turn; one that cannot be made is skipped where another is there.
     shared_stream &pick_stream(gpu::direction dir) noexcept;
 
-    std::unique_ptr<gpu::completion> take_completion() noexcept;  // null: out of resources
-    void give_completion(std::unique_ptr<gpu::completion> one) noexcept;
+    std::unique_ptr<gpu::completion> acquire_completion() noexcept;  // null: out of resources
+    void release_completion(std::unique_ptr<gpu::completion> one) noexcept;
 
     // Lock its mutex, then call ready_bounce(); false: no pinned memory at all.
     bounce_buffer &bounce() noexcept { return bounce_; }
     bool ready_bounce() noexcept;
-    // Takes what the slow paths need before requests take all that the process may hold: a
-    // completion and the bounce buffer.
+    // Makes what the slow paths need, a completion and the bounce buffer, before requests acquire
+    // all staging that the process may hold.
     void reserve_slow_paths() noexcept {
         if (!bounce_reserved_.load(std::memory_order_acquire)) {
             std::lock_guard<std::mutex> guard(bounce_.mutex);
-            if (std::unique_ptr<gpu::completion> one = take_completion()) {
-                give_completion(std::move(one));
+            if (std::unique_ptr<gpu::completion> one = acquire_completion()) {
+                release_completion(std::move(one));
             }
             ready_bounce();
             bounce_reserved_.store(true, std::memory_order_release);
         }
     }
 
-    // Bytes of staging with requests, and with the process altogether; all GPUs.
+    // Bytes of staging, of all GPUs: acquired by requests; held by the process, idle ones included.
     static size_t bytes_in_use() noexcept;
     static size_t bytes_held() noexcept;
 
-    // Frees idle buffers, streams and completions of every GPU; a stream in use ends its work first
-    // and is made again when next needed.
+    // Frees idle buffers, streams and completions of every GPU. Waits for the streams' work; a
+    // stream is made again when it is next needed.
     static void release_all_unused() noexcept;
 
   private:

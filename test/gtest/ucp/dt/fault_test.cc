@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "ucp/dt/message.hpp"
-#include "ucp/dt/device_mover.hpp"
+#include "ucp/dt/device_packer.hpp"
 
 namespace cuda_nc::test {
 namespace {
@@ -206,7 +206,7 @@ TEST(fault_scenario, DISABLED_moves_between_memories) {
     const size_t size = source.packed_size(), most = size / 4 + 3;
     std::unique_ptr<gpu::memory> slot;
     ASSERT_EQ(device->allocate(most, &slot), UCS_OK);
-    dt::device_mover packs, unpacks;
+    dt::device_packer packs, unpacks;
     ASSERT_EQ(
         packs.open(gpu::direction::pack, type.make_layout(), static_cast<char *>(source.base()), 0),
         UCS_OK);
@@ -215,7 +215,7 @@ TEST(fault_scenario, DISABLED_moves_between_memories) {
               UCS_OK);
     for (size_t offset = 0; offset < size; offset += most) {
         const size_t length = std::min(most, size - offset);
-        for (dt::device_mover *one : {&packs, &unpacks}) {
+        for (dt::device_packer *one : {&packs, &unpacks}) {
             ASSERT_EQ(one->enqueue_packed(offset, length, slot->address(), *done), UCS_OK);
             ASSERT_EQ(done->synchronize(), UCS_OK);
         }

@@ -22,10 +22,10 @@ using list = free_list<counted>;
 void give_many(unsigned number) {
     std::vector<counted *> taken;
     for (unsigned i = 0; i < number; ++i) {
-        taken.push_back(list::take());
+        taken.push_back(list::acquire());
     }
     for (counted *one : taken) {
-        list::give(one);
+        list::release(one);
     }
 }
 
@@ -35,12 +35,12 @@ TEST(free_list, what_a_thread_holds_is_there_for_others_when_it_ends) {
     std::vector<counted *> taken;
     for (int i = 0; i < 5; ++i) {
         std::thread([&taken] {
-            taken.push_back(list::take());
+            taken.push_back(list::acquire());
         }).join();  // a thread that only takes
     }
     EXPECT_EQ(counted::live, made);
     for (counted *one : taken) {
-        list::give(one);
+        list::release(one);
     }
     list::release_unused();
     EXPECT_EQ(counted::live, 0);

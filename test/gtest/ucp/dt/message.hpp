@@ -15,7 +15,7 @@ class message {
           target_(type, to, random),
           fragments_(cut(random, source_.packed_size(), longest_fragment)) {}
 
-    // False, with a failure of the test, where the engine refuses.
+    // False, with a failure of the test, where request_state refuses.
     bool start() {
         reader_ = dt::request_state::start_pack(what_, source_.base(), source_.info());
         writer_ = dt::request_state::start_unpack(what_, target_.base(), target_.info());

@@ -30,13 +30,13 @@ TEST(message_handles, are_found_while_in_use_and_never_again) {
     end_stub end;
     std::set<uintptr_t> seen;
     for (int i = 0; i < 10000; ++i) {
-        uintptr_t handle = take_message_handle(state, end);
+        uintptr_t handle = acquire_message_handle(state, end);
         ASSERT_NE(handle, 0u);
         ASSERT_EQ(handle & 7, message_handle_mark);
         ASSERT_TRUE(seen.insert(handle).second) << "taken twice";
         ASSERT_EQ(state_of_message_handle(handle), &state);
         ASSERT_EQ(find(handle), &end);
-        give_message_handle(handle);
+        release_message_handle(handle);
         ASSERT_EQ(find(handle), nullptr);
     }
     for (uintptr_t old : seen) {
@@ -48,38 +48,38 @@ TEST(message_handles, are_found_while_in_use_and_never_again) {
 TEST(message_handles, begin_anywhere) {
     state_stub state;
     end_stub end;
-    uintptr_t handle = take_message_handle(state, end);
+    uintptr_t handle = acquire_message_handle(state, end);
     EXPECT_GT(handle >> 35, 0u);
-    give_message_handle(handle);
+    release_message_handle(handle);
 }
 
 TEST(message_handles, other_words_are_not_found) {
     state_stub state;
     end_stub end;
-    uintptr_t handle = take_message_handle(state, end);
+    uintptr_t handle = acquire_message_handle(state, end);
     for (unsigned bit = 0; bit < 64; ++bit) {
         EXPECT_EQ(find(handle ^ (uintptr_t(1) << bit)), nullptr) << bit;
     }
     EXPECT_EQ(find(0), nullptr);
     EXPECT_EQ(find(reinterpret_cast<uintptr_t>(&state)), nullptr);
-    give_message_handle(handle);
+    release_message_handle(handle);
 }
 
 TEST(message_handles, run_out_without_harm) {
     state_stub state;
     end_stub end;
     std::vector<uintptr_t> taken;
-    while (uintptr_t handle = take_message_handle(state, end)) {
+    while (uintptr_t handle = acquire_message_handle(state, end)) {
         ASSERT_LT(taken.size(), size_t(1) << 17);
         taken.push_back(handle);
     }
     EXPECT_GT(taken.size(), 60000u);
     for (uintptr_t handle : taken) {
-        give_message_handle(handle);
+        release_message_handle(handle);
     }
-    uintptr_t again = take_message_handle(state, end);
+    uintptr_t again = acquire_message_handle(state, end);
     EXPECT_NE(again, 0u);
-    give_message_handle(again);
+    release_message_handle(again);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 using dt::request_state;
 using place = buffer::place;
 
-// Where the buffer lies, and how much staging the engine may use there.
+// Where the buffer lies, and how much staging may be used for it.
 struct setup {
     place where;
     const char *staging_size, *fragment_size, *zero_copy;
@@ -281,34 +281,6 @@ INSTANTIATE_TEST_SUITE_P(, request_state_test,
                                            setup{place::device0, "4K", "1M", "auto"}),
                          name_of_setup);
 
-// No setting makes a copy for each block of them; that it is raised is said once.
-TEST(request_state_without_staging, a_buffer_is_there_all_the_same) {
-    if (!is_there(place::device0)) {
-        GTEST_SKIP() << "no GPU, simulated or real";
-    }
-    random_engine random(11);
-    const datatype type = strided_words(24, 777);
-    std::string log;
-    for (const char *little : {"0", "1", "4095"}) {
-        settings_guard settings{{"STAGING_SIZE", little}, {"STATS", "y"}};
-        testing::internal::CaptureStderr();
-        message one(random, type, place::device0, place::device0, 500);
-        ASSERT_TRUE(one.start());
-        while (!one.done()) {
-            ASSERT_EQ(one.step(), UCS_OK);
-        }
-        one.end(true);
-        log += testing::internal::GetCapturedStderr();
-    }
-    const std::string name = "UCX_CUDA_NC_STAGING_SIZE=";
-    const size_t at = log.find(name);
-    EXPECT_NE(at, std::string::npos) << log;
-    EXPECT_EQ(log.find(name, at + 1), std::string::npos) << log;
-    const std::string text = format_statistics();
-    EXPECT_NE(text.find("staging short"), std::string::npos) << text;
-    EXPECT_EQ(text.find("block copies"), std::string::npos) << text;
-}
-
 TEST(request_state_kinds, refuses_what_it_cannot_serve) {
     random_engine random(12);
     datatype type = random_datatype(random, 100);
@@ -333,37 +305,6 @@ TEST(request_state_kinds, pinned_memory_is_host_memory) {
     EXPECT_TRUE(packed == source.packed());
     state->finish();
 }
-
-class copy_test : public ::testing::TestWithParam<std::tuple<place, place>> {};
-
-TEST_P(copy_test, moves_every_byte_and_no_other) {
-    auto [from, to] = GetParam();
-    if (!is_there(from) || !is_there(to)) {
-        GTEST_SKIP() << "no such GPU, simulated or real";
-    }
-    random_engine random(14);
-    for (size_t size : {0, 1, 100, 5000, 400000}) {
-        for (int i = 0; i < 5; ++i) {
-            datatype type = random_datatype(random, size);
-            type.count = size == 0 ? 0 : type.count;
-            buffer source(type, from, random), target(type, to, random);
-            ASSERT_EQ(dt::copy(type.make_layout(), source.base(), target.base()), UCS_OK);
-            bytes packed = source.packed();
-            target.expect(0, packed.data(), packed.size());
-            ASSERT_TRUE(target.is_as_expected()) << size << " B, try " << i;
-            ASSERT_TRUE(source.is_as_expected());
-        }
-    }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    , copy_test,
-    ::testing::Combine(::testing::Values(place::host, place::device0, place::device1),
-                       ::testing::Values(place::host, place::device0, place::device1)),
-    [](const auto &instance) {
-        return std::string(name_of(std::get<0>(instance.param))) + "_to_" +
-               name_of(std::get<1>(instance.param));
-    });
 
 TEST(request_state_statistics, tells_what_happened_and_why) {
     if (!is_there(place::device0)) {

@@ -1,4 +1,4 @@
-#include "ucp/dt/device_mover.hpp"
+#include "ucp/dt/device_packer.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -12,9 +12,9 @@ namespace {
 
 std::atomic<uint64_t> next_serial{1};
 
-// By the figures of this GPU: kernels reach pinned memory at the bus's full rate where they use
-// whole words. With bytes or short words of scattered blocks the requests get too small for it:
-// pack within GPU memory then, and let a copy engine cross the bus.
+// By this GPU's figures. Kernels reach pinned memory at the bus's full rate where they use whole
+// words. For bytes or short words of scattered blocks their requests are too small for the bus:
+// then pack within GPU memory, and let a copy engine cross the bus.
 bool choose_zero_copy(gpu::direction dir, const layout &what, int ordinal) noexcept {
     const std::string &setting = config().zero_copy;
     if (setting == "y" || setting == "n") {
@@ -24,8 +24,8 @@ bool choose_zero_copy(gpu::direction dir, const layout &what, int ordinal) noexc
                                    what.packed_size(), what.total_blocks());
 }
 
-// A kernel that reads or writes pinned memory waits for the bus, which 8 of an H200's
-// multiprocessors fill (bench/results, sectors); lists of bytes take more. Others are left alone.
+// A limit for kernels on pinned memory, which wait for the bus: 8 of an H200's multiprocessors fill
+// it (bench/results, sectors), lists of single bytes take more. 0: no limit, for all other kernels.
 unsigned most_sms(bool staged, uint64_t length) noexcept {
     constexpr unsigned of_bus = 32;
     constexpr uint64_t short_work = 256 << 10;
@@ -34,8 +34,8 @@ unsigned most_sms(bool staged, uint64_t length) noexcept {
 
 }  // namespace
 
-ucs_status_t device_mover::open(gpu::direction dir, layout_ref what, char *base,
-                                int ordinal) noexcept {
+ucs_status_t device_packer::open(gpu::direction dir, layout_ref what, char *base,
+                                 int ordinal) noexcept {
     staging_ = device_staging::get(std::max(ordinal, 0));
     if (staging_ == nullptr) {
         return UCS_ERR_NO_DEVICE;
@@ -53,16 +53,16 @@ ucs_status_t device_mover::open(gpu::direction dir, layout_ref what, char *base,
     return UCS_OK;
 }
 
-void device_mover::close() noexcept {
+void device_packer::close() noexcept {
     list_.reset();
     layout_.reset();
 }
 
-ucs_status_t device_mover::enqueue_range(gpu::stream &stream, staging_buffer &buffer,
-                                         const staged_range &range, bool staged,
-                                         bool only) noexcept {
+ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &buffer,
+                                          const staged_range &range, bool staged,
+                                          bool only) noexcept {
     gpu::transfer work;
-    if (only && !(staged && dir_ == gpu::direction::pack)) {  // its launch is the last of all
+    if (only && !(staged && dir_ == gpu::direction::pack)) {  // no work follows this launch
         buffer.ends.renew();
         work.ends = &buffer.ends;
     }
@@ -87,8 +87,8 @@ ucs_status_t device_mover::enqueue_range(gpu::stream &stream, staging_buffer &bu
     return status;
 }
 
-ucs_status_t device_mover::enqueue(staging_buffer &buffer, const staged_range *ranges,
-                                   size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
+ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *ranges,
+                                    size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
     *enqueued_p = *lost_p = false;
     bool staged = !zero_copy_ && staging_->ensure_device_part(buffer);
     uint64_t packed_end = 0;
@@ -118,13 +118,13 @@ ucs_status_t device_mover::enqueue(staging_buffer &buffer, const staged_range *r
     *enqueued_p = marked == UCS_OK;
     *lost_p = marked != UCS_OK;
     if (*lost_p) {
-        stream_->give_up();  // ends its work, which uses the user's memory
+        stream_->give_up();  // waits for its work, which uses the user's memory
     }
     return status != UCS_OK ? status : marked;
 }
 
-ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char *packed,
-                                          gpu::event &done) noexcept {
+ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, char *packed,
+                                           gpu::event &done) noexcept {
     gpu::transfer work;
     work.dir = dir_;
     work.base = base_;
@@ -144,7 +144,7 @@ ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char
             work.layout = list_->view();
             status = stream->launch(work);
         }
-        if (status != UCS_OK) {  // what is promised to the peer is kept
+        if (status != UCS_OK) {  // the peer waits for these bytes
             status = enqueue_blocks(*stream, offset, packed, length);
         }
         if (status == UCS_OK) {
@@ -152,13 +152,13 @@ ucs_status_t device_mover::enqueue_packed(uint64_t offset, uint64_t length, char
         }
     }
     if (status != UCS_OK) {
-        stream_->give_up();  // ends its work
+        stream_->give_up();  // waits for its work
     }
     return status;
 }
 
-ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
-                                        bool in_memory_order) noexcept {
+ucs_status_t device_packer::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
+                                         bool in_memory_order) noexcept {
     if (list_ == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -167,7 +167,8 @@ ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
         return status;
     }
     work.dir = dir_;
-    const layout &ordered = what().in_memory_order();  // never of a list, whose tables are on a GPU
+    // Listed blocks, whose tables are on a GPU, are never reordered: then this is what() itself.
+    const layout &ordered = what().in_memory_order();
     const bool reorder = in_memory_order && &ordered != &what();
     work.layout = reorder ? &ordered.view() : &list_->view();
     work.on_host = reorder ? &ordered.view() : &what().view();
@@ -175,7 +176,7 @@ ucs_status_t device_mover::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
     return UCS_OK;
 }
 
-ucs_status_t device_mover::wait(staging_buffer &buffer) noexcept {
+ucs_status_t device_packer::wait(staging_buffer &buffer) noexcept {
     if (buffer.ends.await()) {
         return UCS_OK;
     }
@@ -189,8 +190,8 @@ ucs_status_t device_mover::wait(staging_buffer &buffer) noexcept {
     return status;
 }
 
-ucs_status_t device_mover::run(staging_buffer &buffer, const staged_range &range,
-                               bool *lost_p) noexcept {
+ucs_status_t device_packer::run(staging_buffer &buffer, const staged_range &range,
+                                bool *lost_p) noexcept {
     bool enqueued;
     ucs_status_t status = enqueue(buffer, &range, 1, &enqueued, lost_p);
     if (enqueued) {
@@ -200,7 +201,7 @@ ucs_status_t device_mover::run(staging_buffer &buffer, const staged_range &range
     return status;
 }
 
-ucs_status_t device_mover::bounce(uint64_t offset, char *packed, size_t length) noexcept {
+ucs_status_t device_packer::bounce(uint64_t offset, char *packed, size_t length) noexcept {
     bounce_buffer &shared = staging_->bounce();
     std::lock_guard<std::mutex> guard(shared.mutex);
     if (!staging_->ready_bounce()) {
@@ -243,8 +244,8 @@ ucs_status_t device_mover::bounce(uint64_t offset, char *packed, size_t length) 
     return UCS_OK;
 }
 
-ucs_status_t device_mover::enqueue_blocks(gpu::stream &stream, uint64_t offset, char *packed,
-                                          uint64_t length) noexcept {
+ucs_status_t device_packer::enqueue_blocks(gpu::stream &stream, uint64_t offset, char *packed,
+                                           uint64_t length) noexcept {
     ucs_status_t status = UCS_OK;
     layout_cursor cursor(*layout_, offset);
     while (length != 0 && status == UCS_OK) {
@@ -258,9 +259,9 @@ ucs_status_t device_mover::enqueue_blocks(gpu::stream &stream, uint64_t offset, 
     return status;
 }
 
-ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t length) noexcept {
-    std::unique_ptr<gpu::completion> end = staging_->take_completion();
-    if (end == nullptr) {
+ucs_status_t device_packer::copy_blocks(uint64_t offset, char *packed, size_t length) noexcept {
+    std::unique_ptr<gpu::completion> done = staging_->acquire_completion();
+    if (done == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
     ucs_status_t status = UCS_OK, ended;
@@ -271,11 +272,11 @@ ucs_status_t device_mover::copy_blocks(uint64_t offset, char *packed, size_t len
             return UCS_ERR_NO_RESOURCE;
         }
         status = enqueue_blocks(*stream, offset, packed, length);
-        ended = stream->record(*end->mark);
+        ended = stream->record(*done->mark);
     }
     if (ended == UCS_OK) {
-        ended = end->mark->synchronize();
-        staging_->give_completion(std::move(end));
+        ended = done->mark->synchronize();
+        staging_->release_completion(std::move(done));
     }
     if (ended != UCS_OK) {
         stream_->give_up();

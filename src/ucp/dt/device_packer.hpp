@@ -1,5 +1,6 @@
-// Moves ranges of one request's bytes between a GPU and host memory: the steps that the pipelines
-// are made of.
+// Packs and unpacks ranges of one request's bytes between GPU memory and host memory: the steps
+// that the pipelines are made of. It chooses between kernels that access pinned host memory
+// (zero-copy) and kernels within GPU memory with a copy across the bus (staged).
 #pragma once
 
 #include <cstdint>
@@ -17,57 +18,60 @@ struct staged_range {
     uint64_t length;
 };
 
-class device_mover {
+class device_packer {
   public:
-    // `dir` is pack or unpack. UCS_ERR_NO_DEVICE where there is no such GPU. What only the fast way
-    // needs may be missing: see has_kernels().
+    // `dir` is pack or unpack, `ordinal` the GPU's. UCS_ERR_NO_DEVICE where there is no such GPU.
+    // UCS_OK does not promise a work list: see has_kernels().
     ucs_status_t open(gpu::direction dir, layout_ref what, char *base, int ordinal) noexcept;
-    void close() noexcept;  // all work must be done
+    void close() noexcept;  // all work must have ended
 
     uint64_t packed_size() const noexcept { return layout_->packed_size(); }
     const layout &what() const noexcept { return *layout_; }
     gpu::direction dir() const noexcept { return dir_; }
     char *base() const noexcept { return base_; }
     device_staging &staging() const noexcept { return *staging_; }
-    // False: the layout has no work list (GPU memory is exhausted); only copy_blocks() serves.
+    // False: the layout has no work list (GPU memory is exhausted); only copies of blocks are left.
     bool has_kernels() const noexcept { return list_ != nullptr; }
     bool zero_copy() const noexcept { return zero_copy_; }
     int ordinal() const noexcept { return staging_->device().properties().ordinal; }
 
-    // Enqueues pack or unpack of `ranges` with `buffer` as the packed side and marks the end by
-    // buffer.done. After an error, work may have been enqueued all the same: *enqueued_p says
-    // whether buffer.done will tell its end. Otherwise nothing runs: where the mark could not be
-    // set, *lost_p, the stream was given up, which waits for its work as far as the GPU can tell.
+    // Enqueues pack or unpack of `ranges`, with `buffer` as the packed side, and then records
+    // buffer.done. After an error a part of the work may have been enqueued. *enqueued_p: then
+    // buffer.done was recorded, and tells when that part has ended. Else nothing runs any more;
+    // *lost_p: recording failed, so the stream was given up, which waits for its work as far as the
+    // GPU can tell, and the buffer must be abandoned.
     ucs_status_t enqueue(staging_buffer &buffer, const staged_range *ranges, size_t num_ranges,
                          bool *enqueued_p, bool *lost_p) noexcept;
 
-    // The same for packed bytes [offset, offset + length) at `packed`, in any memory that the GPU
-    // reaches, with the mark `done`; where the work list or a kernel cannot be had, by a copy for
-    // each block. After an error nothing of it runs any more.
+    // Enqueues pack or unpack of packed bytes [offset, offset + length) at `packed`, in any memory
+    // that the GPU reaches, and then records `done`. Where a launch fails it enqueues a copy for
+    // each block instead. UCS_ERR_NO_RESOURCE without a work list. After an error nothing of it
+    // runs any more.
     ucs_status_t enqueue_packed(uint64_t offset, uint64_t length, char *packed,
                                 gpu::event &done) noexcept;
 
-    // Before one side of a pipe is launched on a stream of the caller's: fills in what is this
-    // request's. `in_memory_order`: both sides are laid out alike.
+    // To be called before one side of a pipe is launched on the caller's stream: fills in the
+    // request's direction, layout and base. `in_memory_order`: both sides are laid out alike, so
+    // both may take the bytes in the order of their addresses.
     ucs_status_t prepare_pipe(gpu::pipe_work &work, gpu::stream &on, bool in_memory_order) noexcept;
 
-    // Waits for buffer.done. After an error the stream is given up, for all requests: its further
-    // work would fail too.
+    // Waits for buffer.done. After an error the stream is given up for all requests: further work
+    // on it would fail too.
     ucs_status_t wait(staging_buffer &buffer) noexcept;
 
-    // Moves packed bytes [offset, offset + length) through the shared bounce buffer; returns when
-    // done. A sender's next calls may find there what is packed ahead. UCS_ERR_NO_MEMORY: there is
-    // no bounce buffer.
+    // Moves packed bytes [offset, offset + length) through the bounce buffer that all requests
+    // share; returns when done. A sender packs ahead there, for its next calls.
+    // UCS_ERR_NO_MEMORY: there is no bounce buffer.
     ucs_status_t bounce(uint64_t offset, char *packed, size_t length) noexcept;
 
-    // The same by one plain copy a block: slow, needs nothing but a stream.
+    // The same by one copy for each block: slow, needs nothing but a stream.
     ucs_status_t copy_blocks(uint64_t offset, char *packed, size_t length) noexcept;
 
   private:
-    // `only`: nothing else of the buffer's work follows.
+    // `only`: this is all the work of the buffer.
     ucs_status_t enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                const staged_range &range, bool staged, bool only) noexcept;
-    // A plain copy for each block, in order on `stream`.
+    // One copy for each block, in order on `stream`.
     ucs_status_t enqueue_blocks(gpu::stream &stream, uint64_t offset, char *packed,
                                 uint64_t length) noexcept;
     ucs_status_t run(staging_buffer &buffer, const staged_range &range, bool *lost_p) noexcept;

@@ -1,4 +1,5 @@
-// What a mover chooses by the machine's figures.
+#include "ucp/dt/device_packer.hpp"
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -6,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "ucp/dt/settings_guard.hpp"
-#include "ucp/dt/device_mover.hpp"
 #include "ucs/layout/layout_spec.hpp"
 #include "ucs/model/choices.hpp"
 #include "ucs/model/profile_file.hpp"
@@ -18,10 +18,10 @@ constexpr auto pack = gpu::direction::pack, unpack = gpu::direction::unpack;
 
 bool is_zero_copy(gpu::direction dir, const std::string &text) {
     std::string error;
-    dt::device_mover mover;
-    EXPECT_EQ(mover.open(dir, parse_layout(text, &error), nullptr, 0), UCS_OK) << error;
-    const bool chosen = mover.zero_copy();
-    mover.close();
+    dt::device_packer packer;
+    EXPECT_EQ(packer.open(dir, parse_layout(text, &error), nullptr, 0), UCS_OK) << error;
+    const bool chosen = packer.zero_copy();
+    packer.close();
     return chosen;
 }
 
@@ -52,11 +52,11 @@ class profile_guard {
     }
 
   private:
-    const std::string path_ = testing::TempDir() + "cuda_nc_mover." + std::to_string(getpid());
+    const std::string path_ = testing::TempDir() + "cuda_nc_packer." + std::to_string(getpid());
     const settings_guard settings_{{"PROFILE", path_}};
 };
 
-TEST(mover_choice, zero_copy_or_staged_follows_the_machines_figures) {
+TEST(device_packer, zero_copy_or_staged_follows_the_machines_figures) {
     if (gpu::platform::instance().num_devices() == 0) {
         GTEST_SKIP() << "no GPU, simulated or real";
     }
