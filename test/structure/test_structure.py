@@ -28,7 +28,8 @@ MODEL = 'src/ucs/model'
 UCX, MEMORY, CARRIER, ENGINE, PIPE, PROTOCOL, TRANSPORT = (
     'src/uct/cuda_nc/ucx', 'src/uct/cuda_nc/memory', 'src/uct/cuda_nc/carrier',
     'src/uct/cuda_nc/engine', 'src/uct/cuda_nc/pipe', 'src/uct/cuda_nc/protocol', 'src/uct/cuda_nc')
-DATATYPE, HOOKS, OPEN_MPI = 'src/ucp/dt', 'src/hooks/common', 'src/hooks/open_mpi'
+DATATYPE = 'src/ucp/dt'
+COMMON, OPEN_MPI, HOOKS = 'src/hooks/common', 'src/hooks/open_mpi', 'src/hooks'
 PLUGIN, PRELOAD = 'src/plugin', 'src/plugin/preload'
 TOOLS, PERFTEST = 'src/tools', 'src/tools/perftest'
 SUPPORT, LAYOUTS, PACK, MESSAGE, TUNE, COMPARE, MPI = (
@@ -40,7 +41,7 @@ ROOMS = {
     LAYOUT: (BASE, ),
     GPU: (BASE, LAYOUT),
     WORKLIST: (BASE, LAYOUT, GPU),
-    EXEC_HOST: (BASE, LAYOUT),
+    EXEC_HOST: (BASE, LAYOUT, GPU),
     EXEC_KERNELS: (BASE, LAYOUT, GPU),
     BACKEND: (BASE, GPU),
     BACKEND_CUDA: (BASE, LAYOUT, GPU, EXEC_KERNELS, BACKEND),
@@ -54,8 +55,9 @@ ROOMS = {
     PROTOCOL: (BASE, LAYOUT, GPU, MODEL, UCX, MEMORY, CARRIER, ENGINE, PIPE),
     TRANSPORT: (BASE, GPU, UCX, MEMORY, CARRIER, PROTOCOL),
     DATATYPE: (BASE, LAYOUT, GPU, WORKLIST, EXEC_HOST, MODEL),
-    HOOKS: (BASE, LAYOUT, GPU, MODEL, DATATYPE),
-    OPEN_MPI: (BASE, LAYOUT, GPU, EXEC_HOST, DATATYPE, HOOKS),
+    COMMON: (BASE, LAYOUT, GPU, MODEL, DATATYPE),
+    OPEN_MPI: (BASE, LAYOUT, GPU, EXEC_HOST, DATATYPE, COMMON),
+    HOOKS: (BASE, COMMON, OPEN_MPI),
     PLUGIN: (),
     PRELOAD: (),
     SUPPORT: (BASE, LAYOUT, GPU, WORKLIST, EXEC_HOST),
@@ -64,7 +66,7 @@ ROOMS = {
     MESSAGE: (BASE, LAYOUT, GPU, SUPPORT, LAYOUTS),
     TUNE: (BASE, LAYOUT, GPU, EXEC_KERNELS, MODEL, SUPPORT, LAYOUTS),
     COMPARE: (BASE, SUPPORT),
-    MPI: (BASE, SUPPORT, MESSAGE),
+    MPI: (BASE, LAYOUT, SUPPORT, MESSAGE),
     PERFTEST: (SUPPORT, LAYOUTS, PACK, MESSAGE, TUNE, COMPARE),
     TOOLS: (BASE, LAYOUT, GPU, EXEC_HOST, MODEL, SUPPORT, LAYOUTS, TUNE),
 }
@@ -75,25 +77,26 @@ TRANSPORT_ROOMS = (UCX, MEMORY, CARRIER, ENGINE, PIPE, PROTOCOL)
 DOORS = {
     'src/uct/cuda_nc/iface.hpp': (TRANSPORT_ROOMS, 'a record: UCX\'s interface with our members'),
     'src/uct/cuda_nc/ep.hpp': (TRANSPORT_ROOMS, 'a record: UCX\'s endpoint with our members'),
-    'src/uct/cuda_nc/address.hpp': (TRANSPORT_ROOMS, 'the version of the protocol'),
     'src/uct/cuda_nc/counters.hpp': (TRANSPORT_ROOMS, 'numbers that every room counts up'),
     'src/uct/cuda_nc/component.hpp': ((CARRIER, ), 'the transport\'s name'),
     'src/uct/cuda_nc/user_buffer.hpp': ((PIPE, PROTOCOL, DATATYPE),
                                         'the contract between datatype and transport'),
-    'src/uct/cuda_nc/thread_context.hpp': ((UCX, PROTOCOL, DATATYPE, HOOKS),
+    'src/uct/cuda_nc/thread_context.hpp': ((UCX, PROTOCOL, DATATYPE, COMMON),
                                            'what a call of UCP carries from one layer to another'),
-    'src/uct/cuda_nc/selection.hpp': ((UCX, HOOKS), 'eager or rendezvous: hook and transport'),
+    'src/uct/cuda_nc/selection.hpp': ((UCX, COMMON), 'eager or rendezvous: hook and transport'),
     'src/uct/cuda_nc/transport.h': ((PLUGIN, ), 'the module registers the transport'),
     'src/ucs/backend/backends.hpp': ((MEMORY, ), 'forked(): a child has no GPU'),
-    'src/hooks/common/interpose.h': ((PLUGIN, PRELOAD), 'the table of interposed symbols, plain C'),
+    'src/hooks/interpose.h': ((PLUGIN, PRELOAD), 'how the loader installs the hooks, plain C'),
+    'src/hooks/interposed_symbols.h': ((OPEN_MPI, ), 'the one list of interposed functions'),
+    'src/hooks/open_mpi/open_mpi.hpp': ((COMMON, ), 'owner.cc lists the MPI libraries that we know'),
 }
 
 MOST_LINES = 600  # of a source file; 300 asks for a second look (docs/architecture.md)
 
 # file: why it may have a thread_local
 THREAD_LOCALS = {
-    'src/hooks/open_mpi/convertor.cc': 'Open MPI prepares a convertor while we call it: not ours',
-    'src/hooks/open_mpi/watched_types.cc': 'the type that this thread used last, without a lock',
+    'src/hooks/common/thread_context.hpp': 'we are inside an MPI library that calls us back',
+    'src/hooks/common/watched_types.cc': 'the type that this thread used last, without a lock',
     'src/ucp/dt/free_list.hpp': 'objects at hand, without a lock',
     'src/ucs/base/trace.cc': 'the number of the thread, asked once',
     'src/ucs/exec/kernels/launch_pipe.cc': '2 KB of arguments that need not be cleared each time',
@@ -105,7 +108,6 @@ THREAD_LOCALS = {
 ENVIRONMENT = {
     'src/ucs/base/settings.cc': 'the one table of settings',
     'src/tools/found_libraries.cc': 'PATH, to name the MPI that mpirun would take',
-    'src/tools/perftest/mpi/main.cc': 'the rank, before MPI_Init',
 }
 
 CUDA_ROOMS = ('src/ucs/backend/cuda/', 'src/ucs/exec/kernels/')
@@ -113,8 +115,11 @@ CUDA_ROOMS = ('src/ucs/backend/cuda/', 'src/ucs/exec/kernels/')
 # Folders of test/gtest without a source folder of the same name: why.
 TESTS_OF_NO_FOLDER = {'property': 'random layouts through the whole engine'}
 
-# Tests that are not of the source file of the same name: which file they are not of.
-OTHER_NAMES = {}
+# Tests that are not of the source file of the same name: what they test.
+OTHER_NAMES = {
+    'test/gtest/ucs/gpu/ipc_test.cc': 'device::ipc_open() and its kin, on each backend',
+    'test/gtest/ucs/gpu/launch_test.cc': 'stream::launch(), on each backend',
+}
 
 SOURCES = ('.cc', '.hpp', '.h', '.c', '.cu', '.cuh', '.inc')
 COMPILED_FOLDERS = ('src', 'test/gtest', 'bench')
@@ -325,13 +330,11 @@ def expand(path):
 
 
 def is_there(path):
-    """Capitals stand for a name that the reader chooses: then the folder must be there."""
-    if re.search(r'[A-Z]{3,}', path) and not re.search(r'(README|LICENSE|CONTRIBUTING|CHANGELOG)',
-                                                       path):
-        path = re.split(r'[^/]*[A-Z]{3,}', path)[0] or '.'
-    if any(letter in path for letter in '*?['):
-        return any(ROOT.glob(path))
-    return (ROOT / path).exists()
+    """Capitals (NAME, or A) stand for a name that the reader chooses: then the folder must be there.
+    Programs that a source file of the same name makes are there, too."""
+    if not re.search(r'README|LICENSE|CONTRIBUTING|CHANGELOG', path):
+        path = re.split(r'[^/]*(?:[A-Z]{3,}|(?<![\w.-])[A-Z](?![\w]))', path)[0] or '.'
+    return (ROOT / path).exists() or any(ROOT.glob(path)) or any(ROOT.glob(path + '.*'))
 
 
 def paths_in_document(document):
