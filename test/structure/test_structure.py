@@ -123,7 +123,7 @@ OTHER_NAMES = {
 
 SOURCES = ('.cc', '.hpp', '.h', '.c', '.cu', '.cuh', '.inc')
 COMPILED_FOLDERS = ('src', 'test/gtest', 'bench')
-DOCUMENTS = ('README.md', 'CONTRIBUTING.md', 'docs/*.md')
+DOCUMENTS = ('README.md', 'CONTRIBUTING.md', 'docs/**/*.md')
 PATH_STARTS = ('src', 'test', 'contrib', 'include', 'bench', 'docs', 'examples', 'm4')
 
 
@@ -166,7 +166,9 @@ def room_of(path):
 
 
 def fail_if_any(problems, advice=''):
-    assert not problems, '\n' + '\n'.join([*problems, advice])
+    __tracebackhide__ = True
+    if problems:
+        raise AssertionError('\n' + '\n'.join([*problems, advice]).rstrip())
 
 
 def short(room):
