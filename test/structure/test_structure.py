@@ -124,6 +124,7 @@ OTHER_NAMES = {
 SOURCES = ('.cc', '.hpp', '.h', '.c', '.cu', '.cuh', '.inc')
 COMPILED_FOLDERS = ('src', 'test/gtest', 'bench')
 DOCUMENTS = ('README.md', 'CONTRIBUTING.md', 'docs/**/*.md')
+CODE_DOCUMENTS = ('docs/architecture.md', 'docs/protocol.md', 'docs/extending.md')
 PATH_STARTS = ('src', 'test', 'contrib', 'include', 'bench', 'docs', 'examples', 'm4')
 
 
@@ -365,6 +366,21 @@ def test_documents_name_existing_files():
             problems += [f'{document}:{line}: {written} is not there: name the file as it is called '
                          f'now' for line, written, path in paths_in_document(document)
                          for one in expand(path) if not is_there(one)]
+    fail_if_any(problems)
+
+
+def test_documents_name_existing_functions():
+    """Of the documents about the code: each `name()` is a word of it."""
+    words = set()
+    for path in sources('src', 'include'):
+        words.update(re.findall(r'[A-Za-z_]\w*', code_of(path)))
+    problems = []
+    for document in CODE_DOCUMENTS:
+        for number, line in enumerate(text_of(document).splitlines(), 1):
+            for call in re.findall(r'`([\w:~.]+)\([^`]*\)`', line):
+                problems += [f'{document}:{number}: {word}() is not in the sources: name it as it is '
+                             f'called now' for word in re.findall(r'[A-Za-z_]\w*', call)
+                             if word not in words and 'NAME' not in word]
     fail_if_any(problems)
 
 
