@@ -72,7 +72,7 @@ ROOMS = {
 }
 
 # Doors: single files that other rooms may include although the room of the file is closed to them.
-# file: (rooms that may include it, why)
+# file: (rooms or files that may include it, why)
 TRANSPORT_ROOMS = (UCX, MEMORY, CARRIER, ENGINE, PIPE, PROTOCOL)
 DOORS = {
     'src/uct/cuda_nc/iface.hpp': (TRANSPORT_ROOMS, 'a record: UCX\'s interface with our members'),
@@ -88,7 +88,8 @@ DOORS = {
     'src/ucs/backend/backends.hpp': ((MEMORY, ), 'forked(): a child has no GPU'),
     'src/hooks/interpose.h': ((PLUGIN, PRELOAD), 'how the loader installs the hooks, plain C'),
     'src/hooks/interposed_symbols.h': ((OPEN_MPI, ), 'the one list of interposed functions'),
-    'src/hooks/open_mpi/open_mpi.hpp': ((COMMON, ), 'owner.cc lists the MPI libraries that we know'),
+    'src/hooks/open_mpi/open_mpi.hpp': (('src/hooks/common/owner.cc', ),
+                                        'the list of the MPI libraries that we know'),
 }
 
 MOST_LINES = 600  # of a source file; 300 asks for a second look (docs/architecture.md)
@@ -191,6 +192,11 @@ def test_every_source_file_is_in_a_room():
                  if room_of(path) is None])
 
 
+def is_open_to(door, path):
+    allowed = DOORS.get(door, ((), ))[0]
+    return room_of(path) in allowed or path in allowed
+
+
 def includes_of(path):
     for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]+"([^"]+)"', text_of(path), re.MULTILINE):
         name = match.group(1)
@@ -209,7 +215,7 @@ def test_includes_go_down_only():
             below = room_of(included)
             if below in (room, None) or room is None or below in ROOMS[room]:
                 continue
-            if room in DOORS.get(included, ((), ))[0]:
+            if is_open_to(included, path):
                 continue
             problems.append(f'{path}:{line}: {short(room)} must not include {short(below)} '
                             f'({included})')
@@ -219,7 +225,7 @@ def test_includes_go_down_only():
 
 def test_doors_exist_and_are_used():
     used = {included for path in sources('src') for _, included in includes_of(path)
-            if room_of(path) in DOORS.get(included, ((), ))[0]}
+            if is_open_to(included, path)}
     fail_if_any([f'DOORS: {path} is not there, or no other room includes it: take it out'
                  for path in DOORS if path not in used])
 
@@ -455,7 +461,7 @@ def main():
             try:
                 test()
                 print(f'PASS {name}')
-            except AssertionError as problem:
+            except (AssertionError, OSError) as problem:
                 failed += 1
                 print(f'FAIL {name}: {problem}')
     return 1 if failed else 0
