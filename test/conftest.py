@@ -1,0 +1,100 @@
+"""What all tests share. Each test has a time limit: LIMIT of its module, in seconds, or that of
+@pytest.mark.limit. `run` runs commands within it."""
+import contextlib
+import fcntl
+import os
+import re
+import time
+
+import pytest
+
+from support import product
+from support.runner import Runner
+
+FULL_SEED = "CUDA_NC_FULL_SEED"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="larger counts, new random types")
+    parser.addoption("--outcomes", metavar="FILE",
+                     help='write "PASS name", "FAIL name", "SKIP name: reason" to this file')
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "limit(seconds): the test's time limit")
+    # Set before the modules are read: their tables differ by it. The workers of xdist inherit it.
+    if config.getoption("--full"):
+        os.environ["CUDA_NC_FULL"] = "1"
+        os.environ.setdefault(FULL_SEED, str(int(time.time())))
+    if config.getoption("--outcomes") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Outcomes(config.getoption("--outcomes")))
+
+
+def pytest_report_header():
+    seed = os.environ.get("CUDA_NC_SEED") or os.environ.get(FULL_SEED)
+    return f"product: {product.INSTALL}" + (f"; seed {seed}" if seed else "")
+
+
+class Outcomes:
+    """Writes a line for each test when it is over, and for each subtest."""
+
+    def __init__(self, path):
+        self._file = open(path, "w", buffering=1)
+        self._subtests = {}  # of a test: whether one has failed
+
+    def pytest_runtest_logreport(self, report):
+        context = getattr(report, "context", None)
+        if context is not None:
+            failed = self._subtests.get(report.nodeid, False) or report.failed
+            self._subtests[report.nodeid] = failed
+            self._write(report, f"{report.nodeid}[{context.msg}]")
+        elif report.when == "call" and report.nodeid in self._subtests:
+            # The subtests are the tests; what has failed beside them counts as well.
+            if report.failed and not self._subtests[report.nodeid]:
+                self._write(report, report.nodeid)
+        elif report.when == "call" or report.outcome != "passed":
+            self._write(report, report.nodeid)
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self._write(report, report.nodeid or "collection")
+
+    def _write(self, report, name):
+        if report.outcome == "skipped":
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+            reason = str(reason).removeprefix("Skipped: ").replace("\n", " ")
+            self._file.write(f"SKIP {name}: {reason}\n")
+        else:
+            self._file.write(f"{'FAIL' if report.failed else 'PASS'} {name}\n")
+
+
+@pytest.fixture(scope="session")
+def full(request):
+    return request.config.getoption("--full")
+
+
+@pytest.fixture
+def run(request):
+    marker = request.node.get_closest_marker("limit")
+    module = request.node.module
+    limit = marker.args[0] if marker else getattr(module, "LIMIT", 120)
+    suite = request.node.path.parent.name
+    name = re.sub(r"[^\w.,=+-]", "_", request.node.name)
+    env = getattr(module, "ENVIRONMENT", None)
+    runner = Runner(limit, product.LOGS / suite / f"{name}.log", env() if env else None)
+    yield runner
+    runner.end()
+
+
+@contextlib.contextmanager
+def only_one(name):
+    """Of all workers of xdist one at a time."""
+    product.LOGS.mkdir(parents=True, exist_ok=True)
+    with open(product.LOGS / f".{name}.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def one_at_a_time():
+    return only_one

@@ -1,0 +1,95 @@
+"""Random types, layouts and nc_perftest mpi between ranks."""
+import json
+
+import pytest
+
+from support import mpi, product
+
+LIMIT = mpi.LIMIT
+MEMORIES = ("host", "sim", "sim,host")
+WHOLE = ("ompi5-plugin", "ompi4-ucx1.22", "ompi4-system-ucx")
+
+
+def _random_cases():
+    """(test, configuration, number of types, memory, seed), in the order of the seeds."""
+    rows = []
+
+    def whole(config):
+        rows.extend(("sent", config, mpi.TYPES, memory) for memory in MEMORIES)
+        rows.extend(("local", config, mpi.TYPES // 2, memory) for memory in ("host", "sim,host"))
+
+    whole("ompi5-plugin")
+    rows.append(("sent", "ompi5-shim", mpi.TYPES, "sim"))
+    for config, types in (("both", 500), ("tcp", 500), ("small-staging", 500),
+                          ("no-pinned-memory", 100)):
+        rows.append(("sent", f"ompi5-{config}", types, "sim"))
+    whole("ompi4-ucx1.22")
+    whole("ompi4-system-ucx")
+    return [(*row, mpi.SEED + number) for number, row in enumerate(rows, 1)]
+
+
+def random_cases(test):
+    chosen = [row[1:] for row in _random_cases() if row[0] == test]
+    return pytest.mark.parametrize("config, types, memory, seed", chosen,
+                                   ids=[f"{row[0]}-{row[2]}" for row in chosen])
+
+
+@random_cases("sent")
+def test_random_types(job, types, memory, seed):
+    job(2, job.programs / "random-types", "--types", types, "--seed", seed, "--memory", memory)
+
+
+@random_cases("local")
+def test_local_calls(job, types, memory, seed):
+    """Random types packed, buffered and copied instead of sent."""
+    job(2, job.programs / "random-types", "--local", "--types", types, "--seed", seed, "--memory",
+        memory)
+
+
+@pytest.mark.parametrize("layout", ["vector-8B", "triangle", "transpose", "face-x", "struct",
+                                    "random-64B"])
+@pytest.mark.parametrize("memory", ["host", "sim"])
+@pytest.mark.parametrize("config", WHOLE)
+def test_layout(job, tmp_path, memory, layout):
+    output = tmp_path / "layout.json"
+    job(2, mpi.WORK / f"mpi_layouts-{job.configuration.mpi}", "--memory", memory, "--layout",
+        layout, "--output", output, "--quick")
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert rows and all(row["wrong_bytes"] == 0 for row in rows)
+
+
+def perftest(job):
+    return (product.INSTALL / "bin/nc_perftest_mpi" if job.configuration.mpi == 5 else
+            product.BUILD / "nc_perftest_mpi-4")
+
+
+PERFTESTED = ("ompi5-stock", "ompi5-plugin", "ompi5-transport", "ompi4-system-ucx")
+WITH_MEMORY = [(config, memory) for config in PERFTESTED for memory in ("host", "gpu")
+               if (config, memory) != ("ompi5-stock", "gpu")]
+
+
+@pytest.mark.parametrize("config, memory", WITH_MEMORY)
+def test_perftest(job, memory):
+    """Every test at least once."""
+    job(3, perftest(job), "-m", memory, "--sizes", "1K,100K", "-l", "vector-8", "-l",
+        "triangle:100,8", "-l", "plane-x", "--window", 4, "--box", 8, "--halo", 2, "-t",
+        "latency,bandwidth,bidir,pairs,pairs-bidir,halo6,halo26", "--seconds", 0.01)
+
+
+@pytest.mark.parametrize("config, memory", WITH_MEMORY)
+def test_perftest_alone(job, memory):
+    job(1, perftest(job), "-m", memory, "--box", 8, "--halo", 2, "-t", "halo6,halo26", "--seconds",
+        0.01)
+
+
+@pytest.mark.parametrize("config", PERFTESTED[1:])
+def test_perftest_mixed(job):
+    job(2, perftest(job), "-m", "gpu,host", "--sizes", "1K,100K", "-l", "vector-8", "-t", "latency",
+        "--seconds", 0.01)
+
+
+@pytest.mark.parametrize("config", PERFTESTED)
+def test_perftest_sees_wrong_bytes(job):
+    result = job(2, perftest(job), "-m", "host", "--sizes", "4K", "-l", "vector-8", "-t", "latency",
+                 "--seconds", 0.01, "--inject", "gap", status=None)
+    assert "WRONG" in result.output

@@ -1,0 +1,80 @@
+"""Every MPI operation that the product serves, with derived datatypes. Each operation is a subtest;
+operations/deadline.cc puts a limit on each, names the one that hangs, and prints its stacks."""
+import re
+
+import pytest
+
+from support import mpi
+
+LIMIT = 1200
+KINDS = {"pair": 2, "threads": 2, "collective": 4}  # ranks
+MEMORIES = ("host", "sim", "sim,host")
+ON_GPUS = MEMORIES[1:]
+# How messages from GPU to GPU go, where the transport serves them.
+WAYS = {"ompi5-transport": "pull", "ompi4-transport": "pipe"}
+# Each rank on another GPU.
+EACH_RANK = ("bash", "-c", 'UCX_CUDA_NC_SIM_DEVICE=$((OMPI_COMM_WORLD_RANK % 2)) exec "$@"', "-")
+
+CASES = [
+    *[(kind, config, memory) for config in WAYS for memory in ON_GPUS for kind in KINDS],
+    *[(kind, config, memory)
+      for config in ("ompi5-plugin", "ompi5-shim", "ompi4-ucx1.22", "ompi4-system-ucx")
+      for memory in MEMORIES for kind in KINDS],
+    *[("pair", config, memory) for config in ("ompi5-ob1", "ompi4-ob1") for memory in ON_GPUS],
+]
+
+
+def last_operation(text):
+    return next(iter(reversed(re.findall(r"^RUN (\S+)", text, re.M))), None)
+
+
+def outcomes(text):
+    """{operation: (word, what)}; several ranks may report one failure."""
+    found = {}
+    for word, name, what in re.findall(r"^(PASS|FAIL|SKIP) ([^\s:]+)(.*)", text, re.M):
+        if found.get(name, ("PASS",))[0] != "FAIL":
+            found[name] = word, what.lstrip(": ")
+    return found
+
+
+def report(subtests, name, word, what):
+    with subtests.test(msg=name):
+        if word == "SKIP":
+            pytest.skip(what)
+        if word == "FAIL":
+            pytest.fail(f"{name}: {what}", pytrace=False)
+
+
+@pytest.mark.parametrize("kind, config, memory", CASES)
+def test_operations(job, run, subtests, kind, config, memory):
+    each_rank = EACH_RANK if config in WAYS else ()
+    arguments = ["--memory", memory, "--kind", kind]
+    if mpi.FULL:
+        arguments += ["--full", "--limit", 300]
+    env = [{"UCX_CUDA_NC_STATS": "y"}] if config in WAYS else []
+    first, after = None, None
+    while True:
+        try:
+            text = job(KINDS[kind], *each_rank, job.programs / "operations-test", *arguments,
+                       *(["--after", after] if after else []), env=env, status=None).output
+        except pytest.fail.Exception as failure:
+            pytest.fail(f"{last_operation(run.log.read_text(errors='replace'))}: {failure}",
+                        pytrace=False)
+        first = first or text
+        found = outcomes(text)
+        for name, (word, what) in found.items():
+            report(subtests, name, word, what)
+        if re.search(r"^END", text, re.M):
+            break
+        # It crashed or hung. It starts again behind that operation.
+        last = last_operation(text)
+        if last not in found:
+            report(subtests, last or "start", "FAIL",
+                   "the program ended\n" + "\n".join(text.splitlines()[-60:]))
+        if last == after:
+            break
+        after = last
+    if config in WAYS and (kind, memory) == ("pair", "sim"):
+        with subtests.test(msg=f"messages-go-by-{WAYS[config]}"):
+            assert re.search(rf"GPU to GPU: sent .*[1-9][0-9]* by {WAYS[config]}, .*received",
+                             first)

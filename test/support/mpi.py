@@ -1,0 +1,69 @@
+"""The MPI tests: under which MPI and UCX they run, how the product is loaded, their programs.
+
+Each test runs under Open MPI 5 with UCX 1.22 (loaded by UCX_PLUGIN_PATH and by the shim) and, where
+a system Open MPI 4 is installed, under that with UCX 1.22 and with the system's own UCX."""
+import os
+import shutil
+import typing
+
+from support import product
+
+FULL = bool(os.environ.get("CUDA_NC_FULL"))
+LIMIT = 1200 if FULL else 180  # seconds of a test
+# Random types of each test, and the first seed: each test has its own types, CI the same ones in
+# every run.
+TYPES = 20000 if FULL else 2000
+SEED = int(os.environ.get("CUDA_NC_FULL_SEED", 20261121))
+WORK = product.LOCAL / "mpi-tests"
+
+PLUGIN = {"UCX_PLUGIN_PATH": product.PLUGIN}
+SHIM = {"LD_PRELOAD": product.SHIM}
+# The UCX of the system in place of the private one.
+SYSTEM_UCX = {"LD_LIBRARY_PATH": product.INSTALL / "lib"}
+TRANSPORT = {"UCX_CUDA_NC_TRANSPORT": "y"}
+OB1 = {"OMPI_MCA_pml": "ob1"}
+
+
+class Configuration(typing.NamedTuple):
+    mpi: int  # Open MPI's major release
+    variables: dict
+
+    @property
+    def mpirun(self):
+        return "mpirun" if self.mpi == 5 else "mpirun.openmpi"
+
+
+CONFIGURATIONS = {
+    "ompi5-stock": Configuration(5, {}),
+    "ompi5-plugin": Configuration(5, PLUGIN),
+    "ompi5-shim": Configuration(5, SHIM),
+    "ompi5-transport": Configuration(5, {**PLUGIN, **TRANSPORT}),
+    # Messages that do not go through UCX reach us by the convertor alone.
+    "ompi5-ob1": Configuration(5, {**SHIM, **OB1}),
+    "ompi5-both": Configuration(5, {**PLUGIN, **SHIM}),
+    "ompi5-tcp": Configuration(5, {**PLUGIN, "UCX_TLS": "tcp,self"}),
+    "ompi5-small-staging": Configuration(5, {**PLUGIN, "UCX_CUDA_NC_STAGING_SIZE": "64K"}),
+    "ompi5-no-pinned-memory": Configuration(5, {**PLUGIN, "UCX_CUDA_NC_SIM_FAULTS": "pinned:1+"}),
+    "ompi4-transport": Configuration(4, {**PLUGIN, **TRANSPORT, "UCX_CUDA_NC_PULL_MAX": 0}),
+    "ompi4-ucx1.22": Configuration(4, PLUGIN),
+    "ompi4-system-ucx": Configuration(4, {**SYSTEM_UCX, **SHIM}),
+    "ompi4-ob1": Configuration(4, {**SYSTEM_UCX, **SHIM, **OB1}),
+}
+
+
+def have_openmpi4():
+    return bool(shutil.which("mpirun.openmpi") and shutil.which("mpicxx.openmpi"))
+
+
+def environment(*groups):
+    """That of a shell after env.sh, with nothing of the product loaded; then the groups'."""
+    variables = {
+        "UCX_PLUGIN_PATH": None,
+        # Both names: Open MPI 5 and 4.
+        "OMPI_MCA_opal_common_ucx_tls": "any", "OMPI_MCA_opal_common_ucx_devices": "any",
+        "OMPI_MCA_mpi_yield_when_idle": 1, "UCX_WARN_UNUSED_ENV_VARS": "n",
+        "UCX_CUDA_NC_GPU": "sim", "UCX_CUDA_NC_SIM_DELAY": 20,
+    }
+    for group in groups:
+        variables.update(group)
+    return product.environment(**variables)

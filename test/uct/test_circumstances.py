@@ -1,0 +1,87 @@
+"""Messages through the last release, loaded by the plugin path, in all kinds of circumstances."""
+import pytest
+
+from support import uct
+from support.uct_matrix import ROWS, SEED_OF_FLUSHES
+
+LIMIT = uct.LIMIT
+PLUGIN = uct.LOADED["plugin"]
+WITH = {**PLUGIN, "UCX_TLS": "cuda_nc,self"}
+WAYS = {"pull": {}, "pipe": {"UCX_CUDA_NC_PULL_MAX": 0}, "slots": {"UCX_CUDA_NC_PIPE": "n"},
+        "host slots": {"UCX_CUDA_NC_SIM_FAULTS": "ipc_open:1+"}}
+
+
+@pytest.fixture(autouse=True)
+def last_release(fetch):
+    fetch(uct.LAST)
+
+
+def env(*groups):
+    return uct.environment(WITH, *groups, release=uct.LAST)
+
+
+def sent_by(lines, way):
+    """Lines that count messages which were sent this way."""
+    return [line for line in lines if "sent " in line and uct.counted(line, way)]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_matrix(run, build, row):
+    uct.run_matrix(run, build("matrix"), env(uct.DIRECT, row.variables), row.seed, row.arguments)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_way_is_used(run, build, way):
+    """Every message from GPU to GPU is counted as moved this way. What cannot be pulled goes by
+    pipe."""
+    result = run(build("matrix"), "--seed", 1, "--batches", 16, "--kinds", "g", status=None,
+                 env=env(uct.DIRECT, WAYS[way], {"UCX_CUDA_NC_STATS": "y"}))
+    for other in WAYS:
+        if other != way and (way, other) != ("pull", "pipe"):
+            assert not sent_by(result.lines(), other)
+    assert sent_by(result.lines(), way)
+    assert "RIGHT" in result.output
+
+
+@pytest.mark.parametrize("way, variables", [("slots", {"UCX_CUDA_NC_PULL_MAX": 0}), ("pull", {})],
+                         ids=["slots", "pull"])
+def test_way_of_what_a_process_sends_to_itself(run, build, way, variables):
+    result = run(build("matrix"), "--seed", 1, "--batches", 20, "--window", 24, "--kinds", "g",
+                 "--self", status=None,
+                 env=env(uct.DIRECT, {"UCX_CUDA_NC_CARRIERS": "posix,self", "UCX_CUDA_NC_STATS": "y"},
+                         variables))
+    assert any(f" by {way}, " in line and ", received" in line
+               for line in sent_by(result.lines(), way))
+    assert "RIGHT" in result.output
+
+
+def test_small_to_itself(run, build):
+    uct.run_knowing_requests(run, build("matrix"),
+                             env(uct.SMALL, {"UCX_CUDA_NC_CARRIERS": "posix,self"}),
+                             "--largest", 3000, "--self")
+
+
+@pytest.mark.parametrize("way, variables", [
+    ("pull", {"UCX_CUDA_NC_PULL_MAX": "64M"}),
+    ("pipe", {"UCX_CUDA_NC_PULL_MAX": 0}),
+    ("slots", {"UCX_CUDA_NC_PIPE": "n"}),
+], ids=["pull", "pipe", "slots"])
+def test_closed_by_flush(run, build, way, variables):
+    """Endpoints that are closed by a flush while a message is under way."""
+    result = run(build("closing"), "--seed", SEED_OF_FLUSHES,
+                 env=env(variables, {"UCX_CUDA_NC_SIM_FAULTS": "slow:1000"}))
+    assert "illegal access" not in result.output
+
+
+@pytest.mark.parametrize("tls", ["cuda_nc,self", "cuda_nc,cma,self"])
+def test_64_kib(run, build, tls):
+    """Of its own accord UCP would send these eagerly: 64 KiB at most, with and without cma."""
+    result = run("mpirun", "-np", 2, build("mpi_sizes"), "--memory", "sim", "--largest", 65536,
+                 "--repeats", 20, status=None,
+                 env=uct.environment(PLUGIN, {"UCX_TLS": tls, "UCX_CUDA_NC_STATS": "y"},
+                                     release=uct.LAST))
+    assert "wrong bytes: 0" in result.output
+    told = [line.split() for line in result.lines() if line.startswith("GPU to GPU: sent")]
+    assert len(told) == 2
+    # "GPU to GPU: sent 480 by pull, 20 by pipe, ..."
+    assert all(int(words[4]) + int(words[7]) >= 500 for words in told)
