@@ -62,25 +62,36 @@ gtest_part() {
     tail -n 25 "$base.log"
 }
 
-# lines SUITE SECONDS PROGRAM ARGUMENT...: the program prints PASS, FAIL and SKIP lines itself, and
-# puts a limit on each of its tests; the one here is the last resort.
-lines() {
-    local suite=$1 limit=$2 start=$SECONDS status=0 log=$LOGS/$1.log line
-    shift 2
+# pytest SECONDS OPTION...: all test_*.py of test/, each folder a suite. Several at a time: they wait
+# more than they compute.
+pytest() {
+    local limit=$1 start=$SECONDS status=0 log=$LOGS/pytest.log outcomes line suite suites=() workers
+    shift
+    outcomes=$(mktemp)
     mkdir -p "$LOGS"
-    timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
-    local failed=
+    workers=$(jobs_here)
+    [ "$workers" -le 8 ] || workers=8
+    say "running test/**/test_*.py (output: $log)"
+    timeout -k 30 "$limit" "$VENV/bin/python3" -m pytest "$ROOT/test" -q -rs --durations=20 \
+        -n "$workers" --dist worksteal --outcomes "$outcomes" "$@" >"$log" 2>&1 </dev/null ||
+        status=$?
     while read -r line; do
-        case $line in FAIL*) failed=1 ;; esac
+        suite=${line#* }
+        suite=${suite%%/*}_tests
+        [ -f "$RESULTS/$suite" ] || suites+=("$suite")
         report "$suite" "$line"
-    done < <(grep -E '^(PASS|FAIL|SKIP) ' "$log")
-    if [ "$status" != 0 ] && [ -z "$failed" ]; then
-        report "$suite" "FAIL $suite (exit status $status)"
-        failed=1
+    done <"$outcomes"
+    # Exit status 1 says that tests failed; these are in the file. 5: there are no tests.
+    if [ "$status" -gt 1 ] || { [ "$status" = 1 ] && ! grep -q '^FAIL' "$outcomes"; }; then
+        report pytest "FAIL pytest (exit status $status)"
     fi
-    [ -s "$RESULTS/$suite" ] || report "$suite" "FAIL $suite: no test ran"
-    [ -z "$failed" ] || { echo "--- end of $log" && tail -n 60 "$log"; }
-    summary "$suite" $((SECONDS - start))
+    [ -s "$outcomes" ] || report pytest "FAIL pytest: no test ran"
+    rm -f "$outcomes"
+    [ "$status" = 0 ] || sed -n '/^=* \(ERRORS\|FAILURES\) /,$p' "$log" | tail -n 300
+    sed -n '/slowest .* durations/,/^=* short test summary/p' "$log" | head -n 21
+    for suite in "${suites[@]}"; do
+        summary "$suite" $((SECONDS - start))
+    done
 }
 
 # command_test NAME SECONDS COMMAND...: one test, passed where the command succeeds.
@@ -103,8 +114,43 @@ check_format() {
         report format 'SKIP format: clang-format 14 is not here'
         return
     fi
+    # shellcheck disable=SC2016
     command_test format 120 bash -c 'cd "$1" && git ls-files -z -- "*.cc" "*.hpp" "*.h" "*.c" \
         "*.cu" "*.cuh" "*.inc" | xargs -0 clang-format --dry-run -Werror' format "$ROOT"
+}
+
+check_shell() {
+    if ! command -v shellcheck >/dev/null; then
+        report shellcheck 'SKIP shellcheck: it is not installed'
+        return
+    fi
+    # shellcheck disable=SC2016
+    command_test shellcheck 120 bash -c 'cd "$1" && git ls-files -z -- "*.sh" .ci/run |
+        xargs -0 shellcheck -S warning' shellcheck "$ROOT"
+}
+
+# beside NAME COMMAND...: runs it in the background at the lowest priority. built NAME: waits for it;
+# where it failed, that is a failed test.
+declare -A beside_pids
+beside() {
+    local name=$1
+    shift
+    (renice -n 19 "$BASHPID" >/dev/null && "$@") &
+    beside_pids[$name]=$!
+}
+
+built() {
+    say "waiting for $1"
+    wait "${beside_pids[$1]}" && return
+    report "$1" "FAIL $1"
+    return 1
+}
+
+# env_build FLAGS COMMAND...: with these compiler flags.
+env_build() {
+    export CFLAGS=$1 CXXFLAGS=$1
+    shift
+    "$@"
 }
 
 # Prints the total and ends the script.

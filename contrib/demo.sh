@@ -25,14 +25,14 @@ for argument; do
 done
 
 started=$SECONDS
-setup
+setup library
 DEMO=$LOCAL/demo
 mkdir -p "$DEMO"
 CUDA_NC_QUIET=1 . "$ROOT/contrib/env.sh"
 say "building the demo program"
 logged demo-build make -C "$ROOT/bench" -f mpi_layouts.mk MPICXX=mpicxx \
     OUTPUT="$DEMO/mpi_layouts"
-say "set-up and build took $((SECONDS - started)) s"
+say "set-up and build took $((SECONDS - started)) s; now the measurement"
 
 # one WHO LAYOUT: a process pair of its own, so that a crash ends this layout alone.
 one() {
@@ -60,6 +60,10 @@ for layout in "${layouts[@]}"; do
     one ours "$layout"
 done
 
+status=0
 "$VENV/bin/python3" "$ROOT/contrib/demo_report.py" --stock "$DEMO/stock.jsonl" \
-    --ours "$DEMO/ours.jsonl" --png "$DEMO/layouts.png"
-say "picture: $DEMO/layouts.png"
+    --ours "$DEMO/ours.jsonl" --png "$DEMO/layouts.png" || status=$?
+say "picture: $DEMO/layouts.png ($((SECONDS - started)) s since the start)"
+say "now the tools nc_info and nc_perftest, which the demo did not need"
+setup
+exit $status

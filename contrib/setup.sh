@@ -5,6 +5,7 @@
 #   --tests   what contrib/check.sh needs as well
 #
 # CUDA_NC_CUDA=DIR|no   use this CUDA toolkit, or build without CUDA
+# CUDA_NC_ARCH="80 90"  build for these GPU architectures (default: the GPUs here, or 90)
 # CUDA_NC_LOCAL=DIR     instead of .local
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -12,7 +13,7 @@ case ${1:-} in
 '') setup ;;
 --tests) setup tests ;;
 *)
-    sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 2
     ;;
 esac
