@@ -105,7 +105,7 @@ def draw(names, stock, ours, contiguous, memory, path):
     axes.set_yticks(list(places), names)
     axes.invert_yaxis()
     axes.margins(x=0.15)
-    axes.set_xlabel("GB/s of payload (higher is better); bars: 10th to 90th percentile")
+    axes.set_xlabel("GB/s of payload (higher is better); error bars: 10th to 90th percentile")
     axes.set_title(f"Derived datatypes between two ranks, {memory} memory")
     axes.legend(fontsize=8, loc="lower right")
     for side in ("top", "right"):

@@ -54,7 +54,7 @@ def test_measures_layouts_of_several_sizes(perftest, run, tmp_path):
         assert (tmp_path / picture).stat().st_size > 0
 
 
-@pytest.mark.parametrize("text, arguments", [
+WRONG_OPTIONS = [
     ("give --layout or --set", "pack"),
     ("neither a known layout", "pack -l nonsense"),
     ("nc_perftest: layout vector:1:", "pack -l vector:1"),
@@ -66,7 +66,11 @@ def test_measures_layouts_of_several_sizes(perftest, run, tmp_path):
     ("", "pack -l vector:1,8,8 -n 0"),
     ("", "pack -l vector:1,8,8 -d sideways"),
     ("", "tuna"),
-])
+]
+
+
+@pytest.mark.parametrize("text, arguments", WRONG_OPTIONS,
+                         ids=[arguments or "nothing" for _, arguments in WRONG_OPTIONS])
 def test_says_what_is_wrong_with_options(perftest, text, arguments):
     perftest.fails_with(text, *arguments.split())
 
@@ -168,8 +172,8 @@ def tune(perftest, tmp_path):
     return tune
 
 
-@pytest.mark.limit(60)
-@pytest.mark.parametrize("gpu", ["sim", "none"])
+@pytest.mark.parametrize("gpu", [pytest.param("sim", marks=pytest.mark.limit(40)),
+                                 pytest.param("none", marks=pytest.mark.limit(20))])
 def test_tune_measures_host_and_simulated_gpus(perftest, run, tmp_path, gpu):
     env = plain(XDG_CACHE_HOME=tmp_path / "cache", UCX_CUDA_NC_GPU=gpu)
     said = perftest("tune", "--seconds", 15, "--check", "-s", "small", "--json",

@@ -23,7 +23,7 @@ SEEDS = {key: uct.SEED + number
          for number, key in enumerate(itertools.product(CARRIED, MATRICES), 1)}
 
 by_release = pytest.mark.parametrize("release", uct.RELEASE_NAMES)
-by_case = pytest.mark.parametrize("release, way", CASES, ids="-".join)
+by_case = pytest.mark.parametrize("release, way", CASES)
 by_carrier = pytest.mark.parametrize("case", CARRIED, ids="-".join)
 
 
