@@ -87,7 +87,7 @@ pytest() {
     fi
     [ -s "$outcomes" ] || report pytest "FAIL pytest: no test ran"
     rm -f "$outcomes"
-    [ "$status" = 0 ] || sed -n '/^=* \(ERRORS\|FAILURES\) /,$p' "$log" | tail -n 300
+    [ "$status" = 0 ] || sed -n '/^=* \(ERRORS\|FAILURES\) /,/slowest .* durations/p' "$log" | tail -n 300
     sed -n '/slowest .* durations/,/^=* short test summary/p' "$log" | head -n 21
     for suite in "${suites[@]}"; do
         summary "$suite" $((SECONDS - start))
