@@ -60,6 +60,28 @@ void print_settings() {
     }
 }
 
+// docs/manual/settings.md: the defaults, whatever the environment says.
+void print_settings_as_markdown() {
+    fmt::print(
+        "<!-- Made by `nc_info --settings --markdown` from src/ucs/base/settings_table.cc. -->\n"
+        "# Settings\n"
+        "Environment variables with the prefix `UCX_CUDA_NC_`, read once in a process.\n"
+        "`nc_info --settings` shows the values in force; `ucx_info -c -f` lists them with UCX's "
+        "own.\n"
+        "A value that cannot be read is reported once, and the default is used.\n"
+        "Sizes are in bytes and take K, M, G and T (powers of 1024), or `inf`.\n");
+    std::string group;
+    for (const setting_description &setting : describe_settings()) {
+        if (group != setting.group) {
+            group = setting.group;
+            fmt::print("\n## {}\n| name | default | type | what it does |\n|---|---|---|---|\n",
+                       group);
+        }
+        fmt::print("| `{}` | {}{}| {} | {} |\n", setting.name, setting.default_value,
+                   *setting.default_value == '\0' ? "" : " ", setting.type, setting.help);
+    }
+}
+
 void print_layout(const std::string &name_or_text) {
     const std::optional<tools::named_layout> named = tools::find_layout(name_or_text);
     if (named && tools::is_family(named->text)) {
@@ -85,12 +107,14 @@ void print_overview() {
 
 int run(int argc, char **argv) {
     CLI::App app("Shows what ucx-cuda-nc found on this machine, and what it chose.", "nc_info");
-    bool settings = false;
+    bool settings = false, markdown = false;
     std::string layout;
     std::vector<std::string> explained;
     app.set_version_flag("--version", cuda_nc_version());
     CLI::Option *for_settings =
         app.add_flag("--settings", settings, "All settings: value in force, default, what it does");
+    app.add_flag("--markdown", markdown, "With --settings: names, defaults, types as Markdown")
+        ->needs(for_settings);
     CLI::Option *for_layout = app.add_option(
         "--layout", layout,
         "Describe a layout: a name (nc_perftest pack --list) or a text as below, e.g. "
@@ -114,7 +138,7 @@ int run(int argc, char **argv) {
         return 0;
     }
     if (settings) {
-        print_settings();
+        markdown ? print_settings_as_markdown() : print_settings();
         return 0;
     }
     print_overview();

@@ -13,6 +13,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/random_number.hpp \
 	src/ucs/base/settings.cc \
 	src/ucs/base/settings.hpp \
+	src/ucs/base/settings_table.cc \
+	src/ucs/base/settings_table.hpp \
 	src/ucs/base/statistics.cc \
 	src/ucs/base/statistics.hpp \
 	src/ucs/base/status.cc \

@@ -1,5 +1,5 @@
-// Every setting of the product, in one typed table. Read once from the environment, prefix
-// UCX_CUDA_NC_; nothing else in the product reads the environment.
+// Every setting of the product; settings_table.cc has the table of them. Read once from the
+// environment, prefix UCX_CUDA_NC_; nothing else in the product reads the environment.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@ struct settings {
     unsigned max_sms = 0;               // 0: no limit
     std::string transport;              // auto, y, n
     std::string carriers;               // transports of UCX, separated by commas
-    bool direct = false;                // the transport moves messages from GPU to GPU
-    size_t direct_thresh = 0;           // bytes of a message from which on it does
-    bool pipe = false;                  // ... by kernels that clock each other
-    bool network_slots = false;         // ... to other hosts, where a carrier can
-    bool copy_engines = false;          // messages in rows may go by them
-    size_t pull_max = 0;                // bytes of a message up to which its receiver pulls it
-    unsigned pipe_patience = 0;         // microseconds that such a kernel waits for the other
+    bool direct = false;                // the transport moves direct messages
+    size_t direct_thresh = 0;           // bytes of the smallest direct message
+    bool pipe = false;                  // they may go by pulls and pipes
+    bool network_slots = false;         // they go to other hosts, where a carrier can
+    bool copy_engines = false;          // pulls of rows may go by copy engines
+    size_t pull_max = 0;                // bytes of the largest message that is pulled
+    unsigned pipe_patience = 0;         // microseconds that a pipe's kernel waits for progress
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment
     bool direct_thresh_is_set = false;
@@ -42,14 +42,16 @@ struct settings {
     unsigned sim_device = 0;  // ordinal
     unsigned sim_delay = 0;   // microseconds: upper bound of the random delay of each operation
     uint64_t sim_seed = 0;
-    std::string sim_faults;  // see src/ucs/gpu/sim
+    std::string sim_faults;  // see src/ucs/backend/sim/README.md
 };
 
 struct setting_description {
     const char *name;  // without prefix: "STATS"
     const char *default_value;
-    const char *help;   // one line
+    const char *help;   // one line, for users
     std::string value;  // in force
+    const char *group;  // heading under which documents list it
+    std::string type;   // "y, n", "number", "size", "list", "file", or the values to choose from
 };
 
 // Parsed at first use. A value that cannot be read is reported once and replaced by its default.
@@ -58,6 +60,7 @@ const settings &config() noexcept;
 // For tests: reads the environment again. Not thread safe.
 void reload_config_for_test();
 
+// In the order of the table: groups stay together.
 std::vector<setting_description> describe_settings();
 
 // "64K", "1M", "1g", "4096", "inf" -> bytes; false where the text is wrong.
