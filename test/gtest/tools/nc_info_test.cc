@@ -37,6 +37,18 @@ TEST(nc_info, lists_every_setting_with_its_value_and_help) {
     EXPECT_TRUE(says(seen, "UCX_CUDA_NC_PIPE=perhaps cannot be read")) << seen;
 }
 
+TEST(nc_info, prints_settings_as_tables_of_defaults) {
+    const outcome seen = nc_info("--settings --markdown", "UCX_CUDA_NC_STATS=y");
+    EXPECT_EQ(seen.status, 0);
+    EXPECT_TRUE(says(seen, "| `STATS` | n | y, n | ")) << seen;
+    EXPECT_TRUE(says(seen, "| `TRACE` | | file | ")) << seen;
+    for (const setting_description &one : describe_settings()) {
+        EXPECT_TRUE(says(seen, "| `" + std::string(one.name) + "` | ")) << one.name;
+        EXPECT_TRUE(says(seen, one.type + " | " + one.help + " |\n")) << one.name;
+    }
+    EXPECT_NE(nc_info("--markdown").status, 0);
+}
+
 TEST(nc_info, describes_a_layout) {
     outcome seen = nc_info("--layout vector:1K,8,24");
     EXPECT_EQ(seen.status, 0);
