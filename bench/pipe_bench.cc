@@ -220,7 +220,7 @@ class process {
     char *peer_ = nullptr;
     std::vector<char> image_;
     uint64_t round_ = 0, meetings_ = 0;
-    pipe_turns turns_;
+    launch_tracker turns_;
 };
 
 double median(std::vector<double> times) {

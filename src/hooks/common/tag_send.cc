@@ -8,7 +8,6 @@
 #include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/selection.hpp"
 #include "uct/cuda_nc/thread_context.hpp"
-#include "uct/cuda_nc/thread_context.hpp"
 
 namespace cuda_nc::hooks {
 namespace {

@@ -1,6 +1,7 @@
 #include "ucp/dt/gpu_side.hpp"
 
 #include "ucs/base/compiler.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
 
 namespace cuda_nc::dt {
 

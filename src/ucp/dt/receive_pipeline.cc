@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/model/choices.hpp"
 
 namespace cuda_nc::dt {
@@ -13,7 +14,7 @@ constexpr size_t single_chunk = size_t(256) << 10;
 constexpr size_t most_chunk = size_t(16) << 20;
 
 size_t floor_power_of_two(uint64_t n) noexcept {
-    return size_t(1) << (63 - __builtin_clzll(n));
+    return size_t(1) << (log2_floor(n));
 }
 
 }  // namespace

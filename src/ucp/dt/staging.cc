@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/given_up.hpp"
 #include "ucs/base/log.hpp"
@@ -50,10 +51,6 @@ bool reserve(size_t bytes) noexcept {
 
 void unreserve(size_t bytes) noexcept {
     held.fetch_sub(bytes, std::memory_order_relaxed);
-}
-
-unsigned log2_ceil(size_t n) noexcept {
-    return n <= 1 ? 0 : 64u - static_cast<unsigned>(__builtin_clzll(n - 1));
 }
 
 }  // namespace

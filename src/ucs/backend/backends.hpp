@@ -1,4 +1,4 @@
-// What platform.cc knows of the backends.
+// How platform.cc makes the backends.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace cuda_nc::gpu {
 
-// True in a child that was forked after this process had looked for GPUs. Neither the driver's nor
-// the simulator's state survives a fork: nothing of it may be used, waited for or released there.
+// True in a child forked after the parent had looked for GPUs. Neither the driver's nor the
+// simulator's state survives a fork: the child must not use, wait for or release anything of it.
 bool forked() noexcept;
 
-// Never return null without a sentence in *why_p, and never throw.
+// Return null with one sentence in *why_p where they fail; never throw.
 std::unique_ptr<platform> make_sim_platform(std::string *why_p) noexcept;
-// Only with HAVE_CUDA. Not `used`: has no devices, and answers `unknown` for their memory.
+// Only with HAVE_CUDA. Not `used`: the platform has no devices, and calls GPU memory `unknown`.
 std::unique_ptr<platform> make_cuda_platform(bool used, std::string *why_p) noexcept;
 
 }  // namespace cuda_nc::gpu

@@ -1,4 +1,4 @@
-// The choice of a backend, and the backend for machines without a GPU.
+// Chooses the backend; the backend for machines without a GPU.
 #include <pthread.h>
 
 #include <atomic>
@@ -35,7 +35,7 @@ class none_platform final : public platform {
 
   private:
     std::string why_;
-    std::unique_ptr<platform> unused_;  // null, or has no devices and knows their memory
+    std::unique_ptr<platform> unused_;  // null, or has no devices but recognises GPU memory
 };
 
 std::atomic<platform *> chosen{nullptr};
@@ -56,7 +56,8 @@ void in_child() noexcept {
     }
 }
 
-// Registered when the library is loaded: a handler set while another thread forks might be missed.
+// Registered when the library is loaded: a fork on another thread could miss a handler that is set
+// later.
 [[maybe_unused]] const int registered = (fallback(), pthread_atfork(nullptr, nullptr, in_child));
 
 std::unique_ptr<platform> make_cuda(bool used, std::string *why_p) noexcept {
@@ -74,7 +75,7 @@ platform *choose() {
     std::unique_ptr<platform> made;
     std::string why;
     if (wanted == "none") {
-        // Other code may use the GPUs: nobody is to take their memory for the CPU's.
+        // Other code may use the GPUs, whose memory must not be taken for host memory.
         std::unique_ptr<platform> unused = make_cuda(false, &why);
         made.reset(new none_platform("UCX_CUDA_NC_GPU=none", std::move(unused)));
     } else if (wanted == "sim") {

@@ -13,7 +13,8 @@
 
 namespace cuda_nc {
 
-// Between two looks at memory that another processor, or a device, is about to write.
+// For loops that poll memory which another processor or a device writes: pauses the processor for
+// some cycles.
 inline void relax() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

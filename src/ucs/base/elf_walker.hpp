@@ -1,5 +1,5 @@
-// Redirects symbols of the objects that are loaded now, by changing the words through which they
-// call.
+// Redirects calls of a symbol in all objects that are loaded now (the program and its libraries),
+// by changing the addresses in their tables (GOT and PLT).
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ struct replacement {
     void *value;
 };
 
-// Returns how many words were changed; a word that already holds the value is not counted. Objects
-// loaded later are not touched.
+// Returns how many table entries were changed; an entry that already holds the value is not
+// counted. Objects loaded later are not touched.
 size_t redirect_loaded_objects(const replacement *replacements, size_t num_replacements) noexcept;
 
 }  // namespace cuda_nc

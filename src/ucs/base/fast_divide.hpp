@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/compiler.hpp"
 
 namespace cuda_nc {
@@ -20,17 +21,15 @@ struct fast_divide {
     fast_divide() = default;
 
     explicit fast_divide(uint64_t d) : divisor(d) {
-        uint32_t log2_floor = 63u - static_cast<uint32_t>(__builtin_clzll(d));
+        shift = log2_floor(d);
         if ((d & (d - 1)) == 0) {
-            shift = log2_floor;
             return;
         }
-        // magic = floor(2^64 * (2^(log2_floor + 1) - d) / d) + 1; the bracket is below d, and
+        // magic = floor(2^64 * (2^(shift + 1) - d) / d) + 1; the bracket is below d, and
         // modulo 2^64 it is right for a divisor above 2^63 too.
         using u128 = unsigned __int128;
-        uint64_t bracket = (log2_floor == 63 ? 0 : uint64_t(2) << log2_floor) - d;
+        uint64_t bracket = (shift == 63 ? 0 : uint64_t(2) << shift) - d;
         magic = static_cast<uint64_t>((u128(bracket) << 64) / d) + 1;
-        shift = log2_floor;
     }
 
     CUDA_NC_HD uint64_t quotient(uint64_t n) const {

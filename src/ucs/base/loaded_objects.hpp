@@ -1,4 +1,4 @@
-// What is loaded into this process, and which of it defines a symbol.
+// Which objects are loaded into this process, and which of them define a symbol.
 #pragma once
 
 #include <string>
@@ -10,22 +10,22 @@ namespace cuda_nc {
 std::vector<std::string> loaded_objects();
 
 // A handle of a loaded object, or null; loads nothing. "" is the program. The object then stays
-// loaded: what is looked up on the handle is valid for ever.
+// loaded, so that addresses found by the handle stay valid.
 void *open_loaded(const char *path) noexcept;
 
 // True where a loaded object's file name begins with `prefix` ("libuct_cuda").
 bool is_loaded(const char *prefix) noexcept;
 
-// The same of the library called `name`, and not of others whose names go on: packages put a hash
-// behind a dash.
+// True where the library `name` itself is loaded: "libuct_cuda" is libuct_cuda.so.0 or
+// libuct_cuda-1a2b.so.0 (packages append a hash), not libuct_cuda_gdrcopy.so.0.
 bool is_library_loaded(const char *name) noexcept;
 
-// `symbol` as the first loaded library whose file name begins with `prefix` resolves it; null
-// where none does.
+// The address of `symbol` by the first loaded library whose file name begins with `prefix` and that
+// knows it; null where none does.
 void *find_in_library(const char *prefix, const char *symbol) noexcept;
 
-// `symbol` in the object that itself defines it, whatever its name and however it was loaded;
-// objects of this product are skipped.
+// The address of `symbol` in a loaded object outside this product, however that was loaded
+// (RTLD_LOCAL too); null where none defines it.
 void *find_definition(const char *symbol) noexcept;
 
 // True where the same loaded object holds both addresses.

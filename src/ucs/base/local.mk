@@ -1,5 +1,6 @@
 # Sources of src/ucs/base; see Makefile.am for the variables.
 libcuda_nc_core_la_SOURCES += \
+	src/ucs/base/bits.hpp \
 	src/ucs/base/compiler.hpp \
 	src/ucs/base/elf_walker.cc \
 	src/ucs/base/elf_walker.hpp \

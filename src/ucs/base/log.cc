@@ -27,8 +27,8 @@ struct ucx_log {
     const int *level = nullptr;  // first member of ucs_global_opts: the level in force
 };
 
-// The UCX of this process, looked up without loading one. Until it is there, each message asks
-// again: messages are rare.
+// The log of the UCX in this process; null where none is loaded (this loads none). Until UCX is
+// there, each message asks again: messages are rare.
 const ucx_log *find_ucx_log() noexcept {
     static std::atomic<const ucx_log *> found{nullptr};
     const ucx_log *known = found.load(std::memory_order_acquire);

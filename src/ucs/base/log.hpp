@@ -1,7 +1,7 @@
-// Messages, through UCX's own log where a UCX is loaded, so that UCX_LOG_LEVEL and UCX_LOG_FILE
-// rule them; to standard error in the same form where none is.
+// Log messages. They go through UCX's own log where UCX is loaded, so that UCX_LOG_LEVEL and
+// UCX_LOG_FILE apply; else to standard error in the same form.
 //
-// The first to notice an error logs it, once; those above pass the status on.
+// The function that first notices an error logs it; its callers only pass the status on.
 #pragma once
 
 #include <atomic>

@@ -9,7 +9,8 @@
 
 namespace cuda_nc {
 
-// From the system's random numbers; where there are none, of the clock, the process and an address.
+// From the system's source of random numbers; where that fails, from the clock, the process id and
+// an address.
 inline uint64_t random_number() noexcept {
     try {
         std::random_device source;

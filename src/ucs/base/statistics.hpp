@@ -8,9 +8,9 @@
 
 namespace cuda_nc {
 
-// One message ended. `operation` ("send", "recv", "pack", "copy"), `shape` ("strided 8 B"), `path`
-// ("host engine", "GPU zero-copy", "original") and `why` ("buffer in host memory") are short texts
-// for people; equal texts are counted together. Thread safe.
+// Counts a message that has ended. `operation` ("send", "recv", "pack", "copy"), `shape` ("strided
+// 8 B"), `path` ("host engine", "GPU zero-copy", "original") and `why` ("buffer in host memory")
+// are short texts for people; equal texts are counted together. Thread safe.
 void count_message_slow(const char *operation, const std::string &shape, const char *path,
                         const char *why, uint64_t bytes) noexcept;
 

@@ -1,4 +1,4 @@
-// Results: UCX's own status codes, whose header needs no UCX library.
+// Functions return UCX's own status codes; their header needs no UCX library.
 #pragma once
 
 #include <ucs/type/status.h>

@@ -1,4 +1,4 @@
-// Texts that people write.
+// Parsing of text that people write.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace cuda_nc {
 
-// The parts between separators, empty ones too; at least one.
+// The parts of `text` between separators, empty parts included; at least one part.
 inline std::vector<std::string> split(const std::string &text, char separator) {
     std::vector<std::string> parts(1);
     for (char one : text) {

@@ -11,13 +11,14 @@ struct level {
     int64_t stride;
 };
 
-// A layout from the inside out: blocks, and how often and where they come again.
+// A layout of one block from the inside out: the block, then how often and at which stride it is
+// repeated, level by level.
 struct levels {
     uint64_t block = 0;
     unsigned number = 0;
     level all[max_dims + 1];
 
-    // False: no such layout.
+    // False: a list of blocks, or `length` ends within a block or within a row of blocks.
     bool open(const layout_view &view, uint64_t length) noexcept {
         if (view.num_blocks != 1 || view.packed_size < length) {
             return false;
@@ -31,9 +32,9 @@ struct levels {
             }
             bytes *= count;
         }
-        return bytes == length;  // else it ends within a block, or within a row of them
+        return bytes == length;
     }
-    // `width` divides the block.
+    // Cuts each block into blocks of `width` bytes, which divides its length.
     void cut(uint64_t width) noexcept {
         if (block != width) {
             std::copy_backward(all, all + number, all + number + 1);
@@ -50,9 +51,10 @@ struct step {
 };
 
 constexpr unsigned most_steps = 2;
-constexpr uint64_t most_pitch = (uint64_t{1} << 31) - 1;  // of copies by CUDA
+constexpr uint64_t most_pitch = (uint64_t{1} << 31) - 1;  // bytes; CUDA's limit
 
-// The strides of both, side by side. False: too many, or they do not go together.
+// Matches the levels of both sides: a step has one count, and a stride on each side. False: more
+// than most_steps are needed, or the counts do not divide each other.
 bool join(levels &source, levels &target, step (&steps)[most_steps], unsigned *number_p) noexcept {
     unsigned number = 0;
     level *s = source.all, *t = target.all;

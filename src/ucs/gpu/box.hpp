@@ -1,4 +1,4 @@
-// Rows that one call of a GPU's copy engines moves, from one layout to another.
+// Rows that a GPU's copy engines move from one layout to another in one call.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace cuda_nc::gpu {
 
-// `slices` times `rows` times `width` bytes. The next row of one side lies a pitch further, its
-// next slice as many pitches as its rows_of_slice.
+// `slices` x `rows` x `width` bytes, as cudaMemcpy3D moves them. On each side (source, target) a
+// row begins `pitch` bytes after the one before, and a slice `rows_of_slice` pitches after the one
+// before.
 struct box {
     struct side {
         int64_t displacement = 0;  // of the first row
@@ -21,9 +22,10 @@ struct box {
     uint64_t all_rows() const noexcept { return rows * slices; }
 };
 
-// Whether the first `length` packed bytes of both, which are at least as long, are such rows. They
-// are not where one is a list of blocks, a stride is negative, rows overlap, or there would be more
-// than two strides; blocks of both sides may be of different lengths.
+// Finds the box that moves the first `length` packed bytes of `source` to those of `target`; both
+// have at least so many. False, with *box_p unchanged: one side is a list of blocks, a stride is
+// negative, rows overlap, or more than two strides are needed. The blocks of the two sides may
+// differ in length.
 bool find_box(const layout_view &source, const layout_view &target, uint64_t length,
               box *box_p) noexcept;
 

@@ -1,4 +1,4 @@
-// How the end of launched work is seen where it has no buffer of its own.
+// How the CPU learns that a launch has ended: by an event and, sooner, by words in pinned memory.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@ namespace cuda_nc::gpu {
 
 struct completion {
     std::unique_ptr<event> mark;
-    std::unique_ptr<memory> pinned;  // the words'; null: only the mark tells
+    std::unique_ptr<memory> pinned;  // holds the words; null: only the event tells
     end_words ends;
 
-    // Null: out of resources.
+    // Null: no memory, or the device gave no event.
     static std::unique_ptr<completion> make(device &of) noexcept {
         std::unique_ptr<completion> made(new (std::nothrow) completion);
         if (made == nullptr || of.create_event(&made->mark) != UCS_OK) {
@@ -26,7 +26,7 @@ struct completion {
         return made;
     }
 
-    // For the next launch's transfer.
+    // For transfer::ends of the next launch; null: only the event tells.
     end_words *next_ends() noexcept {
         if (pinned == nullptr) {
             return nullptr;
@@ -34,7 +34,7 @@ struct completion {
         ends.renew();
         return &ends;
     }
-    // Once the mark is recorded behind the launch; blocks.
+    // Blocks until the launch has ended; the event must be recorded behind it.
     ucs_status_t await() noexcept { return ends.await() ? UCS_OK : mark->synchronize(); }
 };
 

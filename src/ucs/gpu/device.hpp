@@ -1,8 +1,8 @@
-// The only door to a GPU. Two backends stand behind it: cuda/ (real) and sim/ (a simulated GPU for
-// tests and machines without one), chosen once per process by platform::instance().
+// The interface to GPUs. Two backends implement it (src/ucs/backend): cuda, and sim, a simulated
+// GPU for tests and machines without one. platform::instance() chooses one for the process.
 //
-// No call blocks unless it says so. None changes the caller's current device. All are thread safe
-// on different streams and events; one stream or event is used by one thread at a time.
+// No call blocks unless it says so. None changes the caller's current device. All calls are thread
+// safe, except that one stream or event is used by one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ucs/base/status.hpp"
+#include "ucs/gpu/direction.hpp"
 #include "ucs/gpu/kernel_rules.hpp"
 #include "ucs/gpu/pipe.hpp"
 #include "ucs/layout/layout_view.hpp"
@@ -33,29 +34,25 @@ struct memory_info {
     int device = -1;  // ordinal for device and managed memory
 };
 
-enum class direction : uint8_t {
-    pack,    // laid-out bytes -> packed bytes
-    unpack,  // packed bytes -> laid-out bytes
-    copy     // laid-out bytes -> bytes laid out alike at another address
-};
-
-// Words in pinned memory by which a launch tells of its own end. That is seen a microsecond sooner
-// than the end of an event behind it; of a failure they do not tell.
+// Words in pinned memory that the thread blocks of a launch write when they end. The CPU sees them
+// a microsecond sooner than an event behind the launch. They tell of success only: a launch that
+// fails does not write them.
 struct end_words {
-    static constexpr unsigned most = 16;  // a line of the CPU's cache: it is fetched again for each
-    uint32_t *words = nullptr;            // `most` of them
-    uint32_t value = 0;  // what each becomes when all is done and visible to the host
-    unsigned count = 0;  // set by the launch: of how many of them; 0: of none
+    static constexpr unsigned most =
+        16;                     // a cache line of the CPU, which it fetches again for each
+    uint32_t *words = nullptr;  // `most` of them
+    uint32_t value = 0;         // what the launch writes once its bytes are visible to the host
+    unsigned count = 0;         // how many words the launch writes, which it sets; 0: none
 
     static constexpr size_t bytes = most * sizeof(uint32_t);
     void use(void *memory) noexcept {
         words = static_cast<uint32_t *>(memory);
         std::memset(words, 0, bytes);
     }
-    // Before a launch; no earlier one may be under way.
+    // Chooses a new value, before each launch; no earlier launch may be under way.
     void renew() noexcept {
         count = 0;
-        if (++value == 0) {  // some may be as old as that
+        if (++value == 0) {  // wrapped: a word may hold any old value
             std::memset(words, 0, bytes);
             value = 1;
         }
@@ -68,7 +65,8 @@ struct end_words {
         }
         return count != 0;
     }
-    // Looks for some tenths of a millisecond. False: a mark behind the launch knows.
+    // Polls for some tenths of a millisecond. False: not seen by then; ask an event behind the
+    // launch.
     bool await() const noexcept {
         constexpr unsigned most_tries = 8192;
         for (unsigned tries = 0; count != 0 && tries < most_tries; ++tries) {
@@ -91,32 +89,34 @@ struct transfer {
     uint64_t packed_offset = 0;
     uint64_t length = 0;        // bytes; 0 does nothing
     unsigned max_sms = 0;       // streaming multiprocessors to use at most; 0: as many as pay
-    end_words *ends = nullptr;  // null: only events tell
+    end_words *ends = nullptr;  // null: only events tell of the end
 };
 
 // Marks a point in a stream, the one where it was last recorded.
 class event {
   public:
     virtual ~event() = default;
-    // UCS_OK when everything before the mark is done and visible to the host, or the mark was never
-    // recorded; UCS_INPROGRESS; or the error with which that work failed. After such an error every
-    // later mark of the stream reports it too, and later work of the stream may not have run.
+    // UCS_OK: all work before that point is done and visible to the host, or the event was never
+    // recorded. UCS_INPROGRESS: not yet. Else the error with which that work failed: every event
+    // recorded on the stream later reports it too, and later work of the stream may not have run.
     virtual ucs_status_t query() noexcept = 0;
     // Blocks until query() is not UCS_INPROGRESS.
     virtual ucs_status_t synchronize() noexcept = 0;
 };
 
-// Work in order. Different streams run side by side; none is ordered with the application's.
+// Runs work in the order in which it is enqueued. Different streams run side by side; none is
+// ordered with the application's streams.
 class stream {
   public:
-    virtual ~stream() = default;  // waits for its work
-    // Enqueues; `transfer` is copied. Memory must stay until the work is done.
+    virtual ~stream() = default;  // blocks until its work is done
+    // Enqueues `work`, which is copied. Its memory and its layout's tables must stay until it is
+    // done.
     virtual ucs_status_t launch(const transfer &work) noexcept = 0;
-    // Enqueues sides of pipes by one launch, in which they run side by side: as many of the first
-    // of `number` as one launch serves, *launched_p, at least one where the status is UCS_OK.
-    // `sides` are copied. One that goes by the copy engines is launched by itself. Progress is seen
-    // in their reports; an error in the stream's next mark. UCS_ERR_INVALID_PARAM: the numbers of
-    // one make no sense; UCS_ERR_UNSUPPORTED: the first has a layout that no pipe takes.
+    // Enqueues sides of pipes by one launch, in which they run side by side. Of the `number` sides
+    // it serves the first *launched_p, at least one where the status is UCS_OK; a side that uses
+    // the copy engines is launched alone. `sides` are copied. Their reports show progress; the next
+    // event of the stream shows an error. UCS_ERR_INVALID_PARAM: a side's numbers are out of range.
+    // UCS_ERR_UNSUPPORTED: no kernel serves the layouts of the first side.
     virtual ucs_status_t launch(const pipe_work *sides, size_t number,
                                 size_t *launched_p) noexcept = 0;
     // Enqueues a copy between memory of any kinds. Pageable host memory may be copied before the
@@ -143,7 +143,7 @@ class memory {
 struct allocation_info {
     char *base = nullptr;
     size_t size = 0;  // bytes
-    uint64_t id = 0;  // of no other allocation that this process ever makes; not 0
+    uint64_t id = 0;  // unique among all that this process ever makes; not 0
 };
 
 constexpr size_t ipc_handle_size = 64;
@@ -166,59 +166,61 @@ class device {
     virtual ~device() = default;
     virtual const device_properties &properties() const noexcept = 0;
 
-    // How kernels are chosen, by launches on streams old and new, from here on; `rules` must stay
-    // for as long. The usual ones where nobody says.
-    void set_rules(const exec::kernel_rules *rules) noexcept {
+    // The rules by which all later launches on this device choose their kernels; usual_rules until
+    // then. `rules` stays the caller's and must outlive those launches.
+    void set_rules(const kernel_rules *rules) noexcept {
         rules_.store(rules, std::memory_order_release);
     }
-    const exec::kernel_rules *rules() const noexcept {
-        return rules_.load(std::memory_order_acquire);
-    }
+    const kernel_rules *rules() const noexcept { return rules_.load(std::memory_order_acquire); }
 
     // Failures: UCS_ERR_NO_MEMORY, UCS_ERR_IO_ERROR (the device is lost), UCS_ERR_UNSUPPORTED.
     virtual ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept = 0;
     virtual ucs_status_t allocate_pinned(size_t size,
                                          std::unique_ptr<memory> *memory_p) noexcept = 0;
-    // Makes [address, address + size) of the process's memory, whole pages, pinned for as long as
-    // the result lives; the pages stay the caller's. UCS_ERR_UNSUPPORTED: not memory of that kind.
+    // Pins [address, address + size), whole pages of this process's host memory, until the result
+    // is destroyed; the pages stay the caller's. UCS_ERR_UNSUPPORTED: memory that cannot be pinned,
+    // or is pinned already.
     virtual ucs_status_t pin(void *address, size_t size,
                              std::unique_ptr<memory> *memory_p) noexcept = 0;
     virtual ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept = 0;
     virtual ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept = 0;
-    // Before the first pipe: loads what pipes launch, which may synchronise the device; again it
-    // costs nothing.
+    // Loads the kernels of pipes; needed before the first pipe. May synchronise the device. A
+    // second call costs nothing.
     virtual ucs_status_t prepare_pipes() noexcept = 0;
 
-    // Whether launches of pipes take such as go by the copy engines (pipe_work::copies).
+    // Whether pipe_work::copies may be set: pulls by the copy engines.
     virtual bool copies_rows() const noexcept = 0;
 
-    // What holds `address`, in this device's memory, whoever allocated it. UCS_ERR_UNSUPPORTED:
-    // that cannot be said.
+    // The allocation that holds `address`, in this device's memory, whoever made it.
+    // UCS_ERR_UNSUPPORTED: not known.
     virtual ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept = 0;
 
-    // Between processes. The peer sees the whole allocation, and *offset_p says where in it the
-    // address lies. UCS_ERR_UNSUPPORTED: memory of a kind that is not shared so.
+    // For other processes: a handle of the allocation that holds `address`, and in *offset_p the
+    // bytes from its start to `address`. UCS_ERR_UNSUPPORTED: memory of a kind that has no such
+    // handles. ipc_open() maps the whole allocation of another process until the result is
+    // destroyed.
     virtual ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                                     size_t *offset_p) noexcept = 0;
     virtual ucs_status_t ipc_open(const ipc_handle &handle,
                                   std::unique_ptr<memory> *memory_p) noexcept = 0;
-    // Whether memory of GPU `ordinal` that ipc_open() gave can be reached; true for the own
-    // ordinal. Other memory of another GPU of this process is not reached by launches, only by
-    // copies.
+    // Whether launches on this device reach memory of GPU `ordinal` that ipc_open() mapped; true
+    // for its own ordinal. Memory that this process itself allocated on another GPU is reached by
+    // copies only.
     virtual bool can_access_peer(int ordinal) const noexcept = 0;
 
   private:
-    std::atomic<const exec::kernel_rules *> rules_{&exec::usual_rules};
+    std::atomic<const kernel_rules *> rules_{&usual_rules};
 };
 
-// The chosen backend, or none: num_devices() is 0, and no memory is a GPU's that we would serve.
+// The backend that was chosen. Where there is none, num_devices() is 0 and no address is GPU memory
+// that we serve.
 class platform {
   public:
     virtual ~platform() = default;
 
-    // Made at first use by UCX_CUDA_NC_GPU (auto, cuda, sim, none); never fails, lives for ever.
-    // In a child forked after that it answers as if there were no GPU; what the child inherited may
-    // be destroyed, which releases nothing, and fails in any other use.
+    // Made at first use as UCX_CUDA_NC_GPU says (auto, cuda, sim, none); never fails, never
+    // destroyed. In a child forked after that it behaves as if there were no GPU; objects that the
+    // child inherited may be destroyed, which releases nothing, and fail in any other use.
     static platform &instance() noexcept;
 
     virtual const char *name() const noexcept = 0;  // "cuda", "sim", "none"
@@ -226,19 +228,21 @@ class platform {
     // May initialise the driver, which can take a second; makes no context.
     virtual int num_devices() const noexcept = 0;
     virtual device *get_device(int ordinal) noexcept = 0;  // null where there is none
-    // False where every address is, and will be, host memory. True where there are GPUs, those that
-    // we do not use included: query() tells their memory (`unknown`) from the CPU's. As
-    // num_devices(), may initialise the driver.
+    // False: every address is host memory, now and later. True: there are GPUs, used by us or not;
+    // query() calls the memory of those that we do not use `unknown`. May initialise the driver, as
+    // num_devices() may.
     virtual bool sees_gpu_memory() const noexcept = 0;
 
-    // From here on, for ever: where other code of this process (UCX) cannot open a peer's
-    // allocation because memory that ipc_open() gave lies in its place, of an allocation that has
-    // ended there, `release` is called, by any thread, and that code's call is made again. False:
-    // this cannot be had, and memory that the peer's application frees must not be kept open.
+    // Resolves conflicts over IPC memory with other code of this process (UCX), from now on: that
+    // code cannot open a peer's new allocation while a mapping that ipc_open() made of an older,
+    // freed one lies at its address. `release` is then called, on any thread, to close such
+    // mappings, and the other code's call is repeated. False: not possible here; then memory that a
+    // peer's application may free must not be kept mapped.
     virtual bool watch_ipc_conflicts(void (*release)() noexcept) noexcept = 0;
 
-    // What lies at `address`. Cheap (tens of ns) while no GPU memory has been used in the process.
-    // The first address on a GPU found makes that GPU ready, which takes its time.
+    // What kind of memory lies at `address`. Takes tens of ns while the process has used no GPU
+    // memory. The first address found on a GPU makes that GPU's context and loads the kernels,
+    // which is slow.
     virtual memory_info query(const void *address) noexcept = 0;
 };
 

@@ -5,38 +5,38 @@
 
 #include <cstdint>
 
-namespace cuda_nc::exec {
+namespace cuda_nc::gpu {
 
 struct kernel_rules {
-    // Longest blocks, in bytes, that are moved by words of 1, 2 and 4 bytes; from 8 on all are.
-    // Below these lengths a thread for each word beats a thread that puts 16 bytes together.
+    // Pack: the longest blocks, in bytes, that move by words of 1, 2 and 4 bytes; longer ones are
+    // put together 16 bytes at a time. Blocks of words of 8 bytes or more always move by words.
     uint32_t pack_words_1 = 4, pack_words_2 = 16, pack_words_4 = 192;
-    // The same where the target's blocks are to be put together: pieces write the sectors that a
-    // block shares with its gaps more than once. A vector's words cost the least.
+    // The same for unpack, where the other method (pieces) writes a sector that a block shares with
+    // a gap more than once. Vectors have limits of their own, as their words cost the least.
     uint32_t unpack_words_1 = 64, unpack_words_2 = 128, unpack_words_4 = 256;
     uint32_t vector_words_1 = 128, vector_words_2 = 512, vector_words_4 = 2048;
 
-    // Of a block of threads, on a whole GPU.
+    // Threads of a thread block, where multiprocessors are not limited.
     uint32_t word_threads = 256;
     uint32_t piece_threads = 256;  // windows too
-    uint32_t unit_threads = 128;   // they wait more than others: the finer the better
+    uint32_t unit_threads = 128;   // small thread blocks: units wait more than others
 
-    // log2 of a unit's bytes at most, and what it should have in blocks.
+    // Units: log2 of the most bytes of one, and how many blocks one should hold.
     uint32_t unit_log2 = 12;
-    uint32_t word_unit_log2 = 11;  // where it is unpacked by words
+    uint32_t word_unit_log2 = 11;  // the same where words are unpacked
     uint32_t unit_blocks = 62;
-    // Bytes up to which a list goes by blocks rather than by units, by words of 1 and 2 bytes, and
-    // of 4 and more; 0: none does. Lists of short blocks always do.
+    // Most bytes of a list that moves by blocks rather than by units, for words of 1 and 2 bytes,
+    // and of 4 and more. 0: no list does; else lists of short blocks always do.
     uint32_t pack_blocks_1 = 4 << 20, pack_blocks_4 = 16 << 20;
     uint32_t unpack_blocks_1 = 12 << 20, unpack_blocks_4 = 1 << 30;
 
-    // Bytes of shared memory that a block of threads takes but does not use where half lines are
-    // written that lie apart: the memory writes them back at half its rate, and the better the
-    // fewer are under way. 6 blocks of threads on a multiprocessor did best on an H200 (8: 1.27
-    // times the time of a plain copy, 6: 1.18, 4: 1.24).
+    // Bytes of shared memory that a thread block reserves and does not use, so that fewer run at a
+    // time, where half cache lines that lie apart are written: memory writes those back at half its
+    // rate, and faster with fewer in flight. 6 thread blocks on a multiprocessor did best on an
+    // H200 (8: 1.27 times the time of a plain copy, 6: 1.18, 4: 1.24).
     uint32_t half_line_reserve = 36000;
 
-    uint32_t tile_width = 16;  // bytes of a transpose's elements, at most, that go through tiles
+    uint32_t tile_width = 16;  // most bytes of a transpose's element that goes through tiles
 
     // Bit n: words of 2^n bytes keep as many loads in flight on a whole GPU as where few threads
     // run (see unroll_words).
@@ -44,13 +44,13 @@ struct kernel_rules {
 };
 inline constexpr kernel_rules usual_rules;
 
-// Every one of them, with the values that it may have.
+// All rules by name, with the values that each may have.
 using kernel_rule_value = uint32_t kernel_rules::*;
 struct kernel_rule {
     const char *name;
     kernel_rule_value value;
     uint32_t least, most, step;
-    bool power = false;  // of two
+    bool power = false;  // must be a power of two
 
     constexpr bool allows(uint64_t given) const {
         return given >= least && given <= most && given % step == 0 &&
@@ -95,4 +95,4 @@ inline bool operator!=(const kernel_rules &a, const kernel_rules &b) noexcept {
     return !(a == b);
 }
 
-}  // namespace cuda_nc::exec
+}  // namespace cuda_nc::gpu

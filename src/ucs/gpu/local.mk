@@ -3,6 +3,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/box.hpp \
 	src/ucs/gpu/completion.hpp \
 	src/ucs/gpu/device.hpp \
+	src/ucs/gpu/direction.hpp \
 	src/ucs/gpu/kernel_rules.hpp \
 	src/ucs/gpu/pipe.hpp \
 	src/ucs/gpu/shared_memory.cc \

@@ -9,16 +9,18 @@
 #include <cstring>
 #include <new>
 
+#include "ucs/base/bits.hpp"
+
 namespace cuda_nc::gpu {
 namespace {
 
-// Its size cannot change under those who have it mapped.
+// The file's size cannot change while anybody has it mapped.
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 struct handle_content {
     uint64_t kind;
     uint64_t size;
-    uint64_t inode;  // a number of a file is used again, the file is not
+    uint64_t inode;  // a descriptor's number is used again
     int32_t process, file;
 };
 static_assert(sizeof(handle_content) <= ipc_handle_size);
@@ -42,7 +44,7 @@ class file {
 
 class shared_memory final : public memory {
   public:
-    // `kept`: open for others as long as this lives.
+    // `kept` stays open while this lives, so that others can open it.
     explicit shared_memory(file kept) noexcept : kept_(std::move(kept)) {}
     ~shared_memory() override {
         pinned_.reset();
@@ -67,8 +69,7 @@ class shared_memory final : public memory {
 };
 
 size_t whole_pages(size_t size) noexcept {
-    auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    return (size + page - 1) / page * page;
+    return round_up(size, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
 }
 
 }  // namespace
@@ -108,7 +109,7 @@ ucs_status_t open_shared_memory(device &where, const ipc_handle &handle,
     }
     char name[64];
     std::snprintf(name, sizeof(name), "/proc/%d/fd/%d", content.process, content.file);
-    file seen(open(name, O_PATH | O_CLOEXEC));  // whatever it is, it is not opened yet
+    file seen(open(name, O_PATH | O_CLOEXEC));  // O_PATH: nothing is opened before it is checked
     struct stat status;
     if (seen.number() < 0 || fstat(seen.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
         status.st_uid != geteuid() || status.st_ino != content.inode ||

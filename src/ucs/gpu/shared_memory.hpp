@@ -1,5 +1,6 @@
-// Pinned host memory that processes of one user on one machine share: where a GPU cannot reach the
-// memory of another. It has no name, and nothing of it stays when its processes end, however.
+// Pinned host memory that processes of one user on one machine share, for GPUs that cannot reach
+// each other's memory. It has no name in the file system, and nothing is left over when its
+// processes end or are killed.
 #pragma once
 
 #include <memory>
@@ -8,13 +9,14 @@
 
 namespace cuda_nc::gpu {
 
-// `where` reaches it, and with it every GPU of the process. A peer opens it by the handle, as long
-// as the result lives. UCS_ERR_NO_MEMORY, or what device::pin() says.
+// Allocates `size` bytes, in whole pages, pinned by `where` for every GPU of the process. A peer
+// can open them by the handle while the result lives. UCS_ERR_NO_MEMORY, or what device::pin()
+// returns.
 ucs_status_t make_shared_memory(device &where, size_t size, std::unique_ptr<memory> *memory_p,
                                 ipc_handle *handle_p) noexcept;
 
-// UCS_ERR_UNSUPPORTED: the handle, which anyone may have made, is not of such memory, or is of
-// another user's or of an ended process.
+// Maps and pins such memory of another process. The handle is not trusted. UCS_ERR_UNSUPPORTED: it
+// is of other memory, of another user's process, or of a process that has ended.
 ucs_status_t open_shared_memory(device &where, const ipc_handle &handle,
                                 std::unique_ptr<memory> *memory_p) noexcept;
 

@@ -50,9 +50,9 @@ layout::block_storage::block_storage(const std::vector<int64_t> &displacements,
     make_hash();
 }
 
-// Only where a block is found by a square root in single precision and a step or two: its radicand
-// is a whole number below 2^63, and the first length, counted in steps, is short enough for the
-// root to err by less than a block.
+// Kernels find a block of a progression by a square root in single precision and a step or two. So
+// only progressions count whose radicand is a whole number below 2^63 and whose first length, in
+// steps, is so small that the root errs by less than a block.
 void layout::block_storage::find_progression(const std::vector<int64_t> &displacements,
                                              const std::vector<uint64_t> &lengths) noexcept {
     constexpr uint64_t longest = uint64_t{1} << 29, most_steps = uint64_t{1} << 22;
@@ -80,29 +80,29 @@ void layout::block_storage::find_progression(const std::vector<int64_t> &displac
     progression = found;
 }
 
-// Finds each tile's least displacement and the granule on the way.
+// Whether narrow tables can hold the list. Fills frame_displacement and granule_log2.
 bool layout::block_storage::fits_narrow(const std::vector<int64_t> &displacements,
                                         const std::vector<uint64_t> &lengths) {
     uint64_t widest = 0, bits = 0;
-    bool short_tiles = true;
-    for (uint64_t first = 0; first < num_blocks; first += tile_blocks) {
-        uint64_t end = std::min(first + tile_blocks, num_blocks);
+    bool short_frames = true;
+    for (uint64_t first = 0; first < num_blocks; first += frame_blocks) {
+        uint64_t end = std::min(first + frame_blocks, num_blocks);
         auto [low, high] =
             std::minmax_element(displacements.begin() + first, displacements.begin() + end);
-        tile_displacement.push_back(*low);
+        frame_displacement.push_back(*low);
         widest = std::max(widest, distance(*low, *high));
         uint64_t size = 0;
         for (uint64_t i = first; i < end; ++i) {
             bits |= distance(*low, displacements[i]);
             if (block_length == 0) {
-                short_tiles = short_tiles && lengths[i] <= UINT32_MAX;
+                short_frames = short_frames && lengths[i] <= UINT32_MAX;
                 size += std::min<uint64_t>(lengths[i], uint64_t(UINT32_MAX) + 1);
             }
         }
-        short_tiles = short_tiles && size <= UINT32_MAX;
+        short_frames = short_frames && size <= UINT32_MAX;
     }
     granule_log2 = bits == 0 ? 0 : static_cast<uint8_t>(std::min(__builtin_ctzll(bits), 31));
-    return (widest >> granule_log2) <= UINT32_MAX && short_tiles;
+    return (widest >> granule_log2) <= UINT32_MAX && short_frames;
 }
 
 void layout::block_storage::fill_narrow(const std::vector<int64_t> &displacements,
@@ -110,7 +110,7 @@ void layout::block_storage::fill_narrow(const std::vector<int64_t> &displacement
     displacement.resize(num_blocks);
     for (uint64_t i = 0; i < num_blocks; ++i) {
         displacement[i] = static_cast<uint32_t>(
-            distance(tile_displacement[i >> tile_blocks_log2], displacements[i]) >> granule_log2);
+            distance(frame_displacement[i >> frame_blocks_log2], displacements[i]) >> granule_log2);
     }
     if (block_length != 0) {
         return;
@@ -118,18 +118,18 @@ void layout::block_storage::fill_narrow(const std::vector<int64_t> &displacement
     packed.resize(num_blocks);
     uint64_t offset = 0;
     for (uint64_t i = 0; i < num_blocks; ++i) {
-        if ((i & (tile_blocks - 1)) == 0) {
-            tile_packed.push_back(offset);
+        if ((i & (frame_blocks - 1)) == 0) {
+            frame_packed.push_back(offset);
         }
-        packed[i] = static_cast<uint32_t>(offset - tile_packed.back());
+        packed[i] = static_cast<uint32_t>(offset - frame_packed.back());
         offset += lengths[i];
     }
-    tile_packed.push_back(offset);
+    frame_packed.push_back(offset);
 }
 
 void layout::block_storage::fill_wide(const std::vector<int64_t> &displacements,
                                       const std::vector<uint64_t> &lengths) {
-    tile_displacement.clear();
+    frame_displacement.clear();
     granule_log2 = 0;
     wide_displacement = displacements;
     if (block_length != 0) {
@@ -150,8 +150,8 @@ void layout::block_storage::make_hash() {
     uint64_t head[] = {num_blocks, block_length, list_size,
                        static_cast<uint64_t>(first_displacement), granule_log2};
     XXH3_128bits_update(&state, head, sizeof(head));
-    add_to_hash(&state, tile_displacement);
-    add_to_hash(&state, tile_packed);  // alone says how long a tile's last block is
+    add_to_hash(&state, frame_displacement);
+    add_to_hash(&state, frame_packed);  // the only table with the length of a frame's last block
     add_to_hash(&state, displacement);
     add_to_hash(&state, packed);
     add_to_hash(&state, wide_displacement);
@@ -164,8 +164,8 @@ void layout::block_storage::make_hash() {
 block_tables layout::block_storage::tables() const noexcept {
     auto pointer = [](const auto &table) { return table.empty() ? nullptr : table.data(); };
     block_tables result;
-    result.tile_displacement = pointer(tile_displacement);
-    result.tile_packed = pointer(tile_packed);
+    result.frame_displacement = pointer(frame_displacement);
+    result.frame_packed = pointer(frame_packed);
     result.displacement = pointer(displacement);
     result.packed = pointer(packed);
     result.wide_displacement = pointer(wide_displacement);
@@ -175,7 +175,7 @@ block_tables layout::block_storage::tables() const noexcept {
 
 size_t layout::block_storage::bytes() const noexcept {
     auto size = [](const auto &table) { return table.size() * sizeof(table[0]); };
-    return size(tile_displacement) + size(tile_packed) + size(displacement) + size(packed) +
+    return size(frame_displacement) + size(frame_packed) + size(displacement) + size(packed) +
            size(wide_displacement) + size(wide_packed);
 }
 

@@ -9,8 +9,8 @@
 namespace cuda_nc {
 
 struct layout::block_storage {
-    std::vector<int64_t> tile_displacement;
-    std::vector<uint64_t> tile_packed;
+    std::vector<int64_t> frame_displacement;
+    std::vector<uint64_t> frame_packed;
     std::vector<uint32_t> displacement;
     std::vector<uint32_t> packed;
     std::vector<int64_t> wide_displacement;

@@ -18,7 +18,8 @@ namespace {
 using wide = __int128;
 constexpr wide limit = std::numeric_limits<int64_t>::max();
 
-// Drops dims of one step and joins a dim with the one around it where the strides continue.
+// Drops dims of count 1 and joins a dim with the next outer one where its stride continues. Returns
+// how many are left.
 unsigned simplify(unsigned num_dims, const layout_dim *dims, layout_dim *result) {
     unsigned kept = 0;
     for (unsigned d = 0; d < num_dims; ++d) {
@@ -57,12 +58,12 @@ layout_ref order_by_memory(const layout_view &view,
         return nullptr;
     }
     std::vector<layout_dim> dims(static_cast<const layout_dim *>(view.dims), end);
-    wide first = view.first_displacement;  // in the end it is the lower bound
+    wide first = view.first_displacement;  // becomes the lower bound
     for (layout_dim &dim : dims) {
         if (dim.stride < -limit) {
-            return nullptr;  // cannot be turned round
+            return nullptr;  // -stride does not fit
         }
-        if (dim.stride < 0) {  // the block that comes last comes first
+        if (dim.stride < 0) {  // start with the last block
             first += wide(dim.stride) * (dim.count - 1);
             dim.stride = -dim.stride;
         }
@@ -133,7 +134,7 @@ layout_ref make_layout(std::shared_ptr<const layout::block_storage> storage, uns
             return nullptr;
         }
     }
-    view.align_log2 = static_cast<uint8_t>(std::min(__builtin_ctzll(bits | 16), 4));
+    view.align_log2 = static_cast<uint8_t>(trailing_zeros(bits, 4));
     view.granule_log2 = storage->granule_log2;
     view.packed_size = static_cast<uint64_t>(size);
     view.list_size = storage->list_size;
@@ -172,7 +173,7 @@ layout_ref layout::repeat(uint64_t count, int64_t extent) const {
         if (kept <= max_dims) {
             return make_layout(storage_, kept, simple);
         }
-        // No dim is left: the blocks are listed, if that is within reason.
+        // All dims are in use: list the blocks, up to a limit.
         constexpr uint64_t most_listed = uint64_t(1) << 31;
         if (total_blocks() > most_listed / count) {
             return nullptr;
@@ -210,8 +211,8 @@ bool layout::equal(const layout &other) const noexcept {
     }
     const block_storage &a = *storage_, &b = *other.storage_;
     return a.first_displacement == b.first_displacement && a.block_length == b.block_length &&
-           a.granule_log2 == b.granule_log2 && a.tile_displacement == b.tile_displacement &&
-           a.tile_packed == b.tile_packed && a.displacement == b.displacement &&
+           a.granule_log2 == b.granule_log2 && a.frame_displacement == b.frame_displacement &&
+           a.frame_packed == b.frame_packed && a.displacement == b.displacement &&
            a.packed == b.packed && a.wide_displacement == b.wide_displacement &&
            a.wide_packed == b.wide_packed;
 }

@@ -1,8 +1,8 @@
 // The bytes that a datatype covers, in type-map order.
 //
-// A layout is immutable and shared. It is made once per datatype by a layout_builder, which folds a
-// stream of blocks on line, and is then repeated `count` times at the datatype's extent for a
-// message; repeating shares the block list.
+// A layout is immutable and shared. A layout_builder makes it once for a datatype from its blocks,
+// one after the other; for a message it is repeated `count` times at the datatype's extent.
+// Repetitions share the block list.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,7 @@ class layout {
     uint64_t packed_size() const noexcept { return view_.packed_size; }
 
     // Bytes [lower_bound, upper_bound) relative to the buffer's address hold every block; both 0
-    // where the layout is empty. May exceed the buffer where blocks overlap or strides are
-    // negative only as far as the datatype itself does.
+    // where the layout is empty. They do not exceed what the datatype itself covers.
     int64_t lower_bound() const noexcept { return lower_bound_; }
     int64_t upper_bound() const noexcept { return upper_bound_; }
 
@@ -51,7 +50,7 @@ class layout {
     // Blocks of the whole layout, dims counted (saturates at 2^64 - 1).
     uint64_t total_blocks() const noexcept;
 
-    // Bytes of the block tables. On a GPU up to 2 bytes a block more where lengths vary: an index.
+    // Bytes of the block tables. On a GPU an index adds up to 2 bytes a block where lengths vary.
     size_t table_bytes() const noexcept;
 
     // This layout `count` times, each `extent` bytes (may be negative or 0) after the one before.
@@ -59,10 +58,10 @@ class layout {
     // Returns null where the total exceeds 2^63 - 1 bytes or memory is exhausted.
     layout_ref repeat(uint64_t count, int64_t extent) const;
 
-    // The same bytes in the order in which they lie in memory, so that what folding left apart is
-    // together (a transposed matrix is plain rows again). For moves between two layouts that are
-    // alike: nobody sees the order of the stream there. Lives as long as this one. *this where it
-    // is in that order, where blocks overlap, interleave or are listed.
+    // The same bytes in the order of memory, in longer blocks where that joins some (a transposed
+    // matrix becomes plain rows). For moves between two equal layouts, where the packed order does
+    // not show. Lives as long as this layout. Returns *this where it is in that order already, or
+    // its blocks overlap, interleave or are a list.
     const layout &in_memory_order() const noexcept { return ordered_ ? *ordered_ : *this; }
 
     // One line for people: "strided 1024 x 8 B, stride 16 B, 8192 B packed, span 16376 B".
@@ -81,8 +80,8 @@ class layout {
     layout_ref ordered_;  // null: in_memory_order() is *this
 };
 
-// Folds blocks, given in type-map order, into the smallest layout. O(1) amortised per block; its
-// memory is that of the result plus a constant.
+// Makes the smallest layout from blocks that are given in type-map order. Amortised O(1) a block;
+// needs the memory of the result plus a constant.
 class layout_builder {
   public:
     using block_storage = layout::block_storage;
@@ -95,8 +94,8 @@ class layout_builder {
     // Zero-length blocks are ignored. Throws std::bad_alloc.
     void append(int64_t displacement, uint64_t length);
 
-    // Null where the total exceeds 2^63 - 1 bytes, or a displacement plus its length does. The
-    // builder is empty afterwards.
+    // Null where the total, or the end of a block, exceeds 2^63 - 1 bytes. The builder is empty
+    // afterwards. Throws std::bad_alloc.
     layout_ref finish();
 
   private:
@@ -110,8 +109,7 @@ class layout_cursor {
     // `packed_offset` <= packed_size. The layout must outlive the cursor.
     layout_cursor(const layout &source, uint64_t packed_offset) noexcept;
 
-    // The next span of at most `max_length` bytes, which lies in one block; length 0 at the end.
-    // Amortised O(1) per span in order.
+    // The next bytes, at most `max_length` and of one block; length 0 at the end. Amortised O(1).
     block next(uint64_t max_length) noexcept;
 
   private:
@@ -119,7 +117,7 @@ class layout_cursor {
     uint64_t offset_;  // packed
     uint64_t pass_ = 0, block_ = 0;
     int64_t pass_displacement_ = 0;
-    uint64_t in_block_ = 0;  // bytes of the current block already given
+    uint64_t in_block_ = 0;  // bytes of the current block that were returned
 };
 
 }  // namespace cuda_nc

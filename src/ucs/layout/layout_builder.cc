@@ -10,8 +10,7 @@
 namespace cuda_nc {
 namespace {
 
-// A list of `blocks.size()` blocks, displacements relative to the first, that repeats at the starts
-// the folder has seen.
+// A pattern of blocks that repeats, each time at another start.
 class periodic_fold {
   public:
     explicit periodic_fold(std::vector<block> pattern) : pattern_(std::move(pattern)) {}
@@ -50,12 +49,12 @@ class periodic_fold {
   private:
     std::vector<block> pattern_;  // displacements relative to the first block's
     start_folder starts_;
-    int64_t start_ = 0;    // of the pass under way
+    int64_t start_ = 0;    // of the current repetition
     size_t position_ = 0;  // in the pattern
     uint64_t blocks_ = 0;
 };
 
-// The first `period` blocks of `seen` as a pattern that explains all of `seen`, or nothing.
+// The first `period` blocks of `seen` as a pattern that all of `seen` repeats, or nothing.
 std::optional<periodic_fold> try_period(const std::vector<block> &seen, size_t period) {
     std::vector<block> pattern(seen.begin(), seen.begin() + period);
     int64_t first = pattern[0].displacement;
@@ -74,9 +73,9 @@ std::optional<periodic_fold> try_period(const std::vector<block> &seen, size_t p
 
 }  // namespace
 
-// Blocks pass through three stages: the first ones wait in `first` until a period is chosen that
-// explains them; then `fold` takes them; from the first block on that it cannot explain, all are in
-// the irregular list.
+// Blocks go through three stages. The first ones wait in `first` until a period is found that fits
+// them. From then on `fold` counts them. At the first block that does not fit, all blocks move into
+// the irregular list, and later ones are appended there.
 struct layout_builder::state {
     static constexpr size_t first_blocks = 512;
 
@@ -116,7 +115,8 @@ struct layout_builder::state {
         first.clear();
     }
 
-    // The smallest period that explains the first blocks; `whole`: the pattern must also end there.
+    // Finds the smallest period that fits the first blocks; `whole`: they must end with a whole
+    // pattern.
     void choose_period(bool whole) {
         size_t longest = std::min<size_t>(max_short_list, whole ? first.size() : first.size() / 2);
         for (size_t period = 1; period <= longest; ++period) {
@@ -133,7 +133,7 @@ struct layout_builder::state {
         go_irregular();
     }
 
-    void take(const block &next) {
+    void add(const block &next) {
         if (irregular) {
             append_irregular(next.displacement, next.length);
         } else if (fold) {
@@ -151,7 +151,7 @@ struct layout_builder::state {
 
     layout_ref finish() {
         if (pending.length != 0) {
-            take(pending);
+            add(pending);
         }
         if (invalid || packed_size == 0) {
             return invalid ? nullptr : make_layout(nullptr, 0, nullptr);
@@ -209,7 +209,7 @@ void layout_builder::append(int64_t displacement, uint64_t length) {
         return;
     }
     if (s.pending.length != 0) {
-        s.take(s.pending);
+        s.add(s.pending);
     }
     s.pending = {displacement, length};
 }

@@ -1,5 +1,5 @@
-// On-line folding: a stream of equal items (a block, or a short list of blocks) that start at given
-// displacements becomes dims, innermost first. Private to the layout builder.
+// Finds nested strides: the starts of equal items (a block, or a short list of blocks), given one
+// after the other, become dims, innermost first. Private to the layout builder.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace cuda_nc {
 
-// An odometer. All levels but the outermost are closed: their counts are known, and the next start
-// is predicted. At the end of a full turn a start that does not continue the outermost level closes
-// it and opens a level around everything seen so far.
+// Counts like an odometer. The counts of all levels but the outermost are known, so the next start
+// can be predicted. After a whole step of the outermost level, a start that does not continue that
+// level fixes its count and opens a new level around all items so far.
 class start_folder {
   public:
-    // False where the starts are not those of nested strides; the folder is useless afterwards.
+    // False: the starts are not those of nested strides; the folder cannot be used any more.
     bool add(int64_t start) noexcept {
         if (items_ == 0) {
             first_ = start;
             items_ = 1;
             return true;
         }
-        if (turn_position_ != 0) {
-            if (start != wrapping_add(open_start_, in_turn_)) {
+        if (step_position_ != 0) {
+            if (start != wrapping_add(open_start_, in_step_)) {
                 return false;
             }
         } else if (levels_ == 0 || start != open_start_next()) {
@@ -36,8 +36,8 @@ class start_folder {
         return true;
     }
 
-    // Every turn is complete: dims() say exactly what was added.
-    bool complete() const noexcept { return turn_position_ == 0; }
+    // The last step is whole: the dims describe exactly the items that were added.
+    bool complete() const noexcept { return step_position_ == 0; }
 
     int64_t first() const noexcept { return first_; }
     uint64_t items() const noexcept { return items_; }
@@ -57,8 +57,8 @@ class start_folder {
     }
 
   private:
-    // Displacements may be anything a caller says; a sum that wraps never equals a real start twice
-    // in a row and is refused with the layout's bounds.
+    // Callers may give any displacement. A sum that wraps never equals a real start twice in a row,
+    // and the check of the layout's bounds refuses it.
     static int64_t wrapping_add(int64_t a, int64_t b) noexcept {
         return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     }
@@ -66,15 +66,15 @@ class start_folder {
         return static_cast<int64_t>(static_cast<uint64_t>(a) * b);
     }
 
-    // Moves the expectation to the next item of the step under way.
+    // Goes on to the next item of the current step.
     void advance() noexcept {
-        if (turn_ == 1) {
+        if (step_items_ == 1) {
             ++dims_[levels_ - 1].count;
             return;
         }
-        if (++turn_position_ == turn_) {
-            turn_position_ = 0;
-            in_turn_ = 0;
+        if (++step_position_ == step_items_) {
+            step_position_ = 0;
+            in_step_ = 0;
             ++dims_[levels_ - 1].count;
             for (uint64_t &index : index_) {
                 index = 0;
@@ -82,12 +82,12 @@ class start_folder {
             return;
         }
         for (unsigned d = 0;; ++d) {
-            in_turn_ = wrapping_add(in_turn_, dims_[d].stride);
+            in_step_ = wrapping_add(in_step_, dims_[d].stride);
             if (++index_[d] < dims_[d].count) {
                 return;
             }
             index_[d] = 0;
-            in_turn_ = wrapping_add(in_turn_, static_cast<int64_t>(-static_cast<uint64_t>(
+            in_step_ = wrapping_add(in_step_, static_cast<int64_t>(-static_cast<uint64_t>(
                                                   wrapping_mul(dims_[d].stride, dims_[d].count))));
         }
     }
@@ -102,7 +102,7 @@ class start_folder {
             return false;
         }
         if (levels_ != 0) {
-            turn_ *= dims_[levels_ - 1].count;
+            step_items_ *= dims_[levels_ - 1].count;
         }
         dims_[levels_].count = 1;
         dims_[levels_].stride =
@@ -116,10 +116,10 @@ class start_folder {
     uint64_t items_ = 0;
     unsigned levels_ = 0;
     layout_dim dims_[max_dims];
-    uint64_t turn_ = 1;           // items in one step of the outermost level
-    uint64_t turn_position_ = 0;  // items seen of the step under way
-    int64_t open_start_ = 0;      // where the step under way started
-    int64_t in_turn_ = 0;         // displacement of the expected item relative to it
+    uint64_t step_items_ = 1;     // items in one step of the outermost level
+    uint64_t step_position_ = 0;  // items of the current step so far
+    int64_t open_start_ = 0;      // start of the current step
+    int64_t in_step_ = 0;         // displacement of the next item from open_start_
     uint64_t index_[max_dims] = {};
 };
 

@@ -1,4 +1,4 @@
-// Puts a layout together from its parts. Private to src/ucs/layout.
+// Makes a layout from blocks and dims. Private to src/ucs/layout.
 #pragma once
 
 #include <memory>

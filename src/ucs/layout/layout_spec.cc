@@ -8,13 +8,14 @@
 #include <stdexcept>
 #include <utility>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/text.hpp"
 
 namespace cuda_nc {
 namespace {
 
-constexpr uint64_t max_blocks = uint64_t(1) << 28;  // what a tool may be asked to list one by one
+constexpr uint64_t max_blocks = uint64_t(1) << 28;  // most blocks that a text may list
 
 // Thrown with one sentence for the user.
 struct bad_text : std::runtime_error {
@@ -104,7 +105,7 @@ layout_ref make_indexed(const arguments &given) {
     if (count > max_blocks || least > most || align == 0) {
         throw bad_text("indexed wants at most 2^28 blocks, MIN <= MAX, and ALIGN >= 1");
     }
-    uint64_t slot = (checked_product(2, most) + align - 1) / align * align;
+    uint64_t slot = round_up(checked_product(2, most), align);
     checked_product(slot, count);
     std::mt19937_64 random(to_size(given[4]));
     std::vector<uint32_t> order(count);
@@ -245,14 +246,15 @@ const form forms[] = {
 layout_ref parse(const std::string &text) {
     size_t colon = std::min(text.find(':'), text.size());
     std::string name = text.substr(0, colon);
-    std::string rest = colon < text.size() ? text.substr(colon + 1) : "";
+    std::string given_text = colon < text.size() ? text.substr(colon + 1) : "";
     std::string names;
     for (const form &one : forms) {
         if (name != one.name) {
             names += std::string(names.empty() ? "" : ", ") + one.name;
             continue;
         }
-        arguments given = name == "blocks" || name == "parts" ? arguments{rest} : split(rest, ',');
+        arguments given =
+            name == "blocks" || name == "parts" ? arguments{given_text} : split(given_text, ',');
         if (given.size() < one.min_arguments || given.size() > one.max_arguments) {
             throw bad_text("'" + text + "' has the wrong number of arguments: it is " + one.name +
                            ":" + one.wanted);

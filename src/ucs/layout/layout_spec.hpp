@@ -8,10 +8,10 @@
 
 namespace cuda_nc {
 
-// Returns null and puts one sentence into *error_p where the text is wrong.
+// Null, with one sentence in *error_p: the text is wrong, or there is no memory.
 layout_ref parse_layout(const std::string &text, std::string *error_p);
 
-// Every form with its arguments, a paragraph for the help of a program.
+// All forms with their arguments, as text for a program's help.
 std::string layout_forms();
 
 }  // namespace cuda_nc

@@ -1,5 +1,5 @@
-// What a layout is to the code that moves bytes: a small record of plain numbers and pointers to
-// flat tables, usable on the host and, with tables in its memory, on a GPU.
+// A layout as the code that moves bytes sees it: a small record of plain numbers and pointers to
+// flat tables, usable on the host and, with tables in GPU memory, on a GPU.
 //
 // A layout is `list` repeated over `dims`: dims[0] varies fastest. The list is one block
 // (contiguous, strided), a short list (repeated), or a long one (irregular). Packed bytes follow
@@ -29,38 +29,39 @@ enum class shape : uint8_t {
 };
 
 constexpr unsigned max_dims = 8;
-constexpr unsigned max_short_list = 32;    // blocks
-constexpr unsigned tile_blocks_log2 = 10;  // blocks of a list that share a 64-bit base
-constexpr uint64_t tile_blocks = 1u << tile_blocks_log2;
+constexpr unsigned max_short_list = 32;     // blocks
+constexpr unsigned frame_blocks_log2 = 10;  // blocks of a frame: they share a 64-bit base
+constexpr uint64_t frame_blocks = 1u << frame_blocks_log2;
 
 struct layout_dim {
     uint64_t count = 1;
     int64_t stride = 0;  // bytes; may be negative or zero
 };
 
-// Tables of a list of more than one block. Narrow tables hold 32-bit offsets relative to their
-// tile and cost 4 bytes a block (8 where lengths vary); wide ones, used only where a tile spans
-// more than 32 bits can say, hold absolute 64-bit values. Exactly one of the two is non-null.
+// Tables of a list of more than one block, in one of two forms; those of the other are null. Narrow
+// tables are frame-of-reference compressed: frame_blocks neighbours share a 64-bit base (their
+// frame's), and each block has a 32-bit offset from it, 4 bytes a block (8 where lengths vary).
+// Wide tables hold absolute 64-bit values; only lists with a frame too wide for 32 bits have them.
 struct block_tables {
-    const int64_t *tile_displacement = nullptr;  // [tiles] bytes: least displacement of the tile
-    const uint64_t *tile_packed = nullptr;   // [tiles + 1] bytes; null where lengths are uniform
-    const uint32_t *displacement = nullptr;  // [blocks] (bytes - tile's) >> granule_log2
-    const uint32_t *packed = nullptr;        // [blocks] bytes from tile's; null if uniform
+    const int64_t *frame_displacement = nullptr;  // [frames] bytes: least displacement of the frame
+    const uint64_t *frame_packed = nullptr;  // [frames + 1] bytes; null where lengths are uniform
+    const uint32_t *displacement = nullptr;  // [blocks] (bytes - frame's) >> granule_log2
+    const uint32_t *packed = nullptr;        // [blocks] bytes from frame's; null if uniform
     const int64_t *wide_displacement = nullptr;  // [blocks] bytes
     const uint64_t *wide_packed = nullptr;       // [blocks + 1] bytes; null if uniform
 
-    // Work lists only (null elsewhere): unit_block[u] holds packed byte u << unit_log2 of the list,
-    // for every u up to the number of units, the last one being the list's last block. Narrows a
-    // kernel's search to the few blocks of one unit.
+    // Work lists only (null elsewhere): block unit_block[u] holds packed byte u << unit_log2 of the
+    // list, for each unit u; one more entry holds the list's last block. A kernel searches only the
+    // few blocks of one unit.
     const uint32_t *unit_block = nullptr;
     uint32_t unit_log2 = 0;
 };
 
 // Blocks that grow and move evenly, as the rows of a triangle or a trapezoid do: block b of the
-// list has first_length + b * length_step bytes and lies b * stride bytes behind the first. Its
-// packed offset and the block of an offset follow from that, without a table.
+// list has first_length + b * length_step bytes and lies b * stride bytes behind the first. Packed
+// offsets are computed from that, without a table.
 struct block_progression {
-    uint32_t first_length = 0;  // bytes; 0: the list is none
+    uint32_t first_length = 0;  // bytes; 0: the list is no progression
     int32_t length_step = 0;    // bytes, not 0
     int64_t stride = 0;         // bytes
 };
@@ -89,7 +90,7 @@ struct layout_view {
     fast_divide by_dim[max_dims];  // divides by dims[d].count
     block_tables tables;
     block_progression progression;
-    list_proof *proof = nullptr;  // of the list; on the host, null where none is kept
+    list_proof *proof = nullptr;  // of the list, on the host; null: none is kept
 
     // Displacement of repetition `pass` of the list relative to its first.
     CUDA_NC_HD int64_t pass_displacement(uint64_t pass) const {
@@ -112,7 +113,7 @@ struct layout_view {
         if (tables.wide_displacement != nullptr) {
             return tables.wide_displacement[block];
         }
-        return tables.tile_displacement[block >> tile_blocks_log2] +
+        return tables.frame_displacement[block >> frame_blocks_log2] +
                static_cast<int64_t>(static_cast<uint64_t>(tables.displacement[block])
                                     << granule_log2);
     }
@@ -128,31 +129,31 @@ struct layout_view {
         if (block == num_blocks) {
             return list_size;
         }
-        uint64_t tile_start = tables.tile_packed[block >> tile_blocks_log2];
-        // A tile's first entry is not read: it may be the first of a part not yet in GPU memory.
-        return (block & (tile_blocks - 1)) == 0 ? tile_start : tile_start + tables.packed[block];
+        uint64_t frame_start = tables.frame_packed[block >> frame_blocks_log2];
+        // A frame's first entry, which is 0, is not read: it may not be in GPU memory yet.
+        return (block & (frame_blocks - 1)) == 0 ? frame_start : frame_start + tables.packed[block];
     }
 
-    // The block of the list that holds packed byte `offset` of it; offset < list_size.
-    // O(1) where lengths are uniform, else O(log num_blocks). Of the narrow tables it reads only
-    // the tile of the answer: a work list may not hold the others yet.
+    // The block of the list that holds packed byte `offset` of it; offset < list_size. O(1) where
+    // lengths are uniform, else O(log num_blocks). Of the narrow tables it reads only the answer's
+    // frame: a work list may not hold the others yet.
     CUDA_NC_HD uint64_t find_block(uint64_t offset) const {
         if (block_length != 0) {
             return by_block.quotient(offset);
         }
         uint64_t low = 0, high = num_blocks;  // the answer is in [low, high)
         if (tables.wide_packed == nullptr) {
-            uint64_t tile = 0, end = (num_blocks + tile_blocks - 1) >> tile_blocks_log2;
-            while (end - tile > 1) {
-                uint64_t middle = tile + (end - tile) / 2;
-                if (tables.tile_packed[middle] <= offset) {
-                    tile = middle;
+            uint64_t frame = 0, end = (num_blocks + frame_blocks - 1) >> frame_blocks_log2;
+            while (end - frame > 1) {
+                uint64_t middle = frame + (end - frame) / 2;
+                if (tables.frame_packed[middle] <= offset) {
+                    frame = middle;
                 } else {
                     end = middle;
                 }
             }
-            low = tile << tile_blocks_log2;
-            high = low + tile_blocks < num_blocks ? low + tile_blocks : num_blocks;
+            low = frame << frame_blocks_log2;
+            high = low + frame_blocks < num_blocks ? low + frame_blocks : num_blocks;
         }
         while (high - low > 1) {
             uint64_t middle = low + (high - low) / 2;

@@ -1,5 +1,5 @@
-// What was found out about a long list of blocks, kept with its tables for all layouts that share
-// them.
+// Facts about a long list of blocks that are costly to find, kept with its tables for all layouts
+// that share them.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@ namespace cuda_nc {
 struct list_proof {
     static constexpr uint64_t unknown = UINT64_MAX;
 
-    // Bytes from the first to the last byte of the list in memory; 0 where its blocks overlap, or
-    // may do so. Whoever needs it first finds it (exec/host/disjoint.hpp).
+    // Bytes from the first to the last byte of the list in memory; 0: its blocks overlap, or may
+    // overlap. Filled by the first user (exec/host/disjoint.hpp).
     std::atomic<uint64_t> disjoint_span{unknown};
 };
 

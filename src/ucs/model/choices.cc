@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
@@ -16,15 +17,11 @@ namespace cuda_nc::model {
 namespace {
 
 constexpr double mib = 1 << 20;
-constexpr size_t least_direct = 1 << 10;  // users expect sends of less to be buffered
+constexpr size_t least_direct = 1 << 10;  // users expect shorter sends to be buffered
 constexpr size_t most_direct = 1 << 20;
 constexpr size_t least_fragment = 256 << 10, most_fragment = 16 << 20;
 
-unsigned floor_log2(uint64_t value) noexcept {
-    return value == 0 ? 0 : 63 - static_cast<unsigned>(__builtin_clzll(value));
-}
-
-// A launch shall cost a fifth of what it moves takes, at most; to the nearest power of two.
+// So large that a launch costs at most a fifth of the time of its bytes; the nearest power of two.
 size_t choose_fragment(const gpu_profile &of) noexcept {
     const double bytes = 4 * of.completion / std::max(of.down, of.up) * mib;
     const double rounded = std::exp2(std::round(std::log2(std::max(bytes, 1.0))));
@@ -32,7 +29,7 @@ size_t choose_fragment(const gpu_profile &of) noexcept {
         std::min<double>(most_fragment, std::max<double>(least_fragment, rounded)));
 }
 
-// One kernel takes the bytes once both sides agree; through host memory there are two, one after
+// A direct message is one kernel after a handshake; through host memory two kernels run one after
 // the other.
 size_t choose_direct(const gpu_profile &of, double link) noexcept {
     constexpr double handshake = 6;  // us; messages of 1 KiB take 15 to 16 between two H200
@@ -81,7 +78,7 @@ double link_of(const machine_profile &profile, const gpu::device_properties &p) 
     return fastest_link(profile, p.bus_id).value_or(default_link(p));
 }
 
-// What the file says, and in *why_p what became of it.
+// The profile in the file, or an empty one; *why_p says which, and why.
 machine_profile read_file(const std::string &backend, std::string *why_p) {
     machine_profile read;
     const std::string path = profile_path(backend);
@@ -106,7 +103,7 @@ machine_profile read_file(const std::string &backend, std::string *why_p) {
     return machine_profile();
 }
 
-void take_gpus(const machine_profile &read, gpu::platform &platform, state *made) {
+void add_gpus(const machine_profile &read, gpu::platform &platform, state *made) {
     std::string unknown;
     for (int ordinal = 0; ordinal < platform.num_devices(); ++ordinal) {
         gpu::device *device = platform.get_device(ordinal);
@@ -138,12 +135,12 @@ std::unique_ptr<state> make() {
     const machine_profile read = made->profile;
     made->profile.gpus.clear();
     made->usual = make_choices(default_gpu(gpu::device_properties()), 2.7);
-    take_gpus(read, platform, made.get());
+    add_gpus(read, platform, made.get());
     nc_debug("machine profile: %s", made->why.c_str());
     return made;
 }
 
-// `made` stays.
+// `made` is never destroyed.
 void set_rules(const state &made) noexcept {
     for (size_t i = 0; i < made.profile.gpus.size(); ++i) {
         gpu::device *device = gpu::platform::instance().get_device(static_cast<int>(i));
@@ -160,7 +157,7 @@ __attribute__((noinline)) const state &make_once() noexcept {
     static state &nothing = *new state;
     std::lock_guard<std::mutex> guard(mutex);
     if (known.load(std::memory_order_acquire) == nullptr) {
-        // Read during exit, and by others while a test reads anew: never destroyed.
+        // Never destroyed: it is read during exit, and by other threads while a test reloads it.
         static auto *all = new std::vector<std::unique_ptr<state>>;
         state *made = &nothing;
         try {
@@ -234,7 +231,7 @@ size_t direct_thresh(bool buffered) noexcept {
 bool prefers_staging(const choices &by, gpu::direction dir, unsigned align_log2,
                      uint64_t packed_size, uint64_t num_blocks) noexcept {
     const uint64_t mean = packed_size / std::max<uint64_t>(1, num_blocks);
-    const unsigned length = std::min(num_lengths - 1, floor_log2(mean));
+    const unsigned length = std::min(num_lengths - 1, log2_floor(std::max<uint64_t>(1, mean)));
     return packed_size >= by.staged_from[dir == gpu::direction::pack ? 0 : 1]
                                         [std::min(align_log2, num_aligns - 1)][length];
 }

@@ -1,4 +1,4 @@
-// Figures of GPUs that nobody measured: those of an H200, scaled by the bandwidth of the memory.
+// Figures of GPUs that were not measured: those of an H200, scaled by memory bandwidth.
 #include <unistd.h>
 
 #include <cstring>
@@ -14,14 +14,14 @@ constexpr auto pack = gpu::direction::pack, unpack = gpu::direction::unpack;
 // plain copy takes:
 constexpr double h200_near_copy = 0.31, h200_far_copy = 0.494, h200_call = 2.1;
 
-struct two_ways {
+struct both_directions {
     family what;
     uint8_t align_log2;
     uint32_t block;
     double pack_near, pack_far, unpack_near, unpack_far;
 };
 
-const two_ways h200[] = {
+const both_directions h200[] = {
     {family::strided, 3, 8, 0.45, 0.72, 0.70, 1.20},
     {family::strided, 3, 64, 0.33, 0.51, 0.37, 0.58},
     {family::strided, 3, 256, 0.34, 0.49, 0.34, 0.50},
@@ -59,7 +59,7 @@ struct generation {
     double link;  // us for a MiB, to a neighbour
 };
 
-// Newest first; a GPU takes the first that it is not older than.
+// Newest first; a GPU has the figures of the first entry that is not newer than itself.
 const generation generations[] = {
     {10, 0, "", 0.30, 0.22, 19.2, 1.4}, {9, 0, "H200", 0.494, 0.31, 19.2, 2.7},
     {9, 0, "", 0.695, 0.42, 19.2, 2.7}, {8, 0, "", 1.35, 0.85, 42, 4.2},
@@ -67,7 +67,7 @@ const generation generations[] = {
 };
 
 const generation &generation_of(const gpu::device_properties &p) noexcept {
-    // A simulated GPU has none: it is taken for the usual one.
+    // A simulated GPU has no version: it counts as the usual one.
     const unsigned major = p.compute_major != 0 ? p.compute_major : 9;
     for (const generation &one : generations) {
         if ((major > one.major || (major == one.major && p.compute_minor >= one.minor)) &&
@@ -81,14 +81,14 @@ const generation &generation_of(const gpu::device_properties &p) noexcept {
 // Kernels reach pinned memory at the bus's rate with whole words; with bytes or short words of
 // scattered blocks the requests get too small for it.
 void add_pinned(const generation &of, moving *by) {
-    const two_ways bus[] = {
+    const both_directions bus[] = {
         {family::pinned, 0, 12, 3, 3, 3, 3},
         {family::pinned, 0, 32, 3, 3, 3, 3},
         {family::pinned, 0, 64, 1.05, 1.05, 1.08, 1.08},
         {family::pinned, 2, 4, 1.05, 1.05, 1.08, 1.08},
         {family::pinned, 3, 8, 1.05, 1.05, 1.08, 1.08},
     };
-    for (const two_ways &one : bus) {
+    for (const both_directions &one : bus) {
         by->figures.push_back({one.what, pack, one.align_log2, one.block, one.pack_near * of.bus,
                                one.pack_far * of.bus});
         by->figures.push_back({one.what, unpack, one.align_log2, one.block,
@@ -111,7 +111,7 @@ gpu_profile default_gpu(const gpu::device_properties &properties) {
     made.moves.near_copy = of.near_copy;
     made.moves.far_copy = of.far_copy;
     const double near = of.near_copy / h200_near_copy, far = of.far_copy / h200_far_copy;
-    for (const two_ways &one : h200) {
+    for (const both_directions &one : h200) {
         made.moves.figures.push_back(
             {one.what, pack, one.align_log2, one.block, one.pack_near * near, one.pack_far * far});
         made.moves.figures.push_back({one.what, unpack, one.align_log2, one.block,
@@ -127,7 +127,7 @@ double default_link(const gpu::device_properties &properties) noexcept {
 
 moving default_host() {
     // One thread of a server, from bench/results/2026-11-21-host-fragments.md.
-    const two_ways usual[] = {
+    const both_directions usual[] = {
         {family::strided, 3, 8, 150, 280, 200, 360},  {family::strided, 3, 64, 80, 190, 100, 215},
         {family::strided, 3, 1024, 50, 145, 55, 200}, {family::strided, 3, 4096, 50, 100, 55, 120},
         {family::strided, 0, 12, 200, 280, 250, 380}, {family::strided, 0, 64, 80, 190, 100, 215},
@@ -142,7 +142,7 @@ moving default_host() {
     made.cache_size = cache > 0 ? static_cast<uint64_t>(cache) : uint64_t{1} << 20;
     made.near_copy = 45;
     made.far_copy = 110;
-    for (const two_ways &one : usual) {
+    for (const both_directions &one : usual) {
         made.figures.push_back(
             {one.what, pack, one.align_log2, one.block, one.pack_near, one.pack_far});
         made.figures.push_back(

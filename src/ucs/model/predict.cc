@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/exec/kernels/plan/part.hpp"
 #include "ucs/exec/kernels/plan/policy.hpp"
 
@@ -15,12 +16,8 @@ constexpr double line = 64;         // bytes that the memory moves at least
 constexpr double apart = 512;       // from this distance on blocks share nothing with each other
 constexpr double long_block = 256;  // bytes; the distance of such blocks does not count
 
-double magnitude(int64_t value) noexcept {
-    return std::fabs(static_cast<double>(value));
-}
-
-// Of up to `most` places along the list: where blocks do not follow each other, and how far they
-// are from each other.
+// Samples up to `most` neighbours in the list: how many do not follow each other, and their mean
+// distance.
 void sample_list(const layout_view &view, features *f) {
     constexpr uint64_t most = 512;
     const uint64_t pairs = view.num_blocks - 1, step = std::max<uint64_t>(1, pairs / most);
@@ -42,7 +39,7 @@ double mixed(double first, double second, double weight) noexcept {
     return std::exp(std::log(first) * (1 - weight) + std::log(second) * weight);
 }
 
-// 0: like the strided reference; 1: each block is alone.
+// 0: as dense as the family `strided`; 1: each block is alone in memory.
 double sparseness(const features &f) noexcept {
     const double dense = std::max(2 * f.block, line);
     if (f.block >= long_block || f.distance <= dense) {
@@ -118,7 +115,8 @@ features features_of(const layout &what, size_t misalign) {
     if (f.list) {
         sample_list(view, &f);
     } else {
-        f.distance = view.num_dims != 0 ? magnitude(view.dims[0].stride) : f.block;
+        f.distance =
+            view.num_dims != 0 ? static_cast<double>(magnitude(view.dims[0].stride)) : f.block;
     }
     const double span = static_cast<double>(what.upper_bound() - what.lower_bound());
     const double lines = std::ceil(f.block / line) * line;
@@ -131,7 +129,7 @@ exec::kernel_choice choose_kernel(const gpu_profile &of, unsigned num_sms, const
     gpu::transfer work;
     work.dir = dir;
     work.layout = what.view();
-    // Any addresses do that are aligned: nothing is read.
+    // Any aligned addresses will do: nothing is read.
     work.base = reinterpret_cast<char *>((uintptr_t{1} << 40) + misalign);
     work.packed = reinterpret_cast<char *>(uintptr_t{1} << 41);
     work.length = what.packed_size();
@@ -170,7 +168,7 @@ prediction predict(const gpu_profile &of, unsigned num_sms, const layout &what, 
     const double size = static_cast<double>(what.packed_size()) / mib;
     p.rate = rate_of(of.moves, f, kernel.tiles, dir, set, &p.what);
     if (where == packed_side::pinned) {
-        // The bus or, where that is slower, the memory.
+        // The slower of bus and memory.
         p.rate = std::max(p.rate, rate(of.moves, family::pinned, dir, f.align_log2, f.block, set));
         p.what = family::pinned;
     }
@@ -210,7 +208,8 @@ double predict_direct(const gpu_profile &of, unsigned num_sms, const layout &wha
 }
 
 double predict_through_host(const gpu_profile &of, const moving &host, uint64_t bytes) noexcept {
-    // One side's kernel, its CPU's copy, the other's copy, its kernel: each on another part.
+    // The sender's kernel and CPU copy and the receiver's copy and kernel overlap, on different
+    // parts of the message.
     const double slowest = std::max({of.down, of.up, host.far_copy});
     return 2 * of.completion + static_cast<double>(bytes) / mib * slowest;
 }

@@ -1,9 +1,9 @@
-// How long a layout will take, by a machine's figures.
+// Predicts how long a layout takes, from a machine's figures.
 //
 //     time = start of a call + packed MiB * rate(family, alignment, block, bytes touched)
 //
-// The family is what the engine's own choice of a kernel makes of the layout; strided blocks that
-// lie apart are between `strided` and `sparse`, lists in an order between `strided` and `listed`.
+// The family follows from the kernel that the layout would get. Strided blocks that lie apart are
+// interpolated between `strided` and `sparse`, lists in some order between `strided` and `listed`.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct kernel_choice;
 
 namespace cuda_nc::model {
 
-// What a layout looks like to the memory.
+// The properties of a layout that matter to memory.
 struct features {
     double block = 0;      // bytes, mean
     double distance = 0;   // bytes from where a block begins to where the next does, usually
@@ -31,10 +31,10 @@ struct features {
 // `misalign`: bytes by which the buffer is off its alignment.
 features features_of(const layout &what, size_t misalign);
 
-// The kernel for the beginning of a layout, as the engine will choose it: by of.rules.
+// The kernel that a launch would choose for the beginning of a layout, by of.rules.
 exec::kernel_choice choose_kernel(const gpu_profile &of, unsigned num_sms, const layout &what,
                                   gpu::direction dir, size_t misalign, unsigned max_sms);
-// The same in short.
+// The same in short, for people.
 struct planned_kernel {
     std::string text;  // for people: "words of 8 B"
     uint32_t grid = 0, threads = 0;
@@ -59,8 +59,8 @@ enum class packed_side : uint8_t {
     staged   // in pinned host memory by a copy from, or to, GPU memory
 };
 
-// us of a call before its first byte moves, among many calls after each other: what else a call
-// costs the CPU goes by while the kernel before is running.
+// us of a call before its first byte moves, among many calls after each other: the rest of the
+// CPU's cost of a call overlaps with the kernel before.
 inline double start_of(const moving &by) noexcept {
     constexpr double between_kernels = 1.8;
     return std::min(by.call, between_kernels);
@@ -72,11 +72,11 @@ prediction predict(const gpu_profile &of, unsigned num_sms, const layout &what, 
 // Host memory on both sides, one thread.
 prediction predict_host(const moving &by, const layout &what, gpu::direction dir, size_t misalign);
 
-// us of a message between two such GPUs by their link, the same layout and one kernel on each;
-// `link` in us for a MiB.
+// us of a direct message between two such GPUs: the same layout and one kernel on each. `link` in
+// us for a MiB.
 double predict_direct(const gpu_profile &of, unsigned num_sms, const layout &what, double link,
                       size_t misalign);
-// ... through host memory.
+// us of a message of `bytes` through host memory.
 double predict_through_host(const gpu_profile &of, const moving &host, uint64_t bytes) noexcept;
 
 }  // namespace cuda_nc::model

@@ -1,7 +1,7 @@
-// The figures of one machine: what its processors need to move bytes, measured by `nc_perftest
-// tune`, or what is usual for GPUs of their generation.
+// The profile of a machine: how long its processors take to move bytes, measured by `nc_perftest
+// tune` or usual for GPUs of their generation.
 //
-// Times of moving are microseconds for each MiB of packed bytes, without the start of a call.
+// Times are microseconds for a MiB of packed bytes, without the start of a call.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace cuda_nc::model {
 
-// What a kernel, or the host's executor, has to do with a layout.
+// Kinds of layouts by what costs a kernel, or the host executor, time.
 enum class family : uint8_t {
     strided,     // blocks of one length, gaps of about that length
     sparse,      // blocks of one length, far from each other
@@ -50,7 +50,7 @@ struct gpu_profile {
     double copy_completion = 0;  // the same for a copy between GPU and pinned memory
     double down = 0, up = 0;     // us for a MiB: copies to, and from, pinned host memory
     moving moves;
-    exec::kernel_rules rules;  // `moves` was measured with them
+    gpu::kernel_rules rules;  // `moves` was measured with them
 };
 
 // From the memory of one GPU to that of another, by the copy engine.
@@ -75,7 +75,7 @@ double default_link(const gpu::device_properties &properties) noexcept;
 // Of the fastest link from the GPU of that bus id, if one was measured.
 std::optional<double> fastest_link(const machine_profile &of, const std::string &bus_id) noexcept;
 
-// us for a MiB of packed bytes, between the figures at hand; `working_set`: all bytes touched.
+// us for a MiB of packed bytes, interpolated between the figures; `working_set`: all bytes touched.
 double rate(const moving &by, family what, gpu::direction dir, unsigned align_log2, double block,
             double working_set) noexcept;
 double copy_rate(const moving &by, double working_set) noexcept;

@@ -23,7 +23,7 @@ constexpr size_t most_bytes = size_t(1) << 20;
 constexpr size_t most_gpus = 64, most_figures = 1024, most_text = 256;
 constexpr const char *product = "ucx-cuda-nc machine profile";
 
-// With one sentence for the user.
+// Thrown with one sentence for the user.
 struct bad_profile : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -53,7 +53,7 @@ double time_of(const json &of, const char *name) {
 std::string text_of(const json &of, const char *name) {
     const json &value = member(of, name);
     if (!value.is_string() || value.get_ref<const std::string &>().size() > most_text) {
-        throw bad_profile(std::string("its \"") + name + "\" is no short text");
+        throw bad_profile(std::string("its \"") + name + "\" is not a short text");
     }
     std::string text = value.get<std::string>();
     for (char &c : text) {  // it may be printed
@@ -65,7 +65,7 @@ std::string text_of(const json &of, const char *name) {
 const json &list(const json &of, const char *name, size_t most) {
     const json &value = member(of, name);
     if (!value.is_array() || value.size() > most) {
-        throw bad_profile(std::string("its \"") + name + "\" is no list of at most " +
+        throw bad_profile(std::string("its \"") + name + "\" is not a list of at most " +
                           std::to_string(most));
     }
     return value;
@@ -119,25 +119,25 @@ moving moving_of(const json &from) {
     return by;
 }
 
-json to_json(const exec::kernel_rules &rules) {
+json to_json(const gpu::kernel_rules &rules) {
     json all = json::object();
-    for (const exec::kernel_rule &one : exec::all_kernel_rules) {
+    for (const gpu::kernel_rule &one : gpu::all_kernel_rules) {
         all[one.name] = rules.*one.value;
     }
     return all;
 }
 
-// Older files have none, or not all: the others are the usual ones.
-exec::kernel_rules rules_of(const json &of) {
-    exec::kernel_rules rules;
+// Older files lack some rules or all; those keep their usual values.
+gpu::kernel_rules rules_of(const json &of) {
+    gpu::kernel_rules rules;
     if (!of.contains("rules")) {
         return rules;
     }
     const json &from = member(of, "rules");
     if (!from.is_object()) {
-        throw bad_profile("its \"rules\" are none");
+        throw bad_profile("its \"rules\" is not an object");
     }
-    for (const exec::kernel_rule &one : exec::all_kernel_rules) {
+    for (const gpu::kernel_rule &one : gpu::all_kernel_rules) {
         if (!from.contains(one.name)) {
             continue;
         }
@@ -166,7 +166,7 @@ gpu_profile gpu_of(const json &from) {
 
 machine_profile profile_of(const json &from) {
     if (!from.is_object() || text_of(from, "product") != product) {
-        throw bad_profile("it is no machine profile");
+        throw bad_profile("it is not a machine profile");
     }
     if (number(from, "format", 0, 1e6) != profile_format) {
         throw bad_profile("it is of another release");
@@ -283,7 +283,7 @@ bool read_profile(const std::string &path, machine_profile *profile_p, bool *exi
     struct stat about;
     std::string text, fault;
     if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
-        fault = "it is no plain file";
+        fault = "it is not a regular file";
     }
     char piece[16384];
     for (ssize_t got = 1; fault.empty() && got != 0;) {

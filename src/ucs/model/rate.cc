@@ -1,4 +1,4 @@
-// What lies between the figures that were measured.
+// Interpolates between the figures that were measured.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 namespace cuda_nc::model {
 namespace {
 
-// Caches that hold all hold nothing of what is this much larger.
+// Once the bytes touched exceed the cache by this factor, it no longer helps.
 constexpr double far_multiple = 2.5;
 
 // Between `near` and `far`, by the bytes touched.
@@ -18,7 +18,7 @@ double between(double near, double far, double cache_size, double working_set) n
     return near + (far - near) * bounded;
 }
 
-// The alignment to look under: the best one measured that the layout has, else the least.
+// The alignment whose figures to use: the largest measured one that the layout has, else the least.
 int choose_align(const moving &by, family what, gpu::direction dir, unsigned align_log2) noexcept {
     int best = -1, least = -1;
     for (const figure &one : by.figures) {
@@ -62,7 +62,7 @@ double rate(const moving &by, family what, gpu::direction dir, unsigned align_lo
     auto at = [&](const figure &one) {
         return between(one.near, one.far, static_cast<double>(by.cache_size), working_set);
     };
-    if (below == nullptr) {  // each block costs what the smallest one does
+    if (below == nullptr) {  // a block costs as much as the smallest measured one
         return at(*above) * above->block / std::max(block, 1.0);
     }
     if (above == nullptr || above == below) {

@@ -2,22 +2,19 @@
 
 #include <algorithm>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::worklist {
 namespace {
 
-constexpr uint64_t first_part_tiles = 16;  // small, so that the first kernel starts early
-constexpr uint64_t largest_part_tiles = 256;
+constexpr uint64_t first_part_frames = 16;  // small, so that the first kernel starts early
+constexpr uint64_t largest_part_frames = 256;
 constexpr size_t table_alignment = 256;
 
-// A unit is a few blocks: at most 2 bytes of index a block, 2 or 3 steps of search.
+// A unit has a few blocks: the index costs at most 2 bytes a block, a search 2 or 3 steps.
 constexpr uint32_t least_unit_log2 = 10;
 constexpr uint64_t blocks_per_unit = 2;
-
-uint64_t round_up(uint64_t value, uint64_t multiple) {
-    return (value + multiple - 1) / multiple * multiple;
-}
 
 }  // namespace
 
@@ -32,8 +29,8 @@ void table_list::for_each_table(Action &&action) {
             action(table, entries);
         }
     };
-    visit(t.tile_displacement, host.tile_displacement, tiles_);
-    visit(t.tile_packed, host.tile_packed, tiles_ + 1);
+    visit(t.frame_displacement, host.frame_displacement, frames_);
+    visit(t.frame_packed, host.frame_packed, frames_ + 1);
     visit(t.displacement, host.displacement, blocks);
     visit(t.packed, host.packed, blocks);
     visit(t.wide_displacement, host.wide_displacement, blocks);
@@ -50,7 +47,7 @@ table_list::table_list(gpu::device &where, upload_staging &staging,
       bytes_moved_(bytes_moved),
       source_(std::move(source)),
       view_(source_->view()),
-      tiles_((view_.num_blocks + tile_blocks - 1) / tile_blocks) {
+      frames_(divide_up(view_.num_blocks, frame_blocks)) {
     choose_units();
     units_.reserve(num_units_);  // never moves: copies may read it
 }
@@ -61,17 +58,15 @@ void table_list::choose_units() noexcept {
         return;
     }
     uint64_t mean = view_.list_size / view_.num_blocks + 1;
-    view_.tables.unit_log2 = least_unit_log2;
-    while ((uint64_t{1} << view_.tables.unit_log2) < mean * blocks_per_unit) {
-        ++view_.tables.unit_log2;
-    }
+    view_.tables.unit_log2 = std::max(least_unit_log2, log2_ceil(mean * blocks_per_unit));
     num_units_ = ((view_.list_size - 1) >> view_.tables.unit_log2) + 2;
 }
 
 ucs_status_t table_list::make(gpu::device &where, upload_staging &staging,
                               std::atomic<uint64_t> *bytes_moved, const layout_ref &source,
                               std::shared_ptr<table_list> *list_p) {
-    constexpr uint64_t beyond_the_last = 32;  // blocks that kernels number, and do not read
+    // Kernels compute numbers of blocks behind the last one, which they do not read.
+    constexpr uint64_t beyond_the_last = 32;
     if (source->view().num_blocks > (uint64_t{1} << 32) - beyond_the_last) {
         return UCS_ERR_UNSUPPORTED;
     }
@@ -94,41 +89,41 @@ ucs_status_t table_list::make(gpu::device &where, upload_staging &staging,
 }
 
 table_list::~table_list() {
-    // Kernels of this list are done (its users say so by letting go), but an upload that none of
-    // them needed may still write into the memory.
+    // All kernels that use the list are done, as nobody holds it any more. But an upload that none
+    // of them needed may still write into its memory.
     for (upload &one : uploads_) {
         one.done->synchronize();
     }
 }
 
-uint64_t table_list::tiles_needed(uint64_t packed_end) const noexcept {
+uint64_t table_list::frames_needed(uint64_t packed_end) const noexcept {
     if (packed_end == 0) {
         return 0;
     }
     if (view_.num_dims != 0 || packed_end >= view_.list_size ||
         view_.tables.wide_displacement != nullptr) {
-        return tiles_;
+        return frames_;
     }
-    return source_->view().find_block(packed_end - 1) / tile_blocks + 1;
+    return source_->view().find_block(packed_end - 1) / frame_blocks + 1;
 }
 
-// More than is asked for, in growing parts: few copies, and none that delays the kernel behind it
-// by much.
-uint64_t table_list::with_next_part(uint64_t tiles) const noexcept {
-    const uint64_t part = std::min(largest_part_tiles, std::max(first_part_tiles, ready_tiles_));
-    return std::min(tiles_, std::max(tiles, ready_tiles_ + part));
+// Rounds up to a part of growing size: few copies, none of which delays the kernel behind it by
+// much.
+uint64_t table_list::with_next_part(uint64_t frames) const noexcept {
+    const uint64_t part = std::min(largest_part_frames, std::max(first_part_frames, ready_frames_));
+    return std::min(frames_, std::max(frames, ready_frames_ + part));
 }
 
 uint64_t table_list::part_end(uint64_t begin, uint64_t end) const noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     const layout_view &host = source_->view();
-    const uint64_t needed = tiles_needed(end);
-    const uint64_t next = with_next_part(tiles_needed(begin + 1));
-    if (needed <= ready_tiles_ || needed <= next) {
+    const uint64_t needed = frames_needed(end);
+    const uint64_t next = with_next_part(frames_needed(begin + 1));
+    if (needed <= ready_frames_ || needed <= next) {
         return end;
     }
-    const uint64_t ready = host.block_packed(ready_tiles_ * tile_blocks);
-    return ready > begin ? ready : host.block_packed(next * tile_blocks);
+    const uint64_t ready = host.block_packed(ready_frames_ * frame_blocks);
+    return ready > begin ? ready : host.block_packed(next * frame_blocks);
 }
 
 // Extends the host's unit index so that it brackets every offset below `packed_end`.
@@ -161,21 +156,21 @@ ucs_status_t table_list::send(gpu::stream &on, const void *device_table, const v
         static_cast<const char *>(host_table) + begin * entry, (end - begin) * entry);
 }
 
-ucs_status_t table_list::upload_tiles(gpu::stream &on, uint64_t tiles) noexcept {
+ucs_status_t table_list::upload_frames(gpu::stream &on, uint64_t frames) noexcept {
     const layout_view &host = source_->view();
     const block_tables &from = host.tables, &to = view_.tables;
     const uint64_t blocks = view_.num_blocks;
-    const uint64_t begin = ready_tiles_ * tile_blocks;
-    const uint64_t end = std::min(blocks, tiles * tile_blocks);
+    const uint64_t begin = ready_frames_ * frame_blocks;
+    const uint64_t end = std::min(blocks, frames * frame_blocks);
     ucs_status_t status = UCS_OK;
     auto send_table = [&](const auto *there, const auto *here, uint64_t first, uint64_t last) {
         if (status == UCS_OK) {
             status = send(on, there, here, sizeof(*here), first, last);
         }
     };
-    if (ready_tiles_ == 0) {  // searched as a whole: complete from the start
-        send_table(to.tile_displacement, from.tile_displacement, 0, tiles_);
-        send_table(to.tile_packed, from.tile_packed, 0, tiles_ + 1);
+    if (ready_frames_ == 0) {  // a search reads these as a whole
+        send_table(to.frame_displacement, from.frame_displacement, 0, frames_);
+        send_table(to.frame_packed, from.frame_packed, 0, frames_ + 1);
         send_table(to.wide_packed, from.wide_packed, 0, blocks + 1);
     }
     send_table(to.displacement, from.displacement, begin, end);
@@ -190,19 +185,19 @@ ucs_status_t table_list::upload_tiles(gpu::stream &on, uint64_t tiles) noexcept 
     return status;
 }
 
-// Other streams' uploads of tiles below `tiles` that may still be on their way.
-ucs_status_t table_list::order_behind_uploads(gpu::stream &on, uint64_t tiles) noexcept {
+// Orders `on` behind other streams' unfinished uploads of frames below `frames`.
+ucs_status_t table_list::order_behind_uploads(gpu::stream &on, uint64_t frames) noexcept {
     for (size_t i = 0; i < uploads_.size();) {
         ucs_status_t state = uploads_[i].done->query();
         if (state == UCS_OK) {
             uploads_.erase(uploads_.begin() + static_cast<std::ptrdiff_t>(i));
             continue;
         }
-        if (state != UCS_INPROGRESS) {  // its stream failed: what of the part has come is not known
+        if (state != UCS_INPROGRESS) {  // its stream failed: the tables may be incomplete
             broken_.store(true, std::memory_order_relaxed);
             return UCS_ERR_NO_MEMORY;
         }
-        if (uploads_[i].on != &on && uploads_[i].first_tile < tiles) {
+        if (uploads_[i].on != &on && uploads_[i].first_frame < frames) {
             ucs_status_t status = on.wait(*uploads_[i].done);
             if (status != UCS_OK) {
                 return status;
@@ -218,13 +213,13 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
     if (broken()) {
         return UCS_ERR_NO_MEMORY;
     }
-    uint64_t tiles = tiles_needed(packed_end);
-    ucs_status_t status = order_behind_uploads(on, tiles);
-    if (status != UCS_OK || tiles <= ready_tiles_) {
+    uint64_t frames = frames_needed(packed_end);
+    ucs_status_t status = order_behind_uploads(on, frames);
+    if (status != UCS_OK || frames <= ready_frames_) {
         return status;
     }
-    tiles = with_next_part(tiles);
-    upload record{&on, nullptr, ready_tiles_};
+    frames = with_next_part(frames);
+    upload record{&on, nullptr, ready_frames_};
     status = where_.create_event(&record.done);
     if (status != UCS_OK) {
         return status;
@@ -234,12 +229,12 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
     } catch (...) {
         return UCS_ERR_NO_MEMORY;
     }
-    status = upload_tiles(on, tiles);
+    status = upload_frames(on, frames);
     ucs_status_t marked = on.record(*record.done);
     if (status != UCS_OK || marked != UCS_OK) {
         broken_.store(true, std::memory_order_relaxed);
         if (marked == UCS_OK) {
-            uploads_.push_back(std::move(record));  // what was enqueued is awaited at the end
+            uploads_.push_back(std::move(record));  // the destructor waits for what was enqueued
         }
         nc_error("the work list of a %s layout could not be moved to GPU %d: %s",
                  source_->describe().c_str(), where_.properties().ordinal,
@@ -247,7 +242,7 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
         return status != UCS_OK ? status : marked;
     }
     uploads_.push_back(std::move(record));
-    ready_tiles_ = tiles;
+    ready_frames_ = frames;
     return UCS_OK;
 }
 

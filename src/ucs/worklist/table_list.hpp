@@ -1,4 +1,4 @@
-// The work list of one layout with block tables on one GPU.
+// The work list of a layout with block tables, on one GPU.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ namespace cuda_nc::worklist {
 
 class table_list final : public work_list {
   public:
-    // Allocates GPU memory, moves nothing yet. UCS_ERR_NO_MEMORY; UCS_ERR_UNSUPPORTED for lists of
-    // 2^32 blocks and more.
+    // Allocates GPU memory; uploads nothing yet. UCS_ERR_NO_MEMORY; UCS_ERR_UNSUPPORTED for lists
+    // of 2^32 blocks and more.
     static ucs_status_t make(gpu::device &where, upload_staging &staging,
                              std::atomic<uint64_t> *bytes_moved, const layout_ref &source,
                              std::shared_ptr<table_list> *list_p);
@@ -26,7 +26,7 @@ class table_list final : public work_list {
     size_t device_bytes() const noexcept override { return memory_->size(); }
 
     const layout &source() const noexcept { return *source_; }
-    // An upload failed: the list serves nobody any more.
+    // An upload failed: the list must not be used any more.
     bool broken() const noexcept { return broken_.load(std::memory_order_relaxed); }
 
   private:
@@ -34,7 +34,7 @@ class table_list final : public work_list {
     struct upload {
         const gpu::stream *on;
         std::unique_ptr<gpu::event> done;
-        uint64_t first_tile;
+        uint64_t first_frame;
     };
 
     table_list(gpu::device &where, upload_staging &staging, std::atomic<uint64_t> *bytes_moved,
@@ -42,11 +42,11 @@ class table_list final : public work_list {
     void choose_units() noexcept;
     template <class Action>
     void for_each_table(Action &&action);
-    uint64_t tiles_needed(uint64_t packed_end) const noexcept;
-    uint64_t with_next_part(uint64_t tiles) const noexcept;
+    uint64_t frames_needed(uint64_t packed_end) const noexcept;
+    uint64_t with_next_part(uint64_t frames) const noexcept;
     void index_units(uint64_t packed_end);
-    ucs_status_t order_behind_uploads(gpu::stream &on, uint64_t tiles) noexcept;
-    ucs_status_t upload_tiles(gpu::stream &on, uint64_t tiles) noexcept;
+    ucs_status_t order_behind_uploads(gpu::stream &on, uint64_t frames) noexcept;
+    ucs_status_t upload_frames(gpu::stream &on, uint64_t frames) noexcept;
     ucs_status_t send(gpu::stream &on, const void *device_table, const void *host_table,
                       size_t entry, uint64_t begin, uint64_t end) noexcept;
 
@@ -56,13 +56,13 @@ class table_list final : public work_list {
     const layout_ref source_;  // keeps the host's tables
     layout_view view_;         // the GPU's tables
     std::unique_ptr<gpu::memory> memory_;
-    uint64_t tiles_;
+    uint64_t frames_;
     uint64_t num_units_ = 0;       // entries of the unit index
     std::vector<uint32_t> units_;  // the host's copy, filled as parts are uploaded
     uint64_t unit_cursor_ = 0;     // the block that holds the last indexed unit
 
-    mutable std::mutex mutex_;  // guards what follows, and units_
-    uint64_t ready_tiles_ = 0;  // uploaded, or on their way
+    mutable std::mutex mutex_;   // guards what follows, and units_
+    uint64_t ready_frames_ = 0;  // uploaded, or enqueued
     uint64_t units_sent_ = 0;
     std::vector<upload> uploads_;
     std::atomic<bool> broken_{false};

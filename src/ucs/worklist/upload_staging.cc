@@ -7,7 +7,7 @@
 
 namespace cuda_nc::worklist {
 
-upload_staging::slot *upload_staging::take() noexcept {
+upload_staging::slot *upload_staging::acquire() noexcept {
     for (auto &one : slots_) {
         if (!one->in_flight || one->done->query() != UCS_INPROGRESS) {
             return one.get();
@@ -34,7 +34,7 @@ ucs_status_t upload_staging::copy(gpu::stream &on, char *destination, const char
                                   size_t length) noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     while (length != 0) {
-        slot *through = take();
+        slot *through = acquire();
         if (through == nullptr) {
             return on.copy(destination, source, length);
         }
@@ -47,7 +47,7 @@ ucs_status_t upload_staging::copy(gpu::stream &on, char *destination, const char
         through->in_flight = true;
         status = on.record(*through->done);
         if (status != UCS_OK) {
-            // Nobody will learn when the copy is done: the slot is given up, not reused.
+            // The end of the copy cannot be seen: the slot is never reused or freed.
             auto at = std::find_if(slots_.begin(), slots_.end(),
                                    [&](const auto &one) { return one.get() == through; });
             give_up_for_ever(at->release());

@@ -1,4 +1,5 @@
-// Pinned memory through which tables travel to a GPU, so that the CPU need not wait for the bus.
+// Pinned memory through which tables are uploaded to a GPU, so that the CPU need not wait for the
+// bus.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace cuda_nc::worklist {
 
-// A few slots for each device, taken again when the copies out of them are done. Thread safe.
+// A few slots for each device, reused when the copies out of them are done. Thread safe.
 class upload_staging {
   public:
     explicit upload_staging(gpu::device &where) noexcept : where_(where) {}
@@ -27,7 +28,7 @@ class upload_staging {
         bool in_flight = false;
     };
     // An idle slot, or null.
-    slot *take() noexcept;
+    slot *acquire() noexcept;
 
     static constexpr size_t slot_size = size_t{1} << 20;
     static constexpr size_t max_slots = 4;

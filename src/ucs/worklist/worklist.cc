@@ -13,7 +13,7 @@
 namespace cuda_nc::worklist {
 namespace {
 
-// A layout whose numbers say everything.
+// For a layout without tables.
 class trivial_list final : public work_list {
   public:
     explicit trivial_list(layout_ref source) noexcept : source_(std::move(source)) {}
@@ -104,7 +104,7 @@ void list_cache::insert(const entry &made, std::vector<entry> *dropped) {
     }
 }
 
-// Lists that leave the cache are destroyed behind the lock: that may wait for an upload.
+// `dropped` is destroyed after the lock is released: that may wait for an upload.
 ucs_status_t list_cache::acquire(const layout_ref &source, work_list_ref *list_p) {
     std::vector<entry> dropped;
     std::lock_guard<std::mutex> guard(mutex_);
@@ -118,7 +118,7 @@ ucs_status_t list_cache::acquire(const layout_ref &source, work_list_ref *list_p
     ucs_status_t status = table_list::make(where_, staging_, &bytes_moved_, source, &made);
     if (status == UCS_ERR_NO_MEMORY) {
         drop_idle(&dropped);
-        dropped.clear();  // gives the memory back before the second try
+        dropped.clear();  // frees GPU memory before the second try
         status = table_list::make(where_, staging_, &bytes_moved_, source, &made);
     }
     if (status != UCS_OK) {
@@ -206,7 +206,7 @@ ucs_status_t launch(work_list &list, gpu::stream &on, gpu::transfer work) noexce
     while (work.packed_offset < end) {
         const uint64_t until = list.part_end(work.packed_offset, end);
         work.length = until - work.packed_offset;
-        work.ends = until == end ? ends : nullptr;  // the last one's end is that of all
+        work.ends = until == end ? ends : nullptr;  // the end of the last launch is the end of all
         ucs_status_t status = list.prepare(on, until);
         if (status == UCS_OK) {
             status = on.launch(work);

@@ -1,9 +1,10 @@
 // Work lists: the form of a layout that a GPU executes.
 //
-// A strided layout needs no list: its numbers travel in the kernel's arguments. A list of blocks
-// is put into GPU memory once, in parts, each on the stream that needs it, so that kernels of the
-// first part run while the CPU still prepares the next; then it stays in a cache, bounded by
-// UCX_CUDA_NC_WORKLIST_CACHE_SIZE bytes a device, least recently used first out, found by content.
+// A strided layout needs no tables: its numbers are kernel arguments. The tables of a list of
+// blocks are uploaded to GPU memory once, part by part, each on the stream that needs it, so that
+// kernels of the first part run while the CPU prepares the next. Then they stay in a cache, where
+// they are found by content: at most UCX_CUDA_NC_WORKLIST_CACHE_SIZE bytes a device, least recently
+// used out first.
 //
 // The DEV (datatype engine vector) list of Wu et al., "GPU-aware non-contiguous data movement in
 // Open MPI" (HPDC 2016), compressed to little more than 4 bytes a block where lengths are uniform,
@@ -22,13 +23,14 @@ class work_list {
   public:
     virtual ~work_list() = default;
 
-    // Makes packed bytes [0, packed_end) executable by work enqueued on `on` after this call.
-    // Enqueues at most the missing parts and never waits for the GPU. UCS_ERR_NO_MEMORY: there is
-    // no list, now or ever; the caller takes the slower path.
+    // Kernels enqueued on `on` after this call may move packed bytes [0, packed_end). Enqueues the
+    // uploads that are missing; never waits for the GPU. UCS_ERR_NO_MEMORY: the list is unusable
+    // for good; the caller moves the bytes through host memory.
     virtual ucs_status_t prepare(gpu::stream &on, uint64_t packed_end) noexcept = 0;
 
-    // Up to where a kernel that starts at packed byte `begin` should go, in (begin, end]: what is
-    // in GPU memory already, or what the next part adds; `end` where the rest takes no longer.
+    // Where a kernel that starts at packed byte `begin` should stop, in (begin, end]: at the end of
+    // the tables in GPU memory, or of the next part of them; `end` where one kernel for all is as
+    // fast.
     virtual uint64_t part_end(uint64_t begin, uint64_t end) const noexcept = 0;
 
     // The layout with tables in GPU memory, for gpu::transfer::layout.
@@ -39,9 +41,9 @@ class work_list {
 
 using work_list_ref = std::shared_ptr<work_list>;
 
-// Prepares and enqueues `work`, whose layout need not be set, on `on`: at once where the list is in
-// GPU memory, else in growing pieces, each behind the part of the list that it needs, so that the
-// first runs while the CPU prepares the next.
+// Prepares and enqueues `work` on `on`; `work.layout` need not be set. One launch where the tables
+// are in GPU memory; else several of growing size, each behind the upload of the tables that it
+// needs, so that the first runs while the CPU prepares the next.
 ucs_status_t launch(work_list &list, gpu::stream &on, gpu::transfer work) noexcept;
 
 struct cache_statistics {
@@ -50,9 +52,9 @@ struct cache_statistics {
     uint64_t bytes_moved = 0;  // over the bus since the start
 };
 
-// The list of `source` on `where`, made or found. A list in use outlives its eviction. Layouts
-// without tables get a list that costs nothing and is not counted.
-// Failures: UCS_ERR_NO_MEMORY (the caller takes the slower path).
+// The work list of `source` on `where`, from the cache or new. A list in use outlives its eviction.
+// A layout without tables gets a list that costs nothing and is not counted. UCS_ERR_NO_MEMORY: the
+// caller moves the bytes through host memory.
 ucs_status_t acquire(gpu::device &where, const layout_ref &source, work_list_ref *list_p) noexcept;
 
 cache_statistics statistics(gpu::device &where) noexcept;

@@ -7,7 +7,7 @@
 namespace cuda_nc::tools {
 namespace {
 
-using exec::kernel_rules;
+using gpu::kernel_rules;
 using model::family;
 
 // Points keep no text of their own.
@@ -47,8 +47,8 @@ tune_point matrix_point(uint32_t word, uint32_t block) {
 void add_limits(uint32_t word, uint32_t kernel_rules::*pack, std::vector<uint32_t> pack_values,
                 const std::vector<uint32_t> &pack_blocks, uint32_t kernel_rules::*unpack,
                 uint32_t kernel_rules::*vector, std::vector<rule_group> *all) {
-    const uint32_t usual_unpack = exec::usual_rules.*unpack;
-    const uint32_t usual_vector = exec::usual_rules.*vector;
+    const uint32_t usual_unpack = gpu::usual_rules.*unpack;
+    const uint32_t usual_vector = gpu::usual_rules.*vector;
     auto around = [](uint32_t usual) {
         return std::vector<uint32_t>{usual / 4, usual / 2, usual * 2, usual * 4};
     };

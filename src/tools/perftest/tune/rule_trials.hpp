@@ -9,7 +9,7 @@
 namespace cuda_nc::tools {
 
 struct rule_trial {
-    uint32_t exec::kernel_rules::*rule;
+    uint32_t gpu::kernel_rules::*rule;
     std::vector<uint32_t> values;
     bool flips = false;  // the values are bits to change
 };

@@ -16,8 +16,8 @@
 namespace cuda_nc::tools {
 namespace {
 
-using exec::kernel_rules;
 using gpu::direction;
+using gpu::kernel_rules;
 
 constexpr double noise = 0.03;           // as a share
 constexpr double most_time = 0.25;       // likewise
@@ -53,7 +53,7 @@ std::vector<rule_layout> layouts_of(const rule_group &group, const place &where,
 // Whether both launch the same.
 bool alike(const exec::kernel_choice &a, const exec::kernel_choice &b) {
     return a.how == b.how && a.word_log2 == b.word_log2 && a.deep == b.deep &&
-           a.threads == b.threads && a.grid == b.grid && a.per_block == b.per_block &&
+           a.threads == b.threads && a.grid == b.grid && a.per_thread_block == b.per_thread_block &&
            a.unit_log2 == b.unit_log2 && a.reserve == b.reserve;
 }
 
@@ -100,7 +100,7 @@ class rule_search {
         : device_(device), where_(where), how_(how), clock_(*clock), of_(*of) {}
 
     // The best of the values, which differ in `rule`, or nothing; with its verdict.
-    bool find_better(const exec::kernel_rule &rule, const std::vector<rule_layout> &layouts,
+    bool find_better(const gpu::kernel_rule &rule, const std::vector<rule_layout> &layouts,
                      const std::vector<kernel_rules> &values, size_t *best_p, verdict *verdict_p) {
         const std::vector<verdict> all = judge(layouts, values);
         bool found = false;
@@ -192,9 +192,9 @@ class rule_search {
     const model::gpu_profile &of_;
 };
 
-const exec::kernel_rule &rule_of(const rule_trial &trial) {
-    return *std::find_if(std::begin(exec::all_kernel_rules), std::end(exec::all_kernel_rules),
-                         [&](const exec::kernel_rule &one) { return one.value == trial.rule; });
+const gpu::kernel_rule &rule_of(const rule_trial &trial) {
+    return *std::find_if(std::begin(gpu::all_kernel_rules), std::end(gpu::all_kernel_rules),
+                         [&](const gpu::kernel_rule &one) { return one.value == trial.rule; });
 }
 
 std::vector<kernel_rules> candidates(const rule_trial &trial, const kernel_rules &now) {
@@ -219,20 +219,20 @@ size_t count_rule_trials() {
     return trials;
 }
 
-void follow_rules(gpu::device &device, const exec::kernel_rules &rules) {
+void follow_rules(gpu::device &device, const gpu::kernel_rules &rules) {
     static std::list<kernel_rules> all;
     device.set_rules(&all.emplace_back(rules));
 }
 
 void measure_rules(gpu::device &device, const place &where, const std::string &who,
                    const tune_options &how, clockwork *clock, model::gpu_profile *of) {
-    of->rules = exec::usual_rules;
+    of->rules = gpu::usual_rules;
     device.set_rules(&of->rules);
     rule_search search(device, where, how, clock, of);
     for (const rule_group &group : rule_groups()) {
         std::vector<rule_layout> layouts;
         for (const rule_trial &trial : group.trials) {
-            const exec::kernel_rule &rule = rule_of(trial);
+            const gpu::kernel_rule &rule = rule_of(trial);
             clock->step(fmt::format("{}: rule {}", who, rule.name), [&] {
                 if (layouts.empty()) {
                     layouts = layouts_of(group, where, static_cast<double>(of->moves.cache_size));
@@ -258,12 +258,12 @@ void measure_rules(gpu::device &device, const place &where, const std::string &w
     follow_rules(device, of->rules);
 }
 
-std::string text_of(const exec::kernel_rules &rules) {
+std::string text_of(const gpu::kernel_rules &rules) {
     std::string text;
-    for (const exec::kernel_rule &one : exec::all_kernel_rules) {
-        if (rules.*one.value != exec::usual_rules.*one.value) {
+    for (const gpu::kernel_rule &one : gpu::all_kernel_rules) {
+        if (rules.*one.value != gpu::usual_rules.*one.value) {
             text += fmt::format("{}{} {} (usual {})", text.empty() ? "" : ", ", one.name,
-                                rules.*one.value, exec::usual_rules.*one.value);
+                                rules.*one.value, gpu::usual_rules.*one.value);
         }
     }
     return text.empty() ? "usual" : text;

@@ -19,9 +19,9 @@ void measure_rules(gpu::device &device, const place &where, const std::string &w
                    const tune_options &how, clockwork *clock, model::gpu_profile *of);
 
 // Puts a copy of the rules in force that stays.
-void follow_rules(gpu::device &device, const exec::kernel_rules &rules);
+void follow_rules(gpu::device &device, const gpu::kernel_rules &rules);
 
 // "usual", or those that are not.
-std::string text_of(const exec::kernel_rules &rules);
+std::string text_of(const gpu::kernel_rules &rules);
 
 }  // namespace cuda_nc::tools

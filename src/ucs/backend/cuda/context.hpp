@@ -1,4 +1,4 @@
-// The primary context of a device, made at first use, and its being current for a while.
+// The primary context of a device, made at first use, and a scope in which it is current.
 #pragma once
 
 #include <cuda.h>
@@ -17,21 +17,21 @@ class primary_context {
     primary_context(const driver &calls, int ordinal) noexcept
         : calls_(calls), ordinal_(ordinal), kernels_(calls.launch), pipe_kernels_(calls.launch) {}
 
-    // Makes the context and loads the kernels, which may synchronise the device, at the first call;
-    // then costs a load. What failed once is not tried again, a lack of memory excepted. Succeeds
-    // where there is no memory for kernels alone.
+    // Makes the context and loads the kernels at the first call, which may synchronise the device;
+    // later calls cost a load. A failure is final, except for a lack of memory. Succeeds where only
+    // the kernels lack memory.
     ucs_status_t ready() noexcept;
 
-    // False for ever once the context was destroyed, which an application does by cudaDeviceReset:
-    // what was made in it is gone, although the next context may have its handle. Asks the driver,
-    // where that can tell (CUDA 12).
+    // False for ever once the context was destroyed, as cudaDeviceReset does: everything made in it
+    // is gone, even if a new context has the same handle. Asks the driver (CUDA 12 and later can
+    // tell).
     bool alive() noexcept;
-    // That is known.
+    // Whether alive() or lose() has found that out; does not ask the driver.
     bool gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
     void lose() noexcept { gone_.store(true, std::memory_order_relaxed); }
 
-    // Loads kernels for which there was no memory when the context was made; the context is
-    // current. Then costs a load.
+    // Loads the kernels if there was no memory for them when the context was made. The context is
+    // current. Costs a load once they are loaded.
     ucs_status_t load_kernels() noexcept {
         return kernels_loaded_.load(std::memory_order_acquire) ? UCS_OK : load_again();
     }
@@ -39,7 +39,7 @@ class primary_context {
     // Loads the kernels of pipes, once; the context is current.
     ucs_status_t load_pipes() noexcept;
 
-    // UCS_OK while not yet made.
+    // The failure of ready() that is final, or UCS_OK.
     ucs_status_t failure() const noexcept { return failure_.load(std::memory_order_relaxed); }
 
     // Null before ready() has succeeded.
@@ -65,15 +65,15 @@ class primary_context {
     std::atomic<ucs_status_t> failure_{UCS_OK};
     std::atomic<bool> gone_{false};
     CUcontext context_ = nullptr;
-    unsigned long long id_ = 0;  // of the context, among all that the process ever has; 0: unknown
+    unsigned long long id_ = 0;  // of the context, unique in this process; 0: unknown
     exec::loaded_kernels kernels_, pipe_kernels_;
     std::atomic<bool> kernels_loaded_{false};
     bool pipes_loaded_ = false;
 };
 
-// Makes a context current, and what was current before, or nothing, afterwards. Not by
-// cudaSetDevice: restoring the "current" device of a thread without a context would make a context
-// on it. Meanwhile the thread's calls do not disturb captures of the application.
+// Makes a context current on this thread; the destructor restores the one before, or none. Not by
+// cudaSetDevice, which would make a context on the device that it restores. In between, calls of
+// this thread do not disturb stream captures of the application.
 class current_scope {
   public:
     current_scope(const driver &calls, CUcontext context) noexcept;

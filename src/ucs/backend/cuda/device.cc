@@ -35,7 +35,7 @@ cuda_device::cuda_device(const driver &calls, int ordinal) : context_(calls, ord
     CUdevice handle = 0;
     properties_.ordinal = ordinal;
     if (calls.device_get(&handle, ordinal) != CUDA_SUCCESS) {
-        return;  // every use will fail
+        return;  // every use of the device will fail
     }
     char text[256] = "";
     if (calls.device_name(text, sizeof(text), handle) == CUDA_SUCCESS) {

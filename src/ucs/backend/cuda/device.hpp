@@ -1,4 +1,4 @@
-// One GPU. Knowing it costs no context; the first allocation, stream or event makes one.
+// One GPU. The object itself makes no context; the first allocation, stream or event does.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@ class cuda_device final : public device {
                           std::unique_ptr<memory> *memory_p) noexcept override;
     bool can_access_peer(int ordinal) const noexcept override;
 
-    // False where this process cannot use the GPU: it is too old for this build, or another process
-    // has it for its own. The first call makes the context.
+    // False: this process cannot use the GPU, because it is too old for this build or another
+    // process has it exclusively. The first call makes the context.
     bool serves() noexcept {
         ucs_status_t status = context_.ready();
         return status == UCS_OK || status == UCS_ERR_NO_MEMORY;
@@ -42,8 +42,8 @@ class cuda_device final : public device {
 
     CUcontext context() const noexcept { return context_.get(); }
 
-    // Whether the context that serves is still there, and that of allocation `id`, which is null or
-    // a primary one. Asks the driver only where the allocation (0: any) was not seen lately.
+    // Whether kernels can reach allocation `id` (0: any) of `context` (null or a primary one): our
+    // context still exists and is that one. Asks the driver only for allocations not seen lately.
     bool serves_allocation(unsigned long long id, CUcontext context) noexcept {
         std::atomic<unsigned long long> &place = seen_[id % seen_.size()];
         if (CUDA_NC_LIKELY(id != 0 && place.load(std::memory_order_relaxed) == id)) {

@@ -44,7 +44,7 @@ const driver *driver::load(std::string *why_p) {
     static driver only;
     static std::string why;
     static const bool loaded = [] {
-        // Never closed: the driver does not survive it.
+        // Never closed: the driver does not survive dlclose().
         void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
         if (library == nullptr) {
             const char *text = dlerror();

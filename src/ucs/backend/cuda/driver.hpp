@@ -1,5 +1,5 @@
-// The driver's entry points that the CUDA runtime has no gentle counterpart for, found at run time:
-// the library loads where no driver is, and the calls below make no context that nobody asked for.
+// Entry points of the CUDA driver, found at run time, so that the library also loads without a
+// driver. Used where the runtime's counterpart would make a context that nobody asked for.
 #pragma once
 
 #include <cuda.h>
@@ -37,8 +37,8 @@ struct driver {
     decltype(&::cuStreamWriteValue32) write_value;                   // null before CUDA 11.7
     CUresult(CUDAAPI *context_id)(CUcontext, unsigned long long *);  // null before CUDA 12.0
 
-    // Loads libcuda.so.1, once per process; calls nothing in it but cuDriverGetVersion. Null, with
-    // a sentence in *why_p, where there is no driver.
+    // Loads libcuda.so.1 once per process and calls only cuDriverGetVersion. Null, with a sentence
+    // in *why_p: there is no driver.
     static const driver *load(std::string *why_p);
 };
 

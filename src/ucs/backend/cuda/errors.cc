@@ -34,7 +34,7 @@ void log_failure(int error, const char *call, const char *text) noexcept {
     static std::atomic<bool> lost{false};
     if (is_sticky(error)) {
         if (!lost.exchange(true, std::memory_order_relaxed)) {
-            nc_error("%s: %s; the GPU serves this process no more", call, text);
+            nc_error("%s: %s; this process cannot use the GPU any more", call, text);
         }
         return;
     }
@@ -58,7 +58,7 @@ ucs_status_t to_status(cudaError_t result, const char *call) noexcept {
     if (result == cudaErrorCudartUnloading) {
         return UCS_ERR_IO_ERROR;
     }
-    cudaGetLastError();  // else the next launch's check would find this error
+    cudaGetLastError();  // or the check after the next launch would find this error
     switch (result) {
         case cudaErrorNotReady:
             return UCS_INPROGRESS;

@@ -13,13 +13,14 @@ namespace {
 decltype(&::cuIpcOpenMemHandle) real_open = nullptr;
 std::atomic<void (*)() noexcept> release_ours{nullptr};
 
-// A process opens an allocation once, whoever asks, and again and again; but what lies where the
-// peer has a newer one now must be closed first, and only who opened it can. UCX ends the process
-// where that was not UCX.
+// The driver maps a peer's allocation at one address. An older mapping at that address, of memory
+// that the peer has freed since, must be closed first, and only its owner can. UCX ends the process
+// where the owner is not UCX, so we close ours and try again.
 CUresult CUDAAPI open_or_make_room(CUdeviceptr *address, CUipcMemHandle handle, unsigned flags) {
     CUresult result = real_open(address, handle, flags);
     if (result == CUDA_ERROR_ALREADY_MAPPED) {
-        nc_debug("memory of ended allocations of peers is closed for others' sake");
+        nc_debug(
+            "closing mappings of peers' freed memory, to make room for another user of CUDA IPC");
         release_ours.load(std::memory_order_acquire)();
         result = real_open(address, handle, flags);
     }
@@ -38,9 +39,10 @@ bool watch_ipc_conflicts(const driver &calls, void (*release)() noexcept) noexce
         const replacement opening = {CUDA_NC_SYMBOL_OF(cuIpcOpenMemHandle),
                                      reinterpret_cast<void *>(open_or_make_room)};
         const size_t changed = redirect_loaded_objects(&opening, 1);
-        // Without UCX's own transport for CUDA IPC nobody opens what applications allocate.
+        // Without UCX's own transport for CUDA IPC nobody else maps memory that applications
+        // allocate.
         watching = changed != 0 || !is_library_loaded("libuct_cuda");
-        nc_debug("calls that open memory of peers: %zu redirected", changed);
+        nc_debug("cuIpcOpenMemHandle: %zu calls redirected", changed);
     }
     return watching;
 }

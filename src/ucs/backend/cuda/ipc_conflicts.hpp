@@ -1,4 +1,4 @@
-// What platform::watch_ipc_conflicts() promises.
+// platform::watch_ipc_conflicts() for CUDA.
 #pragma once
 
 #include "ucs/backend/cuda/driver.hpp"

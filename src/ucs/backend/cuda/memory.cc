@@ -144,8 +144,8 @@ ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
         result == cudaErrorInvalidDevice || result == cudaErrorAlreadyMapped) {
         cudaGetLastError();
         nc_debug("a memory handle cannot be opened here: %s", cudaGetErrorString(result));
-        return UCS_ERR_UNSUPPORTED;  // of this very process, of a GPU that is not visible, or where
-                                     // somebody keeps what the owner has freed
+        return UCS_ERR_UNSUPPORTED;  // memory of this process, of a GPU that is not visible, or
+                                     // whose address a mapping of freed memory occupies
     }
     ucs_status_t status = to_status(result, "cudaIpcOpenMemHandle");
     if (status != UCS_OK) {
@@ -158,7 +158,7 @@ ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
         to_status(owner.calls().address_range(&base, &size, reinterpret_cast<CUdeviceptr>(address)),
                   "cuMemGetAddressRange");
     if (status == UCS_OK) {
-        // Small allocations share blocks: what is known here may begin before this one.
+        // The driver serves small allocations from a larger range, which may begin before this one.
         made->own(address, size - (reinterpret_cast<CUdeviceptr>(address) - base));
         *memory_p = std::move(made);
     }
@@ -181,7 +181,7 @@ ucs_status_t export_handle(primary_context &owner, const void *address, ipc_hand
     cudaError_t result = cudaIpcGetMemHandle(&native, reinterpret_cast<void *>(base));
     if (result == cudaErrorInvalidValue) {
         cudaGetLastError();
-        return UCS_ERR_UNSUPPORTED;  // of a pool, of cuMemCreate
+        return UCS_ERR_UNSUPPORTED;  // memory of a pool or of cuMemCreate
     }
     status = to_status(result, "cudaIpcGetMemHandle");
     if (status == UCS_OK) {

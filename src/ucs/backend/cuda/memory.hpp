@@ -1,6 +1,6 @@
 // Memory of a GPU, pinned memory, and memory of another process's GPU.
 //
-// Allocating and releasing may synchronise the whole device: callers keep what they have.
+// Allocating and releasing may synchronise the whole device, so callers reuse memory.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace cuda_nc::gpu::cuda {
 
-// Each with the context of `owner` current.
+// The context of `owner` must be current. The caller destroys *memory_p before `owner`.
 ucs_status_t allocate_device(primary_context &owner, size_t size,
                              std::unique_ptr<memory> *memory_p) noexcept;
 ucs_status_t allocate_pinned(primary_context &owner, size_t size,

@@ -1,8 +1,8 @@
 // The CUDA backend: which GPUs there are, and what lies at an address.
 //
-// A job that uses no GPU pays for loading libcuda.so.1 and nothing else: the driver is initialised
-// only when a GPU is asked for. GPU memory can lie at an address only after somebody in the process
-// has initialised the driver, which a query finds out first.
+// A job that uses no GPU only pays for loading libcuda.so.1: the driver is initialised when a GPU
+// is first asked for. There is no GPU memory before somebody has initialised the driver, so query()
+// checks that first.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ class cuda_platform final : public platform {
   private:
     struct inventory {
         std::vector<std::unique_ptr<cuda_device>> devices;
-        bool any = false;  // known to the driver
+        bool any = false;  // the driver knows a GPU
         std::string failure;
     };
 
@@ -87,7 +87,7 @@ class cuda_platform final : public platform {
     std::string version_, unusable_;
     std::atomic<bool> initialised_{false};
     mutable std::once_flag once_;
-    mutable std::atomic<bool> looked_{false};  // call_once takes longer
+    mutable std::atomic<bool> looked_{false};  // std::call_once is slower
     mutable inventory inventory_;
 };
 
@@ -142,8 +142,8 @@ bool cuda_platform::initialised() noexcept {
     return true;
 }
 
-// Kernels run in the primary context and do not reach memory of others that cuCtxCreate made.
-// Memory of no context at all (pools, cuMemCreate) is reached by the device.
+// Kernels run in the primary context and do not reach memory of contexts that cuCtxCreate made.
+// Memory without a context (pools, cuMemCreate) is reached by the whole device.
 bool cuda_platform::in_primary_context(CUcontext context, int ordinal) noexcept {
     if (context == nullptr) {
         return true;
@@ -161,7 +161,7 @@ bool cuda_platform::in_primary_context(CUcontext context, int ordinal) noexcept 
     return context == primary;
 }
 
-// The driver says this of host memory only where a context is current: asks in its owner's.
+// The driver knows this of host memory only while a context is current; makes its owner's current.
 CUdeviceptr cuda_platform::address_on_device(CUdeviceptr pointer, CUcontext owner) noexcept {
     if (owner == nullptr) {
         return 0;
@@ -190,13 +190,13 @@ memory_info cuda_platform::query(const void *address) noexcept {
     unsigned long long id = 0;
     void *answers[] = {&type, &ordinal, &managed, &context, &on_device, &id};
     auto pointer = reinterpret_cast<CUdeviceptr>(address);
-    // Works in threads without a context, and answers with zeros what is not known.
+    // Works in threads without a context; unknown values become 0.
     CUresult result = calls_.pointer_attributes(6, wanted, answers, pointer);
     if (result != CUDA_SUCCESS || (type == 0 && managed == 0)) {
         return {};
     }
     if (type == CU_MEMORYTYPE_HOST && managed == 0) {
-        // Registered memory may have another address on the GPU: then the CPU alone serves it.
+        // Registered memory may have another address on the GPU; then it counts as host memory.
         if (on_device == 0) {
             on_device = address_on_device(pointer, context);
         }
@@ -209,8 +209,8 @@ memory_info cuda_platform::query(const void *address) noexcept {
         !where->serves_allocation(id, context)) {
         if (where != nullptr && where->lost_context()) {
             nc_warn_once(
-                "the application has reset GPU %d (cudaDeviceReset): messages of its memory are "
-                "left to UCX and MPI from now on",
+                "the application has reset GPU %d (cudaDeviceReset): UCX and MPI handle messages "
+                "from its memory from now on",
                 ordinal);
         }
         return {memory_kind::unknown, ordinal};

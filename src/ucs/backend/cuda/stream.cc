@@ -135,20 +135,20 @@ class cuda_stream final : public stream {
                                            rows.width, rows.rows, cudaMemcpyDefault, handle_)
                        : copy_slices(rows, source, target);
         });
-        // A word has more than the report's value, in bytes that nothing else uses.
+        // The write of 32 bits covers the report's 16-bit value and padding.
         CUresult told = CUDA_SUCCESS;
         if (status == UCS_OK) {
             status = run(owner_, "a copy's end", [&] {
                 told = owner_.calls().write_value(
                     handle_, reinterpret_cast<CUdeviceptr>(&work.report->groups[0]),
-                    pipe_left(work.turn, true), CU_STREAM_WRITE_VALUE_DEFAULT);
+                    pipe_left(work.launch_number, true), CU_STREAM_WRITE_VALUE_DEFAULT);
                 return cudaSuccess;
             });
         }
         if (status == UCS_OK) {
             status = to_status(told, "cuStreamWriteValue32");
         }
-        if (status != UCS_OK) {  // nothing of it may run on
+        if (status != UCS_OK) {  // nothing of it may still be running when this returns
             run(owner_, "cudaStreamSynchronize", [&] { return cudaStreamSynchronize(handle_); });
         }
         return status;

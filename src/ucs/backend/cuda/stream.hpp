@@ -9,9 +9,9 @@
 
 namespace cuda_nc::gpu::cuda {
 
-// Each with the context of `owner` current. Streams have the highest priority and do not
-// synchronise with the default stream; events carry no time. Launches follow the rules that `where`
-// has at their time.
+// The context of `owner` must be current. Streams have the highest priority and do not synchronise
+// with the default stream; events have no timestamps. A launch uses the rules that `where` has at
+// that time.
 ucs_status_t make_stream(primary_context &owner, const device &where,
                          const exec::kernel_limits &limits,
                          std::unique_ptr<stream> *stream_p) noexcept;

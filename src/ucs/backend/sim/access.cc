@@ -8,7 +8,7 @@
 
 namespace cuda_nc::gpu::sim {
 
-char *window::reach(uintptr_t address, uint64_t length, const char *what) noexcept {
+char *access_checker::reach(uintptr_t address, uint64_t length, const char *what) noexcept {
     if (!known_.holds(address, length)) {
         if (!space_.find(reinterpret_cast<const void *>(address), length, &known_)) {
             return fail(address, length, what, "not inside one allocation that a GPU knows");
@@ -21,7 +21,8 @@ char *window::reach(uintptr_t address, uint64_t length, const char *what) noexce
     return known_.at(address);
 }
 
-char *window::fail(uintptr_t address, uint64_t length, const char *what, const char *why) noexcept {
+char *access_checker::fail(uintptr_t address, uint64_t length, const char *what,
+                           const char *why) noexcept {
     nc_error("simulated GPU %d: illegal access to %s, %" PRIu64 " bytes at 0x%" PRIxPTR ": %s",
              ordinal_, what, length, address, why);
     return nullptr;
@@ -34,7 +35,7 @@ template <typename T>
 void translate(const address_space &space, int ordinal, const T **table_p, uint64_t entries,
                const char *what) noexcept {
     if (*table_p != nullptr) {
-        window tables(space, ordinal);
+        access_checker tables(space, ordinal);
         char *alias =
             tables.reach(reinterpret_cast<uintptr_t>(*table_p), entries * sizeof(T), what);
         *table_p = reinterpret_cast<const T *>(alias);
@@ -45,22 +46,22 @@ void translate(const address_space &space, int ordinal, const T **table_p, uint6
 
 bool translate_tables(const address_space &space, int ordinal, layout_view *view) noexcept {
     if (view->num_blocks <= 1) {
-        return true;  // not looked at
+        return true;  // not used
     }
     block_tables &t = view->tables;
-    uint64_t blocks = view->num_blocks, tiles = (blocks + tile_blocks - 1) >> tile_blocks_log2;
-    const void *before[] = {t.tile_displacement, t.tile_packed, t.displacement, t.packed,
-                            t.wide_displacement, t.wide_packed, t.unit_block};
-    translate(space, ordinal, &t.tile_displacement, tiles, "a layout's tile displacements");
-    translate(space, ordinal, &t.tile_packed, tiles + 1, "a layout's tile offsets");
+    uint64_t blocks = view->num_blocks, frames = (blocks + frame_blocks - 1) >> frame_blocks_log2;
+    const void *before[] = {t.frame_displacement, t.frame_packed, t.displacement, t.packed,
+                            t.wide_displacement,  t.wide_packed,  t.unit_block};
+    translate(space, ordinal, &t.frame_displacement, frames, "a layout's frame displacements");
+    translate(space, ordinal, &t.frame_packed, frames + 1, "a layout's frame offsets");
     translate(space, ordinal, &t.displacement, blocks, "a layout's displacements");
     translate(space, ordinal, &t.packed, blocks, "a layout's packed offsets");
     translate(space, ordinal, &t.wide_displacement, blocks, "a layout's displacements");
     translate(space, ordinal, &t.wide_packed, blocks + 1, "a layout's packed offsets");
     uint64_t units = t.unit_block == nullptr ? 0 : (view->list_size - 1) >> t.unit_log2;
     translate(space, ordinal, &t.unit_block, units + 1, "a work list's units");
-    const void *after[] = {t.tile_displacement, t.tile_packed, t.displacement, t.packed,
-                           t.wide_displacement, t.wide_packed, t.unit_block};
+    const void *after[] = {t.frame_displacement, t.frame_packed, t.displacement, t.packed,
+                           t.wide_displacement,  t.wide_packed,  t.unit_block};
     for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); ++i) {
         if (before[i] != nullptr && after[i] == nullptr) {
             return false;
@@ -71,7 +72,7 @@ bool translate_tables(const address_space &space, int ordinal, layout_view *view
 
 namespace {
 
-// The kernels trust a work list's units; here they are checked.
+// Checks the unit index of a work list, which kernels trust.
 bool unit_is_right(const layout_view &view, uint64_t packed_offset) noexcept {
     if (view.num_blocks <= 1 || view.tables.unit_block == nullptr) {
         return true;
@@ -91,7 +92,7 @@ bool unit_is_right(const layout_view &view, uint64_t packed_offset) noexcept {
 
 bool move_piece(const transfer &work, int ordinal, const address_space &space, uint64_t begin,
                 uint64_t end) noexcept {
-    window laid_out(space, ordinal), target(space, ordinal);
+    access_checker laid_out(space, ordinal), target(space, ordinal);
     auto base = reinterpret_cast<uintptr_t>(work.base);
     auto other = reinterpret_cast<uintptr_t>(work.packed);
     while (begin < end) {
@@ -121,7 +122,7 @@ bool move_piece(const transfer &work, int ordinal, const address_space &space, u
 
 bool pull_piece(const transfer &source, const transfer &target, int ordinal,
                 const address_space &space, uint64_t begin, uint64_t end) noexcept {
-    window from(space, ordinal), to(space, ordinal);
+    access_checker from(space, ordinal), to(space, ordinal);
     while (begin < end) {
         const layout_position there = source.layout.locate(begin);
         const layout_position here = target.layout.locate(begin);

@@ -1,4 +1,4 @@
-// How the simulator reaches memory for a device: every access is checked as a GPU's would be.
+// How the simulator accesses memory for a device: every access is checked as on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,14 @@
 
 namespace cuda_nc::gpu::sim {
 
-// Translates addresses that fall again and again into the same allocation.
-class window {
+// Translates a device's addresses to the simulator's. Remembers the last allocation, as most
+// accesses are to the same one.
+class access_checker {
   public:
-    window(const address_space &space, int ordinal) noexcept : space_(space), ordinal_(ordinal) {}
+    access_checker(const address_space &space, int ordinal) noexcept
+        : space_(space), ordinal_(ordinal) {}
 
-    // Null, logged, where the device does not reach all of [address, address + length).
+    // Null, logged: the device cannot access all of [address, address + length).
     char *reach(uintptr_t address, uint64_t length, const char *what) noexcept;
 
   private:

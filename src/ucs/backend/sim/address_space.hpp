@@ -1,4 +1,4 @@
-// Which addresses the simulated GPUs of a platform know, and where the simulator reaches them.
+// The memory that the simulated GPUs of a platform know, and where the simulator accesses it.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace cuda_nc::gpu::sim {
 // One live allocation, [begin, end).
 struct region {
     uintptr_t begin = 0, end = 0;
-    uintptr_t alias = 0;  // where the simulator finds the byte at `begin`
+    uintptr_t alias = 0;  // the simulator's address of the byte at `begin`
     memory_kind kind = memory_kind::host;
     int device = -1;         // where the memory is; -1 for pinned memory
     bool everywhere = true;  // every device reaches it, not only its own
@@ -31,7 +31,8 @@ struct region {
 
 class address_space {
   public:
-    // Every address of a device's range is that device's, allocated or not. Before any other use.
+    // All addresses of the range belong to the device, allocated or not. Called before any other
+    // use.
     void add_range(int device, uintptr_t begin, uintptr_t end);
 
     void add(region one);  // throws std::bad_alloc

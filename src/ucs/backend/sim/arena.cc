@@ -10,6 +10,7 @@
 #include <new>
 
 #include "ucs/backend/backends.hpp"
+#include "ucs/base/bits.hpp"
 
 namespace cuda_nc::gpu::sim {
 namespace {
@@ -20,10 +21,6 @@ constexpr size_t page = 4096;
 constexpr size_t most_memory = size_t(1) << 40;
 constexpr size_t poisoned = 64 << 10;  // bytes of new memory that hold a pattern
 constexpr int poison = 0xcd;
-
-size_t round_up(size_t n, size_t unit) noexcept {
-    return (n + unit - 1) / unit * unit;
-}
 
 void *bytes_at(uintptr_t address) noexcept {
     return reinterpret_cast<void *>(address);

@@ -13,7 +13,8 @@
 
 namespace cuda_nc::gpu::sim {
 
-// A file without a name, mapped twice: at `view`, where nobody may touch it, and at `alias`.
+// A file without a name, mapped twice: at `view`, without access rights, and at `alias`, for the
+// simulator.
 class double_mapping {
   public:
     double_mapping() = default;

@@ -17,7 +17,7 @@ namespace {
 
 struct owned_memory {
     std::mutex mutex;
-    std::map<void *, std::unique_ptr<memory>> blocks;
+    std::map<void *, std::unique_ptr<memory>> allocations;
 };
 
 owned_memory &get_owned() {
@@ -34,7 +34,7 @@ void *allocate(size_t size) {
     if (where == nullptr) {
         nc_warn_once(
             "UCX_CUDA_NC_SIM_DEVICE=%u: there are %d simulated GPUs, numbered from 0; "
-            "cuda_nc_sim_malloc has no memory to give",
+            "cuda_nc_sim_malloc returns NULL",
             config().sim_device, on.num_devices());
     }
     std::unique_ptr<memory> made;
@@ -44,7 +44,7 @@ void *allocate(size_t size) {
     void *address = made->address();
     owned_memory &owned = get_owned();
     std::lock_guard<std::mutex> guard(owned.mutex);
-    owned.blocks.emplace(address, std::move(made));
+    owned.allocations.emplace(address, std::move(made));
     return address;
 }
 
@@ -67,13 +67,13 @@ void cuda_nc_sim_free(void *address) {
     std::unique_ptr<cuda_nc::gpu::memory> last;
     {
         std::lock_guard<std::mutex> guard(owned.mutex);
-        auto found = owned.blocks.find(address);
-        if (found == owned.blocks.end()) {
+        auto found = owned.allocations.find(address);
+        if (found == owned.allocations.end()) {
             nc_error("cuda_nc_sim_free: %p was not given by cuda_nc_sim_malloc", address);
             return;
         }
         last = std::move(found->second);
-        owned.blocks.erase(found);
+        owned.allocations.erase(found);
     }
 }
 

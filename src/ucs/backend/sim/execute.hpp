@@ -1,4 +1,4 @@
-// What a simulated GPU does with a launch.
+// Executes a launch on a simulated GPU.
 #pragma once
 
 #include <functional>

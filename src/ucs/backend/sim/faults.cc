@@ -48,7 +48,8 @@ bool fault_plan::parse(const std::string &text, std::string *error_p) {
                 all += (all.empty() ? "" : ", ") + std::string(one);
             }
             *error_p = "UCX_CUDA_NC_SIM_FAULTS: \"" + item +
-                       "\" is no fault; write WHAT:n, WHAT:n+ or slow:F, with WHAT one of " + all;
+                       "\" is not a fault; write WHAT:n, WHAT:n+ or slow:F, with WHAT one of " +
+                       all;
             return false;
         }
     }

@@ -11,6 +11,7 @@
 #include <new>
 #include <type_traits>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/sim/arena.hpp"
@@ -58,7 +59,7 @@ class imported_memory final : public memory {
 
     bool map(const handle_content &from, int fd) {
         uint64_t first = from.offset / page * page;
-        uint64_t end = (from.offset + from.size + page - 1) / page * page;
+        uint64_t end = round_up(from.offset + from.size, page);
         if (!mapping_.map(fd, static_cast<off_t>(first), end - first)) {
             return false;
         }

@@ -19,16 +19,16 @@ struct options {
 };
 
 // Null, with a sentence in *why_p, where memory cannot be reserved or the options are wrong. Tests
-// may make several; what they gave must be destroyed before them.
+// may make several; objects of a platform must be destroyed before it.
 std::unique_ptr<platform> make_platform(const options &how, std::string *why_p);
 
-// From now on `on`, a simulated platform, knows these bytes of host memory, but not of what kind
-// they are. Throws std::bad_alloc.
+// From now on query() of `on`, a simulated platform, calls these bytes of host memory `unknown`.
+// Throws std::bad_alloc.
 void add_unknown(platform &on, void *address, size_t size);
 
-// Copies at once, as cudaMemcpy does; either side is host memory or memory that `on`, a simulated
-// platform, knows. Ordered with no stream. Ends the process, with a message, where a side leaves
-// its allocation.
+// Copies before it returns, as cudaMemcpy does, not ordered with any stream. Source and destination
+// are host memory or memory of `on`, a simulated platform. Aborts the process, with a message,
+// where either leaves its allocation.
 void copy_now(platform &on, void *destination, const void *source, size_t length) noexcept;
 
 }  // namespace cuda_nc::gpu::sim

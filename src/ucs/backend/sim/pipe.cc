@@ -21,10 +21,10 @@ void store(uint64_t *word, uint64_t value) noexcept {
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-// One side of a pipe while its kernel runs. Channels take turns.
-class pipe_side {
+// Moves the chunks of one side of a pipe, channel by channel.
+class chunk_mover {
   public:
-    pipe_side(const pipe_work &work, int ordinal, const address_space &space)
+    chunk_mover(const pipe_work &work, int ordinal, const address_space &space)
         : work_(work), ordinal_(ordinal), space_(space), done_(work.geometry.channels) {
         seen_.dir = work.dir;
         seen_.layout = *work.layout;
@@ -33,9 +33,9 @@ class pipe_side {
         source_.base = work.source_base;
     }
 
-    // Resolves every address that channels share; false, logged.
+    // Translates the addresses that all channels use. False, logged: the device cannot access one.
     bool open() noexcept {
-        window words(space_, ordinal_);
+        access_checker words(space_, ordinal_);
         const pipe_geometry &g = work_.geometry;
         auto reach = [&](const void *address, uint64_t length, const char *what) {
             return words.reach(reinterpret_cast<uintptr_t>(address), length, what);
@@ -78,7 +78,8 @@ class pipe_side {
         return true;
     }
 
-    // Moves the channel's next chunk where it can; *moved_p: it could. False: an illegal access.
+    // Moves the channel's next chunk if flags and credits allow it; *moved_p says whether. False:
+    // an illegal access.
     bool advance(uint32_t channel, bool *moved_p) noexcept {
         const pipe_geometry &g = work_.geometry;
         const bool sending = work_.dir == direction::pack;
@@ -123,8 +124,8 @@ class pipe_side {
             for (uint32_t channel = first; channel < first + size; ++channel) {
                 through &= is_through(channel);
             }
-            __atomic_store_n(&report_->groups[first / size].left, pipe_left(work_.turn, through),
-                             __ATOMIC_RELEASE);
+            __atomic_store_n(&report_->groups[first / size].left,
+                             pipe_left(work_.launch_number, through), __ATOMIC_RELEASE);
         }
     }
 
@@ -156,25 +157,25 @@ class pipe_side {
     char *flags_ = nullptr, *credits_ = nullptr;
 };
 
-// A side's kernel while it runs.
-class running_side {
+// The running kernel of one side: the chunk mover and its patience.
+class pipe_kernel {
   public:
-    running_side(const pipe_work &work, int ordinal, const address_space &space)
-        : side_(work, ordinal, space),
+    pipe_kernel(const pipe_work &work, int ordinal, const address_space &space)
+        : mover_(work, ordinal, space),
           channels_(work.geometry.channels),
           patience_(work.patience_us),
           last_progress_(clock::now()) {}
 
-    bool open() noexcept { return side_.open(); }
+    bool open() noexcept { return mover_.open(); }
     bool has_left() const noexcept { return has_left_; }
 
-    // One chunk of each channel that can move. False: an illegal access.
+    // Moves one chunk of each channel that can. False: an illegal access.
     bool step(random_source &random, bool *moved_p) {
         bool moved = false;
         auto first = static_cast<uint32_t>(random.up_to(channels_ - 1));
-        for (uint32_t i = 0; i < channels_ && !side_.aborted(); ++i) {
+        for (uint32_t i = 0; i < channels_ && !mover_.aborted(); ++i) {
             bool one_moved;
-            if (!side_.advance((first + i) % channels_, &one_moved)) {
+            if (!mover_.advance((first + i) % channels_, &one_moved)) {
                 return false;
             }
             moved |= one_moved;
@@ -183,8 +184,8 @@ class running_side {
         if (moved) {
             last_progress_ = now;
         }
-        if (side_.complete() || side_.aborted() || now - last_progress_ > patience_) {
-            side_.leave();
+        if (mover_.complete() || mover_.aborted() || now - last_progress_ > patience_) {
+            mover_.leave();
             has_left_ = true;
         }
         *moved_p |= moved;
@@ -194,7 +195,7 @@ class running_side {
   private:
     using clock = std::chrono::steady_clock;
 
-    pipe_side side_;
+    chunk_mover mover_;
     uint32_t channels_;
     std::chrono::microseconds patience_;
     clock::time_point last_progress_;
@@ -206,10 +207,10 @@ ucs_status_t copy_rows(const pipe_work &work, int ordinal, const address_space &
     box rows;
     if (!find_box(work.source != nullptr ? *work.source : *work.layout, *work.layout, work.length,
                   &rows)) {
-        nc_error("simulated GPU: what is to be copied by rows is not laid out so");
+        nc_error("simulated GPU: a pull by copy engines, of layouts that are not rows");
         return UCS_ERR_IO_ERROR;
     }
-    window from(space, ordinal), to(space, ordinal), words(space, ordinal);
+    access_checker from(space, ordinal), to(space, ordinal), words(space, ordinal);
     auto place = [&rows](const char *base, const box::side &side, uint64_t i) {
         const uint64_t row = i / rows.rows * side.rows_of_slice + i % rows.rows;
         return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(side.displacement) +
@@ -229,7 +230,8 @@ ucs_status_t copy_rows(const pipe_work &work, int ordinal, const address_space &
     if (report == nullptr) {
         return UCS_ERR_IO_ERROR;
     }
-    __atomic_store_n(&report->groups[0].left, pipe_left(work.turn, true), __ATOMIC_RELEASE);
+    __atomic_store_n(&report->groups[0].left, pipe_left(work.launch_number, true),
+                     __ATOMIC_RELEASE);
     return UCS_OK;
 }
 
@@ -240,7 +242,7 @@ ucs_status_t execute(const std::vector<pipe_work> &sides, int ordinal, const add
     if (sides[0].copies) {
         return copy_rows(sides[0], ordinal, space);
     }
-    std::vector<running_side> running;
+    std::vector<pipe_kernel> running;
     running.reserve(sides.size());
     for (const pipe_work &work : sides) {
         running.emplace_back(work, ordinal, space);
@@ -250,7 +252,7 @@ ucs_status_t execute(const std::vector<pipe_work> &sides, int ordinal, const add
     }
     for (size_t left = 0; left < running.size();) {
         bool moved = false;
-        for (running_side &one : running) {
+        for (pipe_kernel &one : running) {
             if (one.has_left()) {
                 continue;
             }

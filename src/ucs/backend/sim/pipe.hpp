@@ -1,4 +1,5 @@
-// Sides of pipes on a simulated GPU: they spin, lose patience, leave and resume as in a kernel.
+// Executes sides of pipes on a simulated GPU. As kernels do, they wait, leave after `patience_us`
+// without progress, and resume.
 #pragma once
 
 #include <functional>
@@ -10,9 +11,9 @@
 
 namespace cuda_nc::gpu::sim {
 
-// Each runs until all is moved, its message is aborted, or its patience is lost; `pause` is called
-// while there is nothing to do. UCS_ERR_IO_ERROR, logged, at the first access that the device could
-// not make. Throws std::bad_alloc.
+// Runs each side until all is moved, its message is aborted, or its patience has ended; calls
+// `pause` while none can move a chunk. UCS_ERR_IO_ERROR, logged, at the first access that the
+// device could not make. Throws std::bad_alloc.
 ucs_status_t execute(const std::vector<pipe_work> &sides, int ordinal, const address_space &space,
                      random_source &random, const std::function<void()> &pause);
 

@@ -98,21 +98,21 @@ ucs_status_t sim_event::synchronize() noexcept {
 
 sim_stream::sim_stream(environment &all, int ordinal) {
     uint64_t number = all.streams_made.fetch_add(1, std::memory_order_relaxed);
-    engine_ = std::make_unique<engine>(all, ordinal, all.seed * 1000003 + number);
+    runner_ = std::make_unique<runner>(all, ordinal, all.seed * 1000003 + number);
 }
 
 sim_stream::~sim_stream() {
     if (forked()) {
-        [[maybe_unused]] engine *left_behind = engine_.release();
+        [[maybe_unused]] runner *left_behind = runner_.release();
         return;
     }
     {
-        std::lock_guard<std::mutex> guard(engine_->mutex);
-        engine_->stop = true;
-        engine_->changed.notify_all();
+        std::lock_guard<std::mutex> guard(runner_->mutex);
+        runner_->stop = true;
+        runner_->changed.notify_all();
     }
-    if (engine_->thread.joinable()) {
-        engine_->thread.join();
+    if (runner_->thread.joinable()) {
+        runner_->thread.join();
     }
 }
 
@@ -121,13 +121,13 @@ ucs_status_t sim_stream::enqueue(operation &&one) noexcept {
         return UCS_ERR_IO_ERROR;
     }
     try {
-        std::lock_guard<std::mutex> guard(engine_->mutex);
-        if (!engine_->thread.joinable()) {
+        std::lock_guard<std::mutex> guard(runner_->mutex);
+        if (!runner_->thread.joinable()) {
             all_signals_blocked blocked;
-            engine_->thread = std::thread([engine = engine_.get()] { engine->run(); });
+            runner_->thread = std::thread([runner = runner_.get()] { runner->run(); });
         }
-        engine_->queue.push_back(std::move(one));
-        engine_->changed.notify_all();
+        runner_->queue.push_back(std::move(one));
+        runner_->changed.notify_all();
         return UCS_OK;
     } catch (const std::bad_alloc &) {
         return UCS_ERR_NO_MEMORY;
@@ -138,7 +138,7 @@ ucs_status_t sim_stream::enqueue(operation &&one) noexcept {
 }
 
 ucs_status_t sim_stream::enqueue_kernel(operation &&one) noexcept {
-    fault_plan &faults = engine_->all.faults;
+    fault_plan &faults = runner_->all.faults;
     bool refused = faults.strikes(fault::launch), failing = faults.strikes(fault::kernel);
     bool stuck = faults.strikes(fault::stuck), not_loaded = faults.strikes(fault::load);
     if (refused) {
@@ -160,7 +160,7 @@ ucs_status_t sim_stream::launch(const transfer &work) noexcept {
     operation one;
     one.what = action::launch;
     one.work = work;
-    if (work.ends != nullptr) {  // as on a GPU, where large grids do not
+    if (work.ends != nullptr) {  // as on a GPU: large grids write no words
         constexpr uint64_t of_one = 2048;
         const uint64_t words = (work.length - 1) / of_one + 1;
         work.ends->count = words <= end_words::most ? static_cast<unsigned>(words) : 0;
@@ -203,10 +203,10 @@ ucs_status_t sim_stream::copy(void *destination, const void *source, size_t leng
     if (length == 0) {
         return UCS_OK;
     }
-    if (forked() || engine_->all.faults.strikes(fault::copy)) {
+    if (forked() || runner_->all.faults.strikes(fault::copy)) {
         return UCS_ERR_IO_ERROR;
     }
-    const address_space &space = engine_->all.space;
+    const address_space &space = runner_->all.space;
     operation one;
     one.what = action::copy;
     one.length = length;
@@ -216,7 +216,7 @@ ucs_status_t sim_stream::copy(void *destination, const void *source, size_t leng
     if ((!known_source && space.query(source).kind != memory_kind::host) ||
         (!known_destination && space.query(destination).kind != memory_kind::host)) {
         nc_error("simulated GPU %d: a copy of %zu bytes from %p to %p leaves its allocation",
-                 engine_->ordinal, length, source, destination);
+                 runner_->ordinal, length, source, destination);
         return UCS_ERR_IO_ERROR;
     }
     try {
@@ -243,7 +243,7 @@ ucs_status_t sim_stream::copy(void *destination, const void *source, size_t leng
 }
 
 ucs_status_t sim_stream::record(event &mark) noexcept {
-    return forked() || engine_->all.faults.strikes(fault::mark) ? UCS_ERR_IO_ERROR
+    return forked() || runner_->all.faults.strikes(fault::mark) ? UCS_ERR_IO_ERROR
                                                                 : enqueue_mark(mark);
 }
 
@@ -279,7 +279,7 @@ ucs_status_t sim_stream::wait(event &mark) noexcept {
     return enqueue(std::move(one));
 }
 
-void sim_stream::engine::pause(unsigned limit) noexcept {
+void sim_stream::runner::pause(unsigned limit) noexcept {
     uint64_t nanoseconds = limit == 0 ? 0 : random.up_to(uint64_t(limit) * 1000);
     nanoseconds = static_cast<uint64_t>(static_cast<double>(nanoseconds) * all.faults.slow());
     if (nanoseconds < 1000) {
@@ -291,14 +291,14 @@ void sim_stream::engine::pause(unsigned limit) noexcept {
     nanosleep(&time, nullptr);
 }
 
-void sim_stream::engine::stay() noexcept {
-    // Of the system clock: sanitizers do not know how others are waited for.
+void sim_stream::runner::stay() noexcept {
+    // By the system clock: sanitizers do not know waits by other clocks.
     auto end = std::chrono::system_clock::now() + stuck_for;
     std::unique_lock<std::mutex> guard(mutex);
     changed.wait_until(guard, end, [] { return false; });
 }
 
-ucs_status_t sim_stream::engine::execute(const operation &one) noexcept {
+ucs_status_t sim_stream::runner::execute(const operation &one) noexcept {
     switch (one.what) {
         case action::launch:
             return sim::execute(one.work, ordinal, all.space, random,
@@ -326,9 +326,9 @@ ucs_status_t sim_stream::engine::execute(const operation &one) noexcept {
     return UCS_ERR_IO_ERROR;
 }
 
-void sim_stream::engine::run() noexcept {
+void sim_stream::runner::run() noexcept {
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // nanoseconds: delays are short
-    ucs_status_t status = UCS_OK;                     // the first error stays
+    ucs_status_t status = UCS_OK;                     // the first error is kept
     std::unique_lock<std::mutex> guard(mutex);
     for (;;) {
         changed.wait(guard, [this] { return stop || !queue.empty(); });

@@ -49,7 +49,7 @@ class sim_event final : public event {
     std::shared_ptr<mark_state> state_;
 };
 
-// The thread that executes a stream's operations, started by the first of them.
+// A stream; the first operation starts a thread that executes them.
 class sim_stream final : public stream {
   public:
     sim_stream(environment &all, int ordinal);
@@ -70,7 +70,7 @@ class sim_stream final : public stream {
         transfer work;                     // launch
         end_words ends;                    // launch; as they were then
         std::vector<pipe_work> sides;      // pipe
-        std::vector<layout_view> layouts;  // theirs
+        std::vector<layout_view> layouts;  // of the sides
         char *destination = nullptr;       // copy; the simulator's addresses
         const char *source = nullptr;
         size_t length = 0;
@@ -79,9 +79,9 @@ class sim_stream final : public stream {
         uint64_t recording = 0;
     };
 
-    // In a heap object of its own: a forked child leaves it, and the thread it has not, behind.
-    struct engine {
-        engine(environment &all_, int ordinal_, uint64_t seed)
+    // Owned through a pointer: a forked child, which does not have the thread, leaks it.
+    struct runner {
+        runner(environment &all_, int ordinal_, uint64_t seed)
             : all(all_), ordinal(ordinal_), random(seed) {}
 
         void run() noexcept;
@@ -104,7 +104,7 @@ class sim_stream final : public stream {
     ucs_status_t enqueue_kernel(operation &&one) noexcept;
     ucs_status_t enqueue_mark(event &mark) noexcept;
 
-    std::unique_ptr<engine> engine_;
+    std::unique_ptr<runner> runner_;
 };
 
 }  // namespace cuda_nc::gpu::sim

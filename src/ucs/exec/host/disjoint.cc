@@ -1,5 +1,6 @@
 #include "ucs/exec/host/disjoint.hpp"
 
+#include "ucs/base/bits.hpp"
 #include "ucs/layout/list_proof.hpp"
 
 namespace cuda_nc::exec {
@@ -64,8 +65,7 @@ bool blocks_are_disjoint(const layout_view &view, unsigned num_dims) noexcept {
     unsigned count = 0;
     for (unsigned d = 0; d < num_dims; ++d) {
         if (view.dims[d].count > 1) {
-            const uint64_t bits = static_cast<uint64_t>(view.dims[d].stride);
-            const step one{view.dims[d].stride < 0 ? 0 - bits : bits, view.dims[d].count};
+            const step one{magnitude(view.dims[d].stride), view.dims[d].count};
             unsigned place = count++;
             for (; place != 0 && steps[place - 1].stride > one.stride; --place) {
                 steps[place] = steps[place - 1];

@@ -35,7 +35,7 @@ list_bounds find_bounds(const layout_view &view) noexcept {
             granule_log2, ascending};
 }
 
-// A bit for each granule; all of [begin, end) were clear, and are set.
+// A bit for each granule of memory, set where a block lies.
 class granule_map {
   public:
     explicit granule_map(uint64_t granules)
@@ -44,7 +44,8 @@ class granule_map {
 
     bool exists() const noexcept { return words_ != nullptr; }
 
-    bool take(uint64_t begin, uint64_t end) noexcept {
+    // Sets the bits of [begin, end). False: one was set already.
+    bool add(uint64_t begin, uint64_t end) noexcept {
         while (begin < end) {
             const uint64_t count = std::min(end - begin, 64 - begin % 64);
             const uint64_t mask = (~uint64_t(0) >> (64 - count)) << begin % 64;
@@ -80,7 +81,7 @@ uint64_t find_disjoint_span(const layout_view &view) noexcept {
     for (uint64_t b = 0; b < view.num_blocks; ++b) {
         const uint64_t begin = static_cast<uint64_t>(view.block_displacement(b)) - bounds.low;
         const uint64_t last = begin + length_of(view, b) - 1;
-        if (!used.take(begin >> bounds.granule_log2, (last >> bounds.granule_log2) + 1)) {
+        if (!used.add(begin >> bounds.granule_log2, (last >> bounds.granule_log2) + 1)) {
             return 0;
         }
     }

@@ -1,10 +1,9 @@
-// Moves the bytes of a layout in host memory: on the calling thread, or, where
-// UCX_CUDA_NC_HOST_THREADS asks for it, long ranges on a few threads. A call returns when all is
-// moved.
+// Moves the bytes of a layout in host memory, on the calling thread; long ranges on several threads
+// where UCX_CUDA_NC_HOST_THREADS asks for them. A call returns when all bytes are moved.
 //
 // All calls move packed bytes [packed_offset, packed_offset + length) of `source`, which must lie
 // within packed_size. Blocks that overlap are read (pack) or written (unpack) in type-map order.
-// Nothing outside the blocks is ever written. None throws, none allocates but for threads.
+// Nothing outside the blocks is ever written. No call throws; only starting threads allocates.
 #pragma once
 
 #include <cstddef>
@@ -28,16 +27,16 @@ void host_unpack(const layout_view &target, void *base, uint64_t packed_offset, 
 void host_copy(const layout_view &both, const void *source_base, void *target_base,
                uint64_t packed_offset, uint64_t length) noexcept;
 
-// One message that comes in pieces, by one direction: remembers where the last one ended, so that
-// the next need not look for it. Used by one thread at a time; the layout must not change between
-// two calls of begin().
+// Packs or unpacks one message in pieces. Remembers where the last piece ended, so that the next
+// one needs no search. Used by one thread at a time. Between two calls of begin() layout and
+// direction must not change.
 class host_cursor {
   public:
-    // A new message.
+    // Starts a new message.
     void begin() noexcept { next_ = nowhere; }
 
-    // As the functions above, at any offset; ascending is fast. Always on the calling thread: UCP's
-    // pieces are too short for more.
+    // As the functions above. Any order of offsets is allowed; ascending is fast. Always on the
+    // calling thread: UCP's fragments are too short for more.
     void pack(const layout_view &source, const void *base, uint64_t packed_offset, void *packed,
               uint64_t length) noexcept;
     void unpack(const layout_view &target, void *base, uint64_t packed_offset, const void *packed,
@@ -47,7 +46,7 @@ class host_cursor {
     static constexpr uint64_t nowhere = UINT64_MAX;
     static constexpr size_t walk_bytes = 192;
 
-    template <way Way>
+    template <direction Dir>
     void move(const layout_view &view, address laid, uint64_t packed_offset, address packed,
               uint64_t length) noexcept;
 

@@ -19,7 +19,7 @@ const host_kernels *choose() noexcept {
     if (limit == "sse2") {
         return &sse2_kernels;
     }
-    // Not asked for: prefetchw, which in long mode does nothing where a processor does not know it.
+    // Not checked: prefetchw, which in long mode does nothing where a processor does not know it.
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
     bool wide = limit != "avx2" && avx2 && __builtin_cpu_supports("avx512f") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");

@@ -1,12 +1,13 @@
-// The innermost loops of the host executor, one set for each instruction set.
+// The inner loops of the host executor, once for each instruction set.
 //
-// A kernel moves whole blocks; it is chosen once per call by block length and never branches on
-// it again. Addresses and strides are unsigned and wrap: strides may be negative or huge, and a
-// loop may step past its last block without forming an invalid pointer.
+// A kernel moves whole blocks. It is chosen once per call by the block length, on which it does not
+// branch again. Addresses and strides are unsigned and wrap, so strides may be negative or huge,
+// and a loop may step past its last block without forming an invalid pointer.
 #pragma once
 
 #include <cstdint>
 
+#include "ucs/gpu/direction.hpp"
 #include "ucs/layout/layout_view.hpp"
 
 namespace cuda_nc::exec {
@@ -23,7 +24,7 @@ struct block_grid {
     uint64_t length;
 };
 
-enum class way : uint8_t { pack, unpack, copy };
+using gpu::direction;
 
 // Blocks [first, end) of a list of more than one block. `laid` is the address of the buffer plus
 // the displacement of the pass; `other` is the packed address of block `first`, or for a copy the
@@ -34,8 +35,8 @@ struct list_range {
     address laid, other;
 };
 
-// Whether software fetches cache lines ahead, and of which side: of the one whose blocks lie so far
-// apart that the processor does not see a stream.
+// Whether software prefetches cache lines, and of which side: the one whose blocks lie so far apart
+// that the processor's own prefetcher does not follow.
 enum class fetch : uint8_t { none, source, target };
 
 using grid_function = void (*)(const block_grid &) noexcept;
@@ -47,12 +48,12 @@ struct host_kernels {
     // In order: row by row, blocks of a row in order.
     grid_function (*choose_grid)(uint64_t length, fetch ahead) noexcept;
 
-    // In an order of its own that uses each cache line once where dimension 1 is the dense one
-    // (a transpose): only where no two target blocks overlap.
+    // For transposes, where dimension 1 is the dense one: an order that uses each cache line once.
+    // Only where no two target blocks overlap.
     grid_function (*choose_transpose)(uint64_t length) noexcept;
 
     // `length` is that of every block, or 0 where it varies. In order.
-    list_function (*choose_list)(way direction, uint64_t length, bool wide) noexcept;
+    list_function (*choose_list)(direction dir, uint64_t length, bool wide) noexcept;
 };
 
 extern const host_kernels scalar_kernels;

@@ -1,8 +1,8 @@
-// Shares a long call among the threads of the pool.
+// Splits a long call among the threads of the pool.
 //
-// A call is cut in ranges of packed bytes. Packed ranges are disjoint, so packing may always be
-// shared; unpacking and copying only where no two blocks overlap, because of overlapping ones the
-// last in type-map order must win.
+// A call is cut into ranges of packed bytes. These are disjoint, so packing may always be split.
+// Unpacking and copying may be split only where no two blocks overlap, because the last of
+// overlapping blocks in type-map order must win.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace cuda_nc::exec {
 
-// Bytes of the shortest call that may be shared; 0 before the setting was read, 2^64 - 1 where no
+// Bytes of the shortest call that may be split; 0: the setting was not read yet; 2^64 - 1: no
 // threads are asked for.
 extern std::atomic<uint64_t> split_from;
 
@@ -22,18 +22,18 @@ inline bool may_split(uint64_t length) noexcept {
     return CUDA_NC_UNLIKELY(length >= split_from.load(std::memory_order_relaxed));
 }
 
-// As walk<Way>::move() after its constructor. False, with nothing moved, where the calling thread
+// As walk<Dir>::move() after its constructor. False, with nothing moved, where the calling thread
 // must do it alone.
-template <way Way>
+template <direction Dir>
 bool move_split(const layout_view &view, address laid, address laid_target, uint64_t packed_offset,
                 address packed, uint64_t length) noexcept;
 
-// Threads that may share a call of this thread, itself included: as many as
-// UCX_CUDA_NC_HOST_THREADS asks for and processors it may run on. 1: no others.
+// Most threads for a call of this thread, itself included: as UCX_CUDA_NC_HOST_THREADS says, but no
+// more than the processors it may run on.
 unsigned max_host_threads() noexcept;
 
-// For tests: parts of at least `least_bytes` a thread instead of what pays; as many threads as
-// asked for, whatever the processors. Least 0: as usual. Reads the setting again. Not thread safe.
+// For tests: splits calls of at least `least_bytes` a thread, on as many threads as the setting
+// says, whatever the number of processors. 0: as usual. Reads the setting again. Not thread safe.
 void reload_split_for_test(uint64_t least_bytes) noexcept;
 
 }  // namespace cuda_nc::exec

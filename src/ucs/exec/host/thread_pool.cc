@@ -16,7 +16,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Longer than a caller needs between two calls of a loop; sleeping and waking cost about as much.
+// Longer than a caller's pause between two calls of a loop; sleeping and waking cost about as much.
 constexpr std::chrono::microseconds most_spinning(20);
 constexpr std::chrono::milliseconds most_idle(1000);
 constexpr size_t stack_bytes = 256 << 10;
@@ -39,8 +39,8 @@ bool spin_until(Condition &&condition) noexcept {
     return false;
 }
 
-// New threads inherit the mask. An application that repairs a fault of its own memory, by a handler
-// of SIGSEGV, does so for our accesses too.
+// New threads inherit the mask. SIGSEGV and the like stay unblocked: an application may handle
+// faults of its memory, and our accesses may cause them.
 class most_signals_blocked {
   public:
     most_signals_blocked() noexcept {
@@ -57,7 +57,7 @@ class most_signals_blocked {
     sigset_t before_;
 };
 
-// The parts read the caller's stack.
+// Disables cancellation of the caller, whose stack the parts read.
 class not_cancelled {
   public:
     not_cancelled() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -102,12 +102,12 @@ thread_pool *thread_pool::instance() noexcept {
 
 bool thread_pool::run(unsigned num_helpers, uint64_t num_parts, task work,
                       const void *what) noexcept {
-    if (taken_.exchange(true, std::memory_order_acquire)) {
+    if (in_use_.exchange(true, std::memory_order_acquire)) {
         return false;
     }
     not_cancelled caller;
     if (!have_threads(num_helpers)) {
-        taken_.store(false, std::memory_order_release);
+        in_use_.store(false, std::memory_order_release);
         return false;
     }
     work_ = work;
@@ -122,7 +122,7 @@ bool thread_pool::run(unsigned num_helpers, uint64_t num_parts, task work,
     }
     work_on();
     wait_for_parts();
-    taken_.store(false, std::memory_order_release);
+    in_use_.store(false, std::memory_order_release);
     return true;
 }
 
@@ -140,7 +140,7 @@ void thread_pool::reset_limits_for_test() noexcept {
     set_limits_for_test(most_idle, UINT_MAX);
 }
 
-// Whether there is one; as many as `wanted` if the system gives them.
+// Creates threads until there are `wanted`, or the system refuses. True: there is at least one.
 bool thread_pool::have_threads(unsigned wanted) noexcept {
     unsigned there;
     {
@@ -157,13 +157,14 @@ bool thread_pool::have_threads(unsigned wanted) noexcept {
     return there != 0;
 }
 
-// Under the mutex: a thread that is made counts before it can leave.
+// With mutex_ held, so that a new thread is counted before it can end.
 bool thread_pool::add_thread() noexcept {
     if (num_threads_ >= thread_limit.load(std::memory_order_relaxed)) {
         return false;
     }
     most_signals_blocked guard;
-    // Where a program's thread-local variables leave no room in a short stack, a usual one.
+    // A stack of the default size where a program's thread-local variables do not fit into a short
+    // one.
     if (!create(thread_main, this, stack_bytes) && !create(thread_main, this, 0)) {
         return false;
     }
@@ -177,8 +178,8 @@ void *thread_pool::thread_main(void *pool) noexcept {
     return nullptr;
 }
 
-// Under the mutex. Waking a thread takes up to 25 us of the caller's time (measured), so it wakes
-// one, and each that wakes two more.
+// With mutex_ held. Waking a thread takes up to 25 us of the caller's time (measured). So the
+// caller wakes one, and each thread that wakes up wakes two more.
 void thread_pool::wake(unsigned most) noexcept {
     for (; most != 0 && num_to_wake_ != 0; --most) {
         --num_to_wake_;
@@ -200,15 +201,15 @@ void thread_pool::serve() noexcept {
         --num_asleep_;
         if (!wanted) {
             --num_threads_;
-            refused_ = false;  // there is room for one again
+            refused_ = false;  // the system may allow one again
             return;
         }
         wake(2);
     }
 }
 
-// Takes part after part until none is left. Whoever has taken one may read what the caller wrote:
-// the caller does not return, and posts nothing else, before it is done.
+// Claims and does part after part until none is left. A thread that has claimed a part may read
+// what the caller wrote: the caller does not return, or start other work, before that part is done.
 void thread_pool::work_on() noexcept {
     uint64_t left = left_.load(std::memory_order_relaxed);
     while (left != 0) {

@@ -1,9 +1,9 @@
-// A few threads that help a caller with one call at a time.
+// A few threads that help one caller at a time.
 //
-// One for the process, never destroyed. Its threads are made when a call first wants them, sleep
-// while there is nothing to do, and leave after a second of that, so that they keep no process from
-// ending. They block all signals but those that a memory access raises in the thread itself, have a
-// name, and hold no memory but their stacks.
+// There is one pool for the process, never destroyed. Threads are created when a call first wants
+// them, sleep while there is nothing to do, and end after a second of that. They block all signals
+// except those that the thread's own memory accesses raise, have a name, and own no memory but
+// their stacks.
 #pragma once
 
 #include <unistd.h>
@@ -20,12 +20,13 @@ class thread_pool {
   public:
     using task = void (*)(const void *what, uint64_t part) noexcept;
 
-    // This process's: a child of fork has its own, without threads. Null where there is no memory.
+    // The pool of this process; after a fork the child has a new one, without threads. Null: no
+    // memory.
     static thread_pool *instance() noexcept;
 
-    // Calls work(what, part) for each part in [0, num_parts), in any order, and returns when all
-    // are done: on the calling thread and on the pool's, of which up to `num_helpers` are made or
-    // woken. False, with nothing done, where another caller uses the pool or no thread can be had.
+    // Calls work(what, part) for each part in [0, num_parts), in any order, on the calling thread
+    // and on up to `num_helpers` threads of the pool, and returns when all are done. False, with
+    // nothing done: another caller uses the pool, or no thread can be created.
     bool run(unsigned num_helpers, uint64_t num_parts, task work, const void *what) noexcept;
 
     unsigned num_threads() noexcept;
@@ -46,14 +47,15 @@ class thread_pool {
     void wait_for_parts() noexcept;
 
     const pid_t process_ = getpid();
-    const thread_pool *const parents_;  // the parent process's; its memory is not used again
-    std::atomic<bool> taken_{false};    // by a caller
+    const thread_pool
+        *const parents_;  // of the parent process; keeps its memory known to leak checkers
+    std::atomic<bool> in_use_{false};  // by a caller
 
-    // Written by the caller before it sets left_, read by who has taken a part.
+    // Written by the caller before it sets left_, read by threads that have claimed a part.
     task work_ = nullptr;
     const void *what_ = nullptr;
     uint64_t num_parts_ = 0;
-    std::atomic<uint64_t> left_{0};        // parts that nobody has taken
+    std::atomic<uint64_t> left_{0};        // parts that no thread has claimed
     std::atomic<uint64_t> unfinished_{0};  // parts that are not done
 
     std::mutex mutex_;

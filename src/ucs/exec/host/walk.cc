@@ -9,8 +9,8 @@
 namespace cuda_nc::exec {
 namespace {
 
-// Bytes of the buffer that a group of passes over a short list spans: it stays in the first-level
-// cache while each block of the list takes its turn.
+// Bytes of the buffer that a group of passes over a short list spans. They stay in the first-level
+// cache while the blocks of the list are moved one after the other.
 constexpr uint64_t group_span = 16 << 10;
 
 }  // namespace
@@ -49,8 +49,8 @@ void position::advance(const layout_view &view, unsigned d, uint64_t count) noex
     }
 }
 
-template <way Way>
-walk<Way>::walk(const layout_view &view, address laid, address laid_target,
+template <direction Dir>
+walk<Dir>::walk(const layout_view &view, address laid, address laid_target,
                 uint64_t packed_offset) noexcept
     : view_(view),
       kernels_(current_kernels()),
@@ -59,22 +59,22 @@ walk<Way>::walk(const layout_view &view, address laid, address laid_target,
       at_(view, packed_offset) {
     if (view.num_dims != 0 && view.num_blocks == 1) {
         dense_ = find_dense_dimension(view);
-        grid_ = kernels_.choose_grid(view.list_size, choose_fetch(view, Way));
+        grid_ = kernels_.choose_grid(view.list_size, choose_fetch(view, Dir));
     } else if (view.num_blocks > 1) {
         list_ =
-            kernels_.choose_list(Way, view.block_length, view.tables.wide_displacement != nullptr);
+            kernels_.choose_list(Dir, view.block_length, view.tables.wide_displacement != nullptr);
         any_order_ = view.num_blocks <= max_short_list && view.num_dims != 0;
     }
-    if (Way == way::unpack && dense_ != 0 && !blocks_are_disjoint(view, dense_ + 1)) {
+    if (Dir == direction::unpack && dense_ != 0 && !blocks_are_disjoint(view, dense_ + 1)) {
         dense_ = 0;
     }
-    if (Way == way::unpack && any_order_ && !blocks_are_disjoint(view, 1)) {
+    if (Dir == direction::unpack && any_order_ && !blocks_are_disjoint(view, 1)) {
         any_order_ = false;
     }
 }
 
-template <way Way>
-void walk<Way>::move(address packed, uint64_t length) noexcept {
+template <direction Dir>
+void walk<Dir>::move(address packed, uint64_t length) noexcept {
     if (view_.num_blocks == 1) {
         move_single(packed, length);
     } else {
@@ -82,28 +82,28 @@ void walk<Way>::move(address packed, uint64_t length) noexcept {
     }
 }
 
-template <way Way>
-void walk<Way>::move_bytes(uint64_t displacement, address packed, uint64_t length) const noexcept {
-    address target = Way == way::pack ? packed : laid_target_ + displacement;
-    address source = Way == way::unpack ? packed : laid_ + displacement;
+template <direction Dir>
+void walk<Dir>::move_bytes(uint64_t displacement, address packed, uint64_t length) const noexcept {
+    address target = Dir == direction::pack ? packed : laid_target_ + displacement;
+    address source = Dir == direction::unpack ? packed : laid_ + displacement;
     std::memcpy(reinterpret_cast<void *>(target), reinterpret_cast<const void *>(source), length);
 }
 
-template <way Way>
-block_grid walk<Way>::make_grid(uint64_t displacement, address packed, const stride_pair &stride0,
+template <direction Dir>
+block_grid walk<Dir>::make_grid(uint64_t displacement, address packed, const stride_pair &stride0,
                                 const stride_pair &stride1) const noexcept {
     block_grid grid;
-    grid.target = Way == way::pack ? packed : laid_target_ + displacement;
-    grid.source = Way == way::unpack ? packed : laid_ + displacement;
-    grid.target_stride0 = Way == way::pack ? stride0.packed : stride0.laid;
-    grid.source_stride0 = Way == way::unpack ? stride0.packed : stride0.laid;
-    grid.target_stride1 = Way == way::pack ? stride1.packed : stride1.laid;
-    grid.source_stride1 = Way == way::unpack ? stride1.packed : stride1.laid;
+    grid.target = Dir == direction::pack ? packed : laid_target_ + displacement;
+    grid.source = Dir == direction::unpack ? packed : laid_ + displacement;
+    grid.target_stride0 = Dir == direction::pack ? stride0.packed : stride0.laid;
+    grid.source_stride0 = Dir == direction::unpack ? stride0.packed : stride0.laid;
+    grid.target_stride1 = Dir == direction::pack ? stride1.packed : stride1.laid;
+    grid.source_stride1 = Dir == direction::unpack ? stride1.packed : stride1.laid;
     return grid;
 }
 
-template <way Way>
-void walk<Way>::move_single(address packed, uint64_t length) noexcept {
+template <direction Dir>
+void walk<Dir>::move_single(address packed, uint64_t length) noexcept {
     const uint64_t block_length = view_.list_size;
     const uint64_t first = static_cast<uint64_t>(view_.first_displacement);
     if (at_.in_block != 0 || view_.num_dims == 0) {
@@ -119,21 +119,22 @@ void walk<Way>::move_single(address packed, uint64_t length) noexcept {
         at_.advance(view_, 0, 1);
     }
     uint64_t passes = view_.by_list.quotient(length);
-    const uint64_t rest = view_.by_list.remainder(length, passes);
+    const uint64_t tail = view_.by_list.remainder(length, passes);
     while (passes != 0) {
         const uint64_t done = move_blocks(packed, passes);
         packed += done * block_length;
         passes -= done;
     }
-    if (rest != 0) {
-        move_bytes(first + at_.displacement, packed, rest);
-        at_.in_block = rest;
+    if (tail != 0) {
+        move_bytes(first + at_.displacement, packed, tail);
+        at_.in_block = tail;
     }
 }
 
-// Whole blocks of a layout of one block: as many of `passes` as one kernel call takes.
-template <way Way>
-uint64_t walk<Way>::move_blocks(address packed, uint64_t passes) noexcept {
+// Moves whole blocks of a layout of one block: as many of `passes` as one kernel call can. Returns
+// how many.
+template <direction Dir>
+uint64_t walk<Dir>::move_blocks(address packed, uint64_t passes) noexcept {
     const uint64_t length = view_.list_size;
     const layout_dim &row = view_.dims[0];
     const uint64_t displacement =
@@ -167,10 +168,9 @@ uint64_t walk<Way>::move_blocks(address packed, uint64_t passes) noexcept {
     return grid.count0 * grid.count1;
 }
 
-// Bytes from the block at hand to the one that follows the next `count` of its row: what is fetched
-// ahead.
-template <way Way>
-uint64_t walk<Way>::to_next_row(uint64_t count) const noexcept {
+// Bytes from the current block to the one behind the next `count` of its row, which is prefetched.
+template <direction Dir>
+uint64_t walk<Dir>::to_next_row(uint64_t count) const noexcept {
     const uint64_t stride = static_cast<uint64_t>(view_.dims[0].stride);
     if (at_.index[0] + count < view_.dims[0].count || view_.num_dims == 1) {
         return count * stride;
@@ -178,10 +178,10 @@ uint64_t walk<Way>::to_next_row(uint64_t count) const noexcept {
     return static_cast<uint64_t>(view_.dims[1].stride) - at_.index[0] * stride;
 }
 
-// As many of `passes` as are whole slices below the dense dimension, dimension 0 against it;
-// 0 where too few slices are left.
-template <way Way>
-uint64_t walk<Way>::move_transposed(address packed, uint64_t passes) noexcept {
+// Moves as many of `passes` as are whole slices below the dense dimension, by transposes of
+// dimension 0 and the dense one. Returns how many; 0: too few slices are left.
+template <direction Dir>
+uint64_t walk<Dir>::move_transposed(address packed, uint64_t passes) noexcept {
     uint64_t slice = view_.dims[0].count;
     for (unsigned d = 1; d < dense_; ++d) {
         if (at_.index[d] != 0) {
@@ -213,8 +213,8 @@ uint64_t walk<Way>::move_transposed(address packed, uint64_t passes) noexcept {
     return slice * slices;
 }
 
-template <way Way>
-void walk<Way>::move_list(address packed, uint64_t length) noexcept {
+template <direction Dir>
+void walk<Dir>::move_list(address packed, uint64_t length) noexcept {
     while (length != 0) {
         if (any_order_ && at_.block == 0 && at_.in_block == 0) {
             const uint64_t passes = view_.by_list.quotient(length);
@@ -231,9 +231,9 @@ void walk<Way>::move_list(address packed, uint64_t length) noexcept {
     }
 }
 
-// At most `length` bytes, up to the end of the pass; returns how many.
-template <way Way>
-uint64_t walk<Way>::move_in_pass(address packed, uint64_t length) noexcept {
+// Moves at most `length` bytes, up to the end of the pass; returns how many.
+template <direction Dir>
+uint64_t walk<Dir>::move_in_pass(address packed, uint64_t length) noexcept {
     const uint64_t start = view_.block_packed(at_.block) + at_.in_block;
     const uint64_t stop = std::min(view_.list_size - start, length) + start;
     uint64_t at = start;
@@ -255,7 +255,7 @@ uint64_t walk<Way>::move_in_pass(address packed, uint64_t length) noexcept {
         const uint64_t end = stop == view_.list_size ? view_.num_blocks : view_.find_block(stop);
         if (end > at_.block) {
             const address other =
-                Way == way::copy ? laid_target_ + at_.displacement : packed + (at - start);
+                Dir == direction::copy ? laid_target_ + at_.displacement : packed + (at - start);
             list_({&view_, at_.block, end, laid_ + at_.displacement, other});
             at = view_.block_packed(end);
             at_.block = end;
@@ -273,10 +273,11 @@ uint64_t walk<Way>::move_in_pass(address packed, uint64_t length) noexcept {
     return stop - start;
 }
 
-// Whole passes over a short list, in groups that stay in cache: each block of the list in turn,
-// over all passes of the group. Returns how many of `passes`: those left in dimension 0 at most.
-template <way Way>
-uint64_t walk<Way>::move_passes(address packed, uint64_t passes) noexcept {
+// Moves whole passes over a short list, in groups that stay in cache: one block of the list after
+// the other, each over all passes of the group. Returns how many of `passes`: at most those left in
+// dimension 0.
+template <direction Dir>
+uint64_t walk<Dir>::move_passes(address packed, uint64_t passes) noexcept {
     const layout_dim &dim = view_.dims[0];
     passes = std::min(passes, dim.count - at_.index[0]);
     const uint64_t span = std::max({magnitude(dim.stride), view_.list_size, uint64_t(1)});
@@ -300,8 +301,8 @@ uint64_t walk<Way>::move_passes(address packed, uint64_t passes) noexcept {
     return passes;
 }
 
-template class walk<way::pack>;
-template class walk<way::unpack>;
-template class walk<way::copy>;
+template class walk<direction::pack>;
+template class walk<direction::unpack>;
+template class walk<direction::copy>;
 
 }  // namespace cuda_nc::exec

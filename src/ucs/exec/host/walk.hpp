@@ -1,4 +1,4 @@
-// Walks a layout in packed order and hands regular pieces to the kernels.
+// Goes through a layout in packed order and calls kernels for its regular pieces.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace cuda_nc::exec {
 
-// Where a walk stands: a pass over the list (its index in each dimension), a block, a byte.
+// A place in a layout: a pass over the list (its index in each dimension), a block, a byte.
 class position {
   public:
     // `packed_offset` < packed_size.
     position(const layout_view &view, uint64_t packed_offset) noexcept;
 
-    // Goes `count` passes on in dimension d, in which at least that many are left from here; the
-    // indices below d are 0.
+    // Advances by `count` steps of dimension d, which has at least so many left. The indices of the
+    // dimensions below d are 0.
     void advance(const layout_view &view, unsigned d, uint64_t count) noexcept;
 
     uint64_t index[max_dims];   // those of the layout's dimensions
@@ -25,7 +25,7 @@ class position {
 };
 
 // Moves the next packed bytes of one layout, call by call. The view must outlive it.
-template <way Way>
+template <direction Dir>
 class walk {
   public:
     // `laid` holds the layout; for a copy it is the source and `laid_target` the target.

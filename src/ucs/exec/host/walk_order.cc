@@ -5,20 +5,21 @@
 namespace cuda_nc::exec {
 namespace {
 
-// Blocks to write are fetched ahead by software unless nearly every line is used, or blocks are
-// long: then the processor's own prefetch is as good or better (measured).
+// Software prefetches blocks to write, unless nearly every line is used or blocks are long: then
+// the processor's own prefetcher is as good or better (measured).
 bool is_far_to_write(uint64_t stride, uint64_t length) {
     return length < 2048 && (stride >= 128 || (stride >= 64 && stride >= 4 * length));
 }
 
-// Blocks to read are fetched ahead only where they are short and a page or more apart: nearer ones
-// the processor follows by itself, and on these fetching costs up to a third (measured).
+// Software prefetches blocks to read only where they are short and a page or more apart. The
+// processor follows nearer ones by itself; prefetching those costs up to a third of the time
+// (measured).
 constexpr uint64_t far_read_stride = 4096;
 constexpr uint64_t stream_length = 128;
 
 constexpr uint64_t line = 64;  // bytes of the cache
 
-// Not looking at what the caches hold.
+// The dimension with the least stride, whatever the caches hold; 0: none below dimension 0's.
 unsigned find_least_stride(const layout_view &view) {
     if (view.num_blocks != 1 || view.num_dims < 2 || view.list_size > 32) {
         return 0;
@@ -35,8 +36,8 @@ unsigned find_least_stride(const layout_view &view) {
     return best;
 }
 
-// Whether a line for each block of dimension 0 stays in half a first-level cache of 64 sets and 12
-// ways until the next index of dimension 1 uses it again: then type-map order is the best order.
+// Whether a line for each block of dimension 0 stays in half of a first-level cache (64 sets, 12
+// ways) until the next index of dimension 1 uses it again. Then type-map order is best.
 bool lines_stay_near(const layout_dim &dim) {
     const uint64_t stride = std::max<uint64_t>(magnitude(dim.stride), 64);
     const uint64_t power = std::max<uint64_t>(stride & (0 - stride), 64);
@@ -55,22 +56,17 @@ bool stays_in_cache(const layout_view &view, unsigned dense) {
 
 }  // namespace
 
-uint64_t magnitude(int64_t stride) noexcept {
-    uint64_t bits = static_cast<uint64_t>(stride);
-    return stride < 0 ? 0 - bits : bits;
-}
-
 unsigned find_dense_dimension(const layout_view &view) noexcept {
     const unsigned dense = find_least_stride(view);
     return stays_in_cache(view, dense) ? 0 : dense;
 }
 
-fetch choose_fetch(const layout_view &view, way direction) noexcept {
+fetch choose_fetch(const layout_view &view, direction dir) noexcept {
     if (stays_in_cache(view, find_least_stride(view))) {
         return fetch::none;
     }
     const uint64_t stride = magnitude(view.dims[0].stride);
-    if (direction == way::unpack) {
+    if (dir == direction::unpack) {
         return is_far_to_write(stride, view.list_size) ? fetch::target : fetch::none;
     }
     const bool far = stride >= far_read_stride && view.list_size < stream_length;

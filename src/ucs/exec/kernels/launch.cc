@@ -33,18 +33,18 @@ size_t shared_bytes(const kernel_choice &c) {
     }
     size_t one = with_word(
         c.word_log2, [](auto width) { return size_t{tile_shared_bytes<decltype(width)::value>}; });
-    return one * c.per_block;
+    return one * c.per_thread_block;
 }
 
 cudaError_t launch_part(const loaded_kernels &kernels, const part &a, const kernel_choice &c,
                         end_mark end, bool early, cudaStream_t stream) {
-    uint32_t share = c.how == method::units ? c.unit_log2 : c.per_block;
+    uint32_t share = c.how == method::units ? c.unit_log2 : c.per_thread_block;
     const void *extra = c.how == method::pieces   ? static_cast<const void *>(&c.pieces)
                         : c.how == method::blocks ? static_cast<const void *>(&c.blocks)
                                                   : &c.tiles;
     void *arguments[] = {const_cast<part *>(&a), &end, &share, const_cast<void *>(extra)};
-    // Beginning early saves about a microsecond of each; it waits for the rest of the kernel before
-    // it by itself (await_predecessor).
+    // An early start saves about a microsecond of each launch; the kernel itself waits for the end
+    // of the one before it (await_predecessor).
     const launch_shape shape = {c.grid, c.threads, shared_bytes(c), early};
     return kernels.launch(kernel_of(c, a.dir == gpu::direction::pack), shape, arguments, stream);
 }
@@ -63,7 +63,7 @@ cudaError_t launch_transfer(const loaded_kernels &kernels, const gpu::transfer &
         kernel_choice c = choose_kernel(a, work.layout.align_log2, limits, work.max_sms);
         end_mark end = {nullptr, 0};
         if (work.ends != nullptr && length == work.length) {
-            join_blocks(&c, gpu::end_words::most);
+            join_thread_blocks(&c, gpu::end_words::most);
             if (c.grid <= gpu::end_words::most) {
                 end = {work.ends->words, work.ends->value};
                 work.ends->count = c.grid;
@@ -110,7 +110,7 @@ bool kernels_await_predecessors() noexcept {
         cudaGetLastError();
         return false;
     }
-    // The driver may have built them from code for an older GPU, which does not wait.
+    // The driver may have compiled the kernels from code for an older GPU, which does not wait.
     return major >= 9 && attributes.ptxVersion >= 90;
 }
 

@@ -17,7 +17,8 @@ const void *kernel_of(const kernel_choice &mover) {
     }
 }
 
-// Null: the other kernel serves it as well.
+// The kernel for a pull that is alone in its launch. Null: there is none; kernel_of() serves it as
+// well.
 const void *kernel_of_lone_pull(const pipe_plan &plan, bool wide) {
     const pipe_arguments &first = plan.batch.entries[0];
     if (!first.pulls || plan.batch.num_entries != first.num_parts || first.num_parts > 2 ||
@@ -37,7 +38,8 @@ const void *kernel_of_lone_pull(const pipe_plan &plan, bool wide) {
     }
 }
 
-// A list's long chunks are worth twice the threads, where the GPU's are there for one message.
+// Whether a pull gets twice the threads: for long chunks of a list, where one message has most of
+// the GPU.
 bool is_wide(const pipe_plan &plan) {
     const pipe_arguments &first = plan.batch.entries[0];
     return plan.mover.how == method::units && first.geometry.channels >= gpu::many_pipe_channels &&
@@ -49,7 +51,7 @@ bool is_wide(const pipe_plan &plan) {
 cudaError_t launch_pipes(const loaded_kernels &kernels, const gpu::pipe_work *sides, size_t number,
                          cudaStream_t stream, size_t *launched_p) noexcept {
     static thread_local pipe_plan plan;  // its 2 KB are not cleared each time
-    plan.num_blocks = plan.slot_size = plan.batch.num_entries = 0;
+    plan.num_thread_blocks = plan.slot_size = plan.batch.num_entries = 0;
     size_t added = 0;
     while (added < number && add_pipe(sides[added], &plan)) {
         ++added;
@@ -58,7 +60,7 @@ cudaError_t launch_pipes(const loaded_kernels &kernels, const gpu::pipe_work *si
     if (added == 0) {
         return cudaErrorNotSupported;
     }
-    launch_shape shape = {plan.num_blocks, pipe_threads, plan.slot_size, false};
+    launch_shape shape = {plan.num_thread_blocks, pipe_threads, plan.slot_size, false};
     const bool wide = is_wide(plan);
     short_pull short_one;
     if (added == 1 && !wide && make_short_pull(sides[0], plan, &short_one)) {

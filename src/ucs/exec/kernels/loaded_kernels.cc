@@ -8,8 +8,9 @@ namespace {
 
 std::atomic<bool> torn_down{false};
 
-// Made after the library's kernels have been registered, and so destroyed before they are not any
-// more: an application's exit handlers may come later, and the driver does not know what is gone.
+// Made after the library's kernels were registered with CUDA, and so destroyed before they are
+// unregistered. An application's exit handlers may still launch after that, and the driver would
+// not notice that the kernels are gone.
 struct end_of_kernels {
     ~end_of_kernels() { torn_down.store(true, std::memory_order_relaxed); }
 };
@@ -19,10 +20,10 @@ struct end_of_kernels {
 void loaded_kernels::load(const void *kernel) noexcept {
     static const end_of_kernels end;
     if (error_ == cudaErrorMemoryAllocation) {
-        return;  // each further try may take long, and would fail too
+        return;  // more tries may take long, and would fail too
     }
     cudaFunction_t function = nullptr;
-    cudaFuncAttributes attributes;  // asking for them loads it
+    cudaFuncAttributes attributes;  // this query loads the kernel
     cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
     if (status == cudaSuccess) {
         status = cudaGetFuncBySymbol(&function, kernel);
@@ -50,7 +51,7 @@ cudaError_t loaded_kernels::launch(const void *kernel, const launch_shape &shape
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attribute.value.programmaticStreamSerializationAllowed = 1;
     CUlaunchConfig config = {};
-    config.gridDimX = shape.blocks;
+    config.gridDimX = shape.thread_blocks;
     config.blockDimX = shape.threads;
     config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
     config.sharedMemBytes = static_cast<unsigned>(shape.shared);

@@ -1,4 +1,4 @@
-// Kernels that are loaded on one device, and their launch.
+// Kernels that are loaded on one device, and how they are launched.
 #pragma once
 
 #include <cuda.h>
@@ -9,28 +9,28 @@
 namespace cuda_nc::exec {
 
 struct launch_shape {
-    unsigned blocks = 0, threads = 0;  // of the grid, of a block
-    size_t shared = 0;                 // bytes beside those that the kernel declares, of a block
-    // The GPU may start it while the kernel before it on the stream ends.
+    unsigned thread_blocks = 0, threads = 0;  // of the grid; of a thread block
+    size_t shared = 0;                        // bytes of dynamic shared memory of a thread block
+    // The GPU may start the kernel while the one before it on the stream ends.
     bool early = false;
 };
 
-// Launches by the driver: for each launch the runtime looks up the device and its kernel first,
-// which takes the CPU a third of a microsecond more (bench/results, launches).
+// Launches through the driver. The runtime would look up device and kernel at each launch, a third
+// of a microsecond of CPU time more (bench/results, launches).
 class loaded_kernels {
   public:
     using launch_call = decltype(&::cuLaunchKernelEx);
     explicit loaded_kernels(launch_call call) noexcept : call_(call) {}
 
-    // Loads `kernel`, a __global__ function, on the current device; lazy loading could synchronise
-    // later. error() keeps the first failure since begin(), after which the others may be tried;
-    // where that is a lack of memory they are not.
+    // Loads `kernel`, a __global__ function, on the current device; lazy loading would do it at the
+    // first launch and could synchronise. error() keeps the first failure since begin(). After a
+    // lack of memory the kernels that follow are not tried, after other failures they are.
     void begin() noexcept { error_ = cudaSuccess; }
     void load(const void *kernel) noexcept;
     cudaError_t error() const noexcept { return error_; }
 
-    // With that device's context current and nothing being loaded; thread safe. Never synchronises.
-    // cudaErrorCudartUnloading: the process ends.
+    // Thread safe, but not while kernels are being loaded. The device's context is current. Never
+    // synchronises. cudaErrorCudartUnloading: the process is ending.
     cudaError_t launch(const void *kernel, const launch_shape &shape, void **arguments,
                        cudaStream_t stream) const noexcept;
 

@@ -7,14 +7,22 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/move/bytes.hpp \
 	src/ucs/exec/kernels/move/divide32.hpp \
 	src/ucs/exec/kernels/move/locate.hpp \
+	src/ucs/exec/kernels/move/pack_units.hpp \
 	src/ucs/exec/kernels/move/pieces.hpp \
+	src/ucs/exec/kernels/move/scatter_unit_words.hpp \
+	src/ucs/exec/kernels/move/scatter_units.hpp \
 	src/ucs/exec/kernels/move/short_list.cc \
 	src/ucs/exec/kernels/move/short_list.hpp \
 	src/ucs/exec/kernels/move/threads.hpp \
 	src/ucs/exec/kernels/move/tiles.hpp \
+	src/ucs/exec/kernels/move/unit_table.hpp \
 	src/ucs/exec/kernels/move/units.hpp \
+	src/ucs/exec/kernels/move/warp.hpp \
 	src/ucs/exec/kernels/move/word.hpp \
 	src/ucs/exec/kernels/move/words.hpp \
+	src/ucs/exec/kernels/plan/choose.hpp \
+	src/ucs/exec/kernels/plan/choose_blocks.cc \
+	src/ucs/exec/kernels/plan/choose_tiles.cc \
 	src/ucs/exec/kernels/plan/part.cc \
 	src/ucs/exec/kernels/plan/part.hpp \
 	src/ucs/exec/kernels/plan/pipe_plan.cc \

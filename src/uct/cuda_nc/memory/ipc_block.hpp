@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "ucs/base/bits.hpp"
+
 namespace cuda_nc::uct {
 
 // CUDA shares memory between processes by blocks of so many bytes, and a process opens a block
@@ -11,7 +13,7 @@ namespace cuda_nc::uct {
 constexpr size_t ipc_block = size_t(2) << 20;
 
 constexpr size_t in_ipc_blocks(size_t size) noexcept {
-    return (size + ipc_block - 1) / ipc_block * ipc_block;
+    return round_up(size, ipc_block);
 }
 
 }  // namespace cuda_nc::uct

@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/gpu/shared_memory.hpp"
@@ -95,12 +96,8 @@ pool &all() noexcept {
     return *only;
 }
 
-unsigned log2_floor(uint64_t n) noexcept {
-    return n == 0 ? 0 : 63u - static_cast<unsigned>(__builtin_clzll(n));
-}
-
 unsigned log2_of_region(size_t size) noexcept {
-    return std::max(size <= 1 ? 0 : log2_floor(size - 1) + 1, least_log2);
+    return std::max(log2_ceil(size), least_log2);
 }
 
 ucs_status_t allocate(gpu::device &device, size_t bytes, arena *made) {
@@ -118,7 +115,7 @@ arena *make_arena(pool &lent, int place, int device, unsigned wanted_log2) {
     gpu::device *where = gpu::platform::instance().get_device(device);
     const size_t bound = pool::bound(place);
     unsigned log2 =
-        std::min(log2_floor(bound), std::max(place == host ? host_log2 : usual_log2, wanted_log2));
+        std::min(log2_floor(std::max<size_t>(bound, 1)), std::max(place == host ? host_log2 : usual_log2, wanted_log2));
     if (where == nullptr || log2 < wanted_log2 || (place == host && lent.host_refused)) {
         return nullptr;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/settings.hpp"
 
 namespace cuda_nc::uct {
@@ -31,7 +32,7 @@ ring take_slots(const lender &from, int device, unsigned num_slots, size_t slot_
 // worth. Half of what is left stays for other messages.
 ring take_quarters(const lender &from, int device, uint64_t bytes) noexcept {
     constexpr uint64_t least = 128 << 10, most = 4 << 20, step = 4 << 10;
-    const uint64_t quarter = (bytes / ring::most_slots + step - 1) / step * step;
+    const uint64_t quarter = round_up(bytes / ring::most_slots, step);
     const size_t room = std::min(config().staging_size / 8, from.left() / 2);
     auto size = static_cast<size_t>(std::min(std::max(quarter, least), most));
     while (size > smallest_slot && size * ring::most_slots > room) {

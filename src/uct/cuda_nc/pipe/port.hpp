@@ -28,7 +28,7 @@ struct pipe_port {
     gpu::pipe_report *report;                     // pinned
     uint64_t *abort_source;                       // pinned
     uint64_t sequence = gpu::pipe_sequence_step;  // the least that the next message may have
-    gpu::pipe_turns turns;
+    gpu::launch_tracker turns;
 };
 
 // Null: out of resources, or the GPU has no pipes.

@@ -6,7 +6,6 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/device_test.cc \
 	test/gtest/ucs/gpu/gpu_fixture.hpp \
 	test/gtest/ucs/gpu/ipc_test.cc \
-	test/gtest/ucs/gpu/kernel_rules_test.cc \
 	test/gtest/ucs/gpu/launch_test.cc \
 	test/gtest/ucs/gpu/pipe_test.cc \
 	test/gtest/ucs/gpu/random_layouts.hpp \

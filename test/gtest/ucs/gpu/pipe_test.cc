@@ -18,7 +18,7 @@ class gpu_pipe : public random_layout_test {
     struct side {
         std::unique_ptr<stream> on;
         std::unique_ptr<memory> state, words, report_memory;
-        pipe_turns turns;
+        launch_tracker turns;
         uint64_t sequence = 0;  // last launched
 
         // Before a launch of the work.
@@ -263,10 +263,10 @@ TEST_P(gpu_pipe, copies_bring_rows_to_rows) {
 }
 
 // Values come again after a while: none of before is taken for one of now.
-TEST(pipe_turns, a_launch_has_left_when_all_of_its_groups_have) {
+TEST(launch_tracker, a_launch_has_left_when_all_of_its_groups_have) {
     std::mt19937 random(20261121);
     pipe_report report = {};
-    pipe_turns turns;
+    launch_tracker turns;
     for (uint64_t round = 0; round < 3 * pipe_left_period; ++round) {
         pipe_work work;
         work.report = &report;
@@ -281,7 +281,7 @@ TEST(pipe_turns, a_launch_has_left_when_all_of_its_groups_have) {
             ASSERT_FALSE(turns.has_left()) << round;
             const bool group_through = random() % 8 != 0;
             through &= group_through;
-            report.groups[(group + i) % groups].left = pipe_left(work.turn, group_through);
+            report.groups[(group + i) % groups].left = pipe_left(work.launch_number, group_through);
         }
         ASSERT_TRUE(turns.has_left()) << round;
         ASSERT_EQ(turns.is_through(), through) << round;
@@ -393,7 +393,7 @@ TEST_P(gpu_pipe_plain, of_the_last_chunks_no_credit_is_returned) {
 }
 
 TEST_P(gpu_pipe_plain, senseless_numbers_are_refused) {
-    send_.turn = 1;
+    send_.launch_number = 1;
     auto refused = [&](auto &&change) {
         pipe_work wrong = send_;
         change(wrong);
@@ -411,7 +411,7 @@ TEST_P(gpu_pipe_plain, senseless_numbers_are_refused) {
     EXPECT_TRUE(refused([](pipe_work &w) { w.length = size + 1; }));
     EXPECT_TRUE(refused([](pipe_work &w) { w.packed_offset = 1; }));
     EXPECT_TRUE(refused([](pipe_work &w) { w.sequence = 7; }));
-    EXPECT_TRUE(refused([](pipe_work &w) { w.turn = 0; }));
+    EXPECT_TRUE(refused([](pipe_work &w) { w.launch_number = 0; }));
     EXPECT_EQ(finish(*sender_.on), UCS_OK);
 }
 

@@ -98,9 +98,9 @@ class random_layout_test : public gpu_test {
 
     // The view with its tables in the device's memory.
     layout_view on_device(layout_view view) {
-        uint64_t blocks = view.num_blocks, tiles = (blocks + tile_blocks - 1) / tile_blocks;
-        move_table(&view.tables.tile_displacement, tiles);
-        move_table(&view.tables.tile_packed, tiles + 1);
+        uint64_t blocks = view.num_blocks, frames = (blocks + frame_blocks - 1) / frame_blocks;
+        move_table(&view.tables.frame_displacement, frames);
+        move_table(&view.tables.frame_packed, frames + 1);
         move_table(&view.tables.displacement, blocks);
         move_table(&view.tables.packed, blocks);
         move_table(&view.tables.wide_displacement, blocks);

@@ -286,7 +286,7 @@ TEST(layout, rows_of_triangles_are_a_progression) {
     }
 }
 
-TEST(layout, tiles_beyond_32_bits_use_wide_tables) {
+TEST(layout, frames_beyond_32_bits_use_wide_tables) {
     std::vector<block> blocks = {{0, 3}, {int64_t(1) << 40, 5}, {-(int64_t(1) << 41) + 1, 7}};
     layout_ref list = build(blocks);
     EXPECT_NE(list->view().tables.wide_displacement, nullptr);
@@ -305,15 +305,15 @@ TEST(layout, repeating_equals_listing) {
     EXPECT_TRUE(build(element)->repeat(50, 200)->equal(*build(listed)));
 }
 
-// Within a tile no entry of the tables says where its last block ends.
+// Within a frame no entry of the tables says where its last block ends.
 TEST(layout, lists_that_differ_in_two_lengths_are_not_equal) {
     std::vector<block> blocks;
-    for (uint64_t b = 0; b < 3 * tile_blocks; ++b) {
-        blocks.push_back({static_cast<int64_t>(b * 977 % (3 * tile_blocks) * 64), 8 + b % 5});
+    for (uint64_t b = 0; b < 3 * frame_blocks; ++b) {
+        blocks.push_back({static_cast<int64_t>(b * 977 % (3 * frame_blocks) * 64), 8 + b % 5});
     }
     const layout_ref one = build(blocks);
-    for (uint64_t b : {uint64_t(0), tile_blocks - 2, tile_blocks - 1, tile_blocks}) {
-        for (uint64_t c : {2 * tile_blocks - 1, 2 * tile_blocks, 3 * tile_blocks - 1}) {
+    for (uint64_t b : {uint64_t(0), frame_blocks - 2, frame_blocks - 1, frame_blocks}) {
+        for (uint64_t c : {2 * frame_blocks - 1, 2 * frame_blocks, 3 * frame_blocks - 1}) {
             std::vector<block> changed = blocks;
             changed[b].length += 20;
             changed[c].length += 10;

@@ -194,7 +194,7 @@ TEST(model_choices, of_the_process_come_from_the_file_unless_set) {
         with_setting file("UCX_CUDA_NC_PROFILE", path);
         EXPECT_EQ(fragment_size(0), usual);
         EXPECT_FALSE(machine().gpus.at(0).measured);
-        EXPECT_EQ(unit_threads(0), exec::usual_rules.unit_threads);
+        EXPECT_EQ(unit_threads(0), gpu::usual_rules.unit_threads);
     }
     unlink(path.c_str());
 }

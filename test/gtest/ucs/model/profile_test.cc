@@ -90,7 +90,7 @@ TEST(model_profile, a_missing_file_and_one_that_is_no_file_are_told_apart) {
     ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
     EXPECT_FALSE(read_profile(pipe, &read, &exists, &why));  // and does not wait for a writer
     EXPECT_TRUE(exists);
-    EXPECT_EQ(why, "it is no plain file");
+    EXPECT_EQ(why, "it is not a regular file");
     unlink(pipe.c_str());
     EXPECT_FALSE(read_profile("/dev/zero", &read, &exists, &why));
     EXPECT_FALSE(read_profile("/", &read, &exists, &why));
@@ -162,16 +162,16 @@ TEST(model_profile, rules_that_are_missing_are_the_usual_ones) {
     all["gpus"][0]["rules"]["word_threads"] = 512;
     all["gpus"][0]["rules"]["of_a_later_release"] = 1;
     ASSERT_TRUE(parse_profile(all.dump(), &read, &why)) << why;
-    EXPECT_EQ(read.gpus.at(0).rules.unit_log2, exec::usual_rules.unit_log2);
+    EXPECT_EQ(read.gpus.at(0).rules.unit_log2, gpu::usual_rules.unit_log2);
     EXPECT_EQ(read.gpus[0].rules.word_threads, 512u);
     all["gpus"][0].erase("rules");
     ASSERT_TRUE(parse_profile(all.dump(), &read, &why)) << why;
-    EXPECT_TRUE(read.gpus.at(0).rules == exec::usual_rules);
+    EXPECT_TRUE(read.gpus.at(0).rules == gpu::usual_rules);
 }
 
 TEST(model_profile, rules_out_of_their_range_are_refused) {
     const nlohmann::json good = nlohmann::json::parse(to_text(example()));
-    for (const exec::kernel_rule &one : exec::all_kernel_rules) {
+    for (const gpu::kernel_rule &one : gpu::all_kernel_rules) {
         nlohmann::json bad = {one.most + uint64_t{1}, (uint64_t{1} << 32) + one.least, 33.5, "33",
                               UINT64_MAX};
         if (one.least != 0) {

@@ -1,4 +1,4 @@
-// The kernel of sides of pipes; a family of movers is compiled in a file of its own.
+// The kernels of pipes and pulls. Each family of movers is compiled in a file of its own.
 #pragma once
 
 #include "ucs/exec/kernels/move/short_list.hpp"
@@ -7,24 +7,25 @@
 
 namespace cuda_nc::exec {
 
-// Each takes a pipe_batch and runs on a block of pipe_threads threads for each channel of each
-// side; null where none is compiled.
+// The argument of each is a pipe_batch; each channel of each side has a thread block of
+// pipe_threads threads. Null: not compiled.
 const void *pipe_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pipe_windows_kernel(locator_kind kind) noexcept;
 const void *pipe_units_kernel(unsigned align_log2) noexcept;
 const void *pipe_blocks_kernel(unsigned word_log2) noexcept;
-// The same for a pull that is alone in its launch; takes a lone_pull.
+// The same for a pull that is alone in its launch; the argument is a lone_pull.
 const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept;
 const void *pull_units_kernel(unsigned align_log2, bool wide) noexcept;
 const void *pull_blocks_kernel(unsigned word_log2) noexcept;
-// Takes a short_pull.
+// The argument is a short_pull.
 const void *pull_short_list_kernel(unsigned word_log2) noexcept;
 
 constexpr uint32_t pipe_threads = 256;
 constexpr uint32_t wide_pull_threads = 512;
 constexpr uint32_t wide_pull_chunk = 16 << 10;  // bytes, at least
-// That a multiprocessor must have room for at the same time: who launches pipes counts on it.
-constexpr uint32_t pipe_blocks_of_sm = 4;
+// So many thread blocks of pipes must fit on a multiprocessor at the same time: the transport's
+// scheduler relies on it.
+constexpr uint32_t pipe_thread_blocks_per_sm = 4;
 
 #ifdef __CUDACC__
 __device__ __forceinline__ uint64_t load_acquire(const uint64_t *word) {
@@ -47,9 +48,10 @@ __device__ __forceinline__ uint64_t nanoseconds() {
     return value;
 }
 
-// Waits, in one thread, until the channel may move its next chunk. False: it is to leave.
-__device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t channel, uint32_t k) {
-    constexpr uint32_t now_and_then = 16;  // looks at the clock and the abort word, which cost time
+// Waits until the channel may move its next chunk; one thread calls it. False: the channel is to
+// leave.
+__device__ __forceinline__ bool await_chunk(const pipe_arguments &a, uint32_t channel, uint32_t k) {
+    constexpr uint32_t now_and_then = 16;  // tries between looks at clock and abort word
     const bool sending = a.dir == gpu::direction::pack;
     const uint64_t *abort = &a.state->abort;
     if (k % now_and_then == now_and_then - 1 && load_acquire(abort) == a.sequence) {
@@ -80,10 +82,11 @@ __device__ __forceinline__ bool await_turn(const pipe_arguments &a, uint32_t cha
     return true;
 }
 
-// Tells the peer, in one thread, that the channel's k-th chunk is in the ring, or out of it.
+// Tells the peer that the channel's k-th chunk is in the ring (sender) or out of it (receiver); one
+// thread calls it.
 __device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t channel, uint32_t k,
                                          uint32_t chunks) {
-    // The barrier before has made the block's stores this thread's: a release covers them.
+    // The barrier before this call ordered the stores of the whole thread block before the release.
     if (a.pulls) {
         return;
     }
@@ -94,14 +97,14 @@ __device__ __forceinline__ void announce(const pipe_arguments &a, uint32_t chann
     }
 }
 
-// The last channel of a group to leave reports to the CPU; in one thread of each.
+// Called by one thread of each channel at its end. The last channel of a group reports to the CPU.
 __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t channel, uint32_t k,
                                       uint32_t chunks) {
     a.state->position[channel] = a.sequence + k;
     const uint32_t size = gpu::pipe_group_size(a.geometry.channels);
     bool through = k == chunks;
     if (size > 1) {
-        __threadfence_system();  // with the block's stores, as in announce()
+        __threadfence_system();  // for the stores of the thread block, as in announce()
         const unsigned long long mine = through ? (1ull << 32) + 1 : 1;
         auto *arrivals = reinterpret_cast<unsigned long long *>(&a.state->arrivals);
         const unsigned long long all = atomicAdd(arrivals, mine) + mine;
@@ -111,13 +114,13 @@ __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t channel,
         *arrivals = 0;
         through = all >> 32 == size;
     }
-    // What other channels moved is this one's too.
-    store_release(&a.report->groups[channel / size].left, gpu::pipe_left(a.turn, through));
+    // The fences and the counter order the other channels' stores before this release.
+    store_release(&a.report->groups[channel / size].left, gpu::pipe_left(a.launch_number, through));
 }
 
-// The parts of a side, each narrowed to a chunk by a thread of a warp of its own. They lie in
-// shared memory: where a mover looks at a part with indices that the compiler does not know, each
-// thread would write a copy of its own to memory first.
+// The parts of a side, each narrowed to a chunk by the first thread of a warp. They lie in shared
+// memory: movers index arrays of a part at run time, for which each thread would need its own copy
+// in local memory.
 template <uint32_t Most>
 struct shared_parts {
     const pipe_arguments *entries;  // the side's, one for each part
@@ -135,22 +138,22 @@ struct shared_parts {
             all[own] = entries[own].what;
         }
     }
-    // False: nothing of it is in the chunk.
+    // False: the chunk holds nothing of the part.
     __device__ __forceinline__ bool narrow_own(uint32_t channel, uint32_t k, char *slot) const {
         return pipe_piece(entries[0], entries[own], channel, k, slot, &all[own]);
     }
 };
 
-// Mover::run(part, thread, threads) moves a part by one block of threads.
+// Mover::run(part, thread, threads) moves a part by one thread block.
 template <class Mover>
-__global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
+__global__ void __launch_bounds__(pipe_threads, pipe_thread_blocks_per_sm)
     pipe_kernel(const __grid_constant__ pipe_batch batch) {
     constexpr uint32_t most_parts = 2 * max_pipe_parts;
     __shared__ uint32_t first, go, any[most_parts];
     extern __shared__ __align__(16) char pulled[];  // a pull's chunk
     const uint32_t entry = pipe_entry(batch, blockIdx.x);
     const pipe_arguments &a = batch.entries[entry];
-    const uint32_t channel = blockIdx.x - batch.first_block[entry];
+    const uint32_t channel = blockIdx.x - batch.first_thread_block[entry];
     const bool leading = threadIdx.x == 0;
     const uint32_t chunks = pipe_chunks(a, channel);
     if (leading) {
@@ -161,12 +164,12 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     __syncthreads();
     uint32_t k = first;
     for (; k < chunks; ++k) {
-        if (pieces.has_own) {  // while the peer is at it
+        if (pieces.has_own) {  // while the peer still works
             any[pieces.own] =
                 pieces.narrow_own(channel, k, a.pulls ? pulled : pipe_slot(a, channel, k));
         }
         if (leading) {
-            go = await_turn(a, channel, k);
+            go = await_chunk(a, channel, k);
         }
         __syncthreads();
         if (go == 0) {
@@ -187,7 +190,7 @@ __global__ void __launch_bounds__(pipe_threads, pipe_blocks_of_sm)
     }
 }
 
-// What a pull that is alone moves of a chunk, in shared memory,
+// The parts of a lone pull, narrowed to a chunk, in shared memory ...
 class pull_parts_shared {
   public:
     static constexpr uint32_t most = 2;
@@ -207,7 +210,7 @@ class pull_parts_shared {
     shared_parts<most> parts_;
 };
 
-// or in each thread's registers.
+// ... or in each thread's registers.
 class pull_parts_copied {
   public:
     static constexpr uint32_t most = 2;
@@ -224,7 +227,7 @@ class pull_parts_copied {
     const lone_pull &pull_;
 };
 
-// Of a short list: its tables in shared memory.
+// For a short list: copies its tables into shared memory.
 class short_pull_parts {
   public:
     static constexpr uint32_t most = 1;
@@ -252,10 +255,10 @@ class short_pull_parts {
     const short_list *list_;
 };
 
-// A pull that is alone in its launch: nobody is waited for, and what it moves is the same for all
-// threads of all blocks, so that each begins to move at once.
+// A pull that is alone in its launch. It waits for no peer and looks up no side, so that each
+// thread block begins to move at once.
 template <class Mover>
-__global__ void __launch_bounds__(Mover::pull_threads, Mover::pull_blocks_of_sm)
+__global__ void __launch_bounds__(Mover::pull_threads, Mover::pull_thread_blocks_per_sm)
     pull_kernel(const __grid_constant__ typename Mover::pull pull) {
     extern __shared__ __align__(16) char pulled[];
     __shared__ uint32_t aborted;
@@ -295,25 +298,26 @@ struct words_mover {
     static constexpr bool indexes_dims =
         std::is_same_v<Locator, strided_locator<-1>> || std::is_same_v<Locator, uniform_locator>;
     static constexpr uint32_t pull_threads = pipe_threads;
-    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    static constexpr uint32_t pull_thread_blocks_per_sm = pipe_thread_blocks_per_sm;
     using pull = lone_pull;
     using pull_parts = std::conditional_t<indexes_dims, pull_parts_shared, pull_parts_copied>;
 
     __device__ __forceinline__ static void run(const part &a, uint32_t thread, uint32_t threads) {
-        // A short chunk's words are shared by all threads before any of them takes several.
-        const uint32_t each = (a.length / W + threads - 1) >> log2_of(threads);
+        // In a short chunk every thread has a word before any has several.
+        const uint32_t each = (a.length / W + threads - 1) >> log2_floor(threads);
         constexpr uint32_t most = unroll_deep<Locator, W>;
         words_thread<Locator, W>(a, threads * (each < 1 ? 1 : min_u32(each, most)),
                                  thread_place{thread, threads, 0, 1});
     }
 };
 
-// Blocks of different lengths; Align divides all addresses.
+// Blocks of different lengths by units; Align divides all addresses.
 template <int Align, uint32_t PullThreads = pipe_threads>
 struct units_mover {
-    // 64 registers are too few for it. Pulls wait for nobody, and so need not all run at a time.
+    // This mover needs more than 64 registers. Pulls wait for no peer, so not all thread blocks
+    // need to run at the same time.
     static constexpr uint32_t pull_threads = PullThreads;
-    static constexpr uint32_t pull_blocks_of_sm = 3 * pipe_threads / PullThreads;
+    static constexpr uint32_t pull_thread_blocks_per_sm = 3 * pipe_threads / PullThreads;
     using pull = lone_pull;
     using pull_parts = pull_parts_shared;
 
@@ -333,11 +337,11 @@ struct units_mover {
     }
 };
 
-// The same where they are short.
+// Short blocks of different lengths.
 template <int W>
 struct blocks_mover {
     static constexpr uint32_t pull_threads = pipe_threads;
-    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    static constexpr uint32_t pull_thread_blocks_per_sm = pipe_thread_blocks_per_sm;
     using pull = lone_pull;
     using pull_parts = pull_parts_shared;
 
@@ -349,7 +353,7 @@ struct blocks_mover {
 template <int W>
 struct short_list_mover {
     static constexpr uint32_t pull_threads = pipe_threads;
-    static constexpr uint32_t pull_blocks_of_sm = pipe_blocks_of_sm;
+    static constexpr uint32_t pull_thread_blocks_per_sm = pipe_thread_blocks_per_sm;
     using pull = short_pull;
     using pull_parts = short_pull_parts;
 

@@ -2,7 +2,8 @@
 
 namespace cuda_nc::exec {
 
-// Words of 1 and 2 bytes are rare, and their time is not that of a kernel's beginning.
+// Not for words of 1 and 2 bytes: they are rare, and the start of the kernel matters little to
+// their time.
 const void *pull_words_kernel(locator_kind kind, unsigned word_log2) noexcept {
     constexpr unsigned least_log2 = 2;
     if (word_log2 < least_log2) {

@@ -4,7 +4,7 @@ namespace cuda_nc::exec {
 namespace {
 
 template <bool Packing, int Align>
-__global__ void __launch_bounds__(max_block_threads, 1)
+__global__ void __launch_bounds__(max_thread_block_size, 1)
     move_units_kernel(const __grid_constant__ part a, end_mark end, uint32_t unit_log2) {
     extern __shared__ unit_table tables[];
     const thread_place at = here();
@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(max_block_threads, 1)
     tell_end(end);
 }
 
-// More threads with fewer registers: a unit is a chain of reads that wait for each other.
+// More threads with fewer registers: a unit's reads wait for each other.
 template <int W>
 __global__ void __launch_bounds__(word_unit_threads, 2)
     move_word_units_kernel(const __grid_constant__ part a, end_mark end, uint32_t unit_log2) {

@@ -1,9 +1,9 @@
-// Short lists of short blocks of different lengths. Some lanes take a block: its entries are the
-// first that they read, without a search, and its bytes the second. A unit's warp (move_units.hpp)
-// has more to find out before it moves a byte, with five times as many instructions; of long lists
-// it moves more bytes at a time.
+// Short lists of short blocks of different lengths. A few lanes of a warp share a block: they read
+// its table entries first, without a search, and then its bytes. The warp of a unit (units.hpp)
+// needs five times as many instructions before it moves a byte; for long lists it is better, as it
+// moves more bytes at a time.
 //
-// After the thread or warp for each block of Shi et al. (HPDC 2014) and others.
+// Shi et al. (HPDC 2014) and others assign a thread or a warp to each block.
 #pragma once
 
 #include "ucs/exec/kernels/move/locate.hpp"
@@ -12,30 +12,31 @@
 namespace cuda_nc::exec {
 
 struct block_lanes {
-    uint32_t items = 0;       // lanes of all blocks
-    uint32_t lanes_log2 = 0;  // of a block
-    uint32_t first_pass = 0;  // lists with dims: that of the first block
+    uint32_t items = 0;       // lanes of all blocks together
+    uint32_t lanes_log2 = 0;  // lanes of a block
+    uint32_t first_pass = 0;  // lists with dims: the repetition that holds the first block
 };
 
-// Reads that a lane has in flight.
+// Loads that a lane has in flight.
 template <int W>
 constexpr int32_t unroll_block_words = W < 4 ? 8 : 4;
 
-// What a lane moves of a block: words at offsets p, p + step, ... below `stop`.
+// The words of a block that one lane moves: at offsets p, p + step, ... below `stop`.
 struct block_share {
-    uint64_t source = 0, target = 0;  // of offset 0, as numbers: they may lie outside of everything
+    // Addresses of offset 0; numbers, as they may lie outside of every object.
+    uint64_t source = 0, target = 0;
     int32_t p = 0, stop = 0, step = 0;
 };
 
-// Of words of W bytes, which divides all addresses, offsets and lengths. `item` is a lane of a
-// block. The tables are narrow, and the list is below 2^30 bytes. What is read of tiles that are
-// not on the GPU yet is not used. False: the block, and all behind it, are behind the part.
+// Finds the share of `item`, one lane of one block. W divides all addresses, offsets and lengths.
+// The tables are narrow, and the list is below 2^30 bytes. Entries of frames that are not on the
+// GPU yet are read but not used. False: this block and all later ones lie behind the part.
 template <int W>
 CUDA_NC_KERNEL bool find_share(const part &a, const block_lanes &n, uint32_t item,
                                block_share *share_p) {
     const int32_t lanes = 1 << n.lanes_log2;
     uint32_t block = item >> n.lanes_log2;
-    auto ahead = -static_cast<int64_t>(a.list_first);  // of the list's bytes, as offsets
+    auto ahead = -static_cast<int64_t>(a.list_first);  // offset of the list's first byte
     int64_t displacement = 0;
     if (a.num_dims != 0) {
         const uint32_t passes = a.by_num_blocks.quotient(block), pass = n.first_pass + passes;
@@ -43,20 +44,21 @@ CUDA_NC_KERNEL bool find_share(const part &a, const block_lanes &n, uint32_t ite
         ahead = static_cast<int64_t>(pass * a.list_size);
         displacement = pass_displacement<-1>(a, pass);
     }
-    const uint32_t next = block + 1, tile = block >> tile_blocks_log2;
-    const bool first_of_tile = (block & (tile_blocks - 1)) == 0;
-    const bool last_of_tile = (next & (tile_blocks - 1)) == 0 || next == a.num_blocks;
-    const auto tile_begin = static_cast<uint32_t>(a.tables.tile_packed[tile]);
-    const uint32_t list_begin = tile_begin + (first_of_tile ? 0 : a.tables.packed[block]);
-    const uint32_t list_end = last_of_tile ? static_cast<uint32_t>(a.tables.tile_packed[tile + 1])
-                                           : tile_begin + a.tables.packed[next];
-    displacement += a.tables.tile_displacement[tile] +
+    const uint32_t next = block + 1, frame = block >> frame_blocks_log2;
+    const bool first_of_frame = (block & (frame_blocks - 1)) == 0;
+    const bool last_of_frame = (next & (frame_blocks - 1)) == 0 || next == a.num_blocks;
+    const auto frame_begin = static_cast<uint32_t>(a.tables.frame_packed[frame]);
+    const uint32_t list_begin = frame_begin + (first_of_frame ? 0 : a.tables.packed[block]);
+    const uint32_t list_end = last_of_frame
+                                  ? static_cast<uint32_t>(a.tables.frame_packed[frame + 1])
+                                  : frame_begin + a.tables.packed[next];
+    displacement += a.tables.frame_displacement[frame] +
                     static_cast<int64_t>(uint64_t{a.tables.displacement[block]} << a.granule_log2);
 
     const auto first = static_cast<int32_t>(a.first);
     const int32_t part_end = first + static_cast<int32_t>(a.length);
     const int64_t begin = list_begin + ahead, end = list_end + ahead;
-    if (tile_begin + ahead >= part_end || begin >= part_end) {
+    if (frame_begin + ahead >= part_end || begin >= part_end) {
         return false;
     }
     share_p->step = lanes * W;
@@ -112,10 +114,10 @@ CUDA_NC_KERNEL void move_block(const part &a, const block_lanes &n, uint32_t ite
     }
 }
 
-constexpr int32_t lane_words = 2;  // of a block, at most, where a pipe or a pull goes by blocks
+constexpr int32_t lane_words = 2;  // most words of a block for one lane, in a pipe or a pull
 
-// By one block of threads that moves the part, of a list with dims, alone; a lane has lane_words of
-// a block at most. Several blocks of each are on their way, as the link's latency is long.
+// One thread block moves the whole part, of a list with dims. A lane has at most lane_words words
+// of a block, and several blocks in flight, because the link's latency is long.
 template <int W>
 CUDA_NC_KERNEL void move_blocks(const part &a, uint32_t thread, uint32_t threads) {
     constexpr uint32_t at_once = W == 16 ? 2 : 4;

@@ -1,5 +1,5 @@
-// Moves bytes whose two sides are not aligned to each other: whole aligned 16-byte words are read
-// and funnel-shifted, and every aligned 16-byte word of the target is written once by its owner.
+// Moves bytes whose source and target are not aligned alike: reads whole aligned 16-byte words,
+// funnel-shifts them, and writes every aligned 16-byte word of the target once, by one thread.
 #pragma once
 
 #include "ucs/exec/kernels/move/locate.hpp"
@@ -7,13 +7,14 @@
 
 namespace cuda_nc::exec {
 
-// Windows of 16 packed bytes; when packing they are aligned in the packed side's memory.
+// How many windows (16 packed bytes each) a part has. For pack, windows are aligned in the packed
+// memory.
 CUDA_NC_KERNEL uint32_t count_windows(const part &a) {
     uint32_t skew = a.dir == gpu::direction::pack ? low_bits(a.packed, 15) : 0;
     return (a.length + skew + 15) / 16;
 }
 
-// Pack: one aligned word of the target, put together from the blocks that it holds.
+// Pack: puts one aligned word of the target together from the blocks that it holds.
 template <class Locator>
 CUDA_NC_KERNEL void pack_window(const part &a, uint32_t window) {
     uint32_t skew = low_bits(a.packed, 15);
@@ -35,8 +36,8 @@ CUDA_NC_KERNEL void pack_window(const part &a, uint32_t window) {
     store_quad(target, value, low, high);
 }
 
-// Unpack, copy: the target words that begin in a window of 16 packed bytes, and the heads of the
-// blocks that begin in it.
+// Unpack, copy: writes the aligned target words that begin in a window, and the heads of the blocks
+// that begin in it.
 template <class Locator>
 CUDA_NC_KERNEL void scatter_window(const part &a, uint32_t window) {
     const bool copy = a.dir == gpu::direction::copy;

@@ -1,9 +1,10 @@
-// Division of 31-bit numbers by a number that is fixed for many operands: one multiplication and
-// two shifts, a third of what the 64-bit form costs on a GPU.
+// Division of 31-bit numbers by a divisor that is fixed for many operands: one multiplication and
+// two shifts, a third of the cost of fast_divide on a GPU.
 #pragma once
 
 #include <cstdint>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/compiler.hpp"
 
 namespace cuda_nc::exec {
@@ -18,9 +19,7 @@ struct fast_divide32 {
     fast_divide32() = default;
 
     explicit fast_divide32(uint32_t d) : divisor(d) {
-        while ((uint64_t{1} << shift) < d) {
-            ++shift;
-        }
+        shift = log2_ceil(d);
         magic = static_cast<uint32_t>((uint64_t{1} << (31 + shift)) / d) + 1;
     }
 

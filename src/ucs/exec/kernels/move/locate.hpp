@@ -1,4 +1,4 @@
-// Where an offset of a part lies: one locator per way of saying it, each with
+// Finds where an offset of a part lies. There is a locator for each kind of layout, with
 //     seek(a, p, cursor *)  any offset p of part `a`
 //     next(a, p, cursor *)  the block after the cursor's, whose first offset is p
 #pragma once
@@ -19,7 +19,7 @@ struct cursor {
     uint32_t pass;         // lists with dims: repetition of the list
 };
 
-// The displacement of repetition `pass`; Dims < 0 where their number is known at run time only.
+// The displacement of repetition `pass`; Dims < 0: their number is known at run time only.
 template <int Dims>
 CUDA_NC_KERNEL int64_t pass_displacement(const part &a, uint32_t pass) {
     int64_t sum = 0;
@@ -58,7 +58,7 @@ CUDA_NC_KERNEL int64_t listed_displacement(const part &a, uint32_t block) {
     if (a.tables.wide_displacement != nullptr) {
         return a.tables.wide_displacement[block];
     }
-    return a.tables.tile_displacement[block >> tile_blocks_log2] +
+    return a.tables.frame_displacement[block >> frame_blocks_log2] +
            static_cast<int64_t>(uint64_t{a.tables.displacement[block]} << a.granule_log2);
 }
 
@@ -82,7 +82,7 @@ struct uniform_locator {
     CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) { seek(a, p, c); }
 };
 
-// Blocks of a progression (see block_progression), which takes no table and no search.
+// Blocks of a progression (see block_progression): without tables and without a search.
 struct progression_locator {
     CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
         const uint64_t offset = a.list_first + p;
@@ -133,8 +133,8 @@ struct listed_block {
     int64_t delta;   // offset p of it lies at displacement delta + p
 };
 
-// A list of blocks of different lengths: binary search, within one unit where an index is there.
-// Tables of tiles other than the answer's are never read (see layout_view::find_block).
+// A list of blocks of different lengths: binary search, within one unit where there is an index.
+// Entries of frames other than the answer's are never read (see layout_view::find_block).
 struct varying_locator {
     CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
         uint64_t offset = a.list_first + p;
@@ -171,8 +171,7 @@ struct varying_locator {
         *block_p = find(a, offset);
     }
 
-    // The same, or an earlier one, fewer than `most` blocks before it, where that saves reads that
-    // wait for each other.
+    // The same, or a block fewer than `most` before it, where that saves dependent reads.
     CUDA_NC_KERNEL static void find_block_near(const part &a, uint32_t p, uint32_t most,
                                                uint32_t *block_p, uint32_t *pass_p) {
         if (a.tables.unit_block != nullptr && a.num_dims == 0) {
@@ -186,14 +185,14 @@ struct varying_locator {
         find_block(a, p, block_p, pass_p);
     }
 
-    // Any block from the part's first on, also one behind its end, which begins at `part_end` then:
-    // the tables of such blocks may be missing still and are not read. `known` is a block whose
-    // tables are there.
+    // Any block from the part's first on. A block behind the part's end begins at `part_end`; its
+    // table entries may not be uploaded yet and are not read. `known` is a block whose frame is
+    // uploaded.
     CUDA_NC_KERNEL static listed_block block_at(const part &a, uint32_t block, uint32_t pass,
                                                 uint32_t part_end, uint32_t known = no_block) {
         listed_block b{part_end, 0};
         const bool near = a.num_dims == 0 && block < a.num_blocks &&
-                          block >> tile_blocks_log2 == known >> tile_blocks_log2;
+                          block >> frame_blocks_log2 == known >> frame_blocks_log2;
         if (near || reached(a, block, part_end)) {
             int64_t begin = signed_begin(a, block, pass);
             b.begin = clip(begin, part_end);
@@ -213,8 +212,8 @@ struct varying_locator {
             return true;
         }
         return block < a.num_blocks &&
-               (a.tables.tile_packed == nullptr ||
-                a.tables.tile_packed[block >> tile_blocks_log2] < a.list_first + part_end);
+               (a.tables.frame_packed == nullptr ||
+                a.tables.frame_packed[block >> frame_blocks_log2] < a.list_first + part_end);
     }
 
     CUDA_NC_KERNEL static int64_t signed_begin(const part &a, uint32_t block, uint32_t pass) {
@@ -234,8 +233,8 @@ struct varying_locator {
         if (block == a.num_blocks) {
             return a.list_size;
         }
-        uint64_t start = a.tables.tile_packed[block >> tile_blocks_log2];
-        return (block & (tile_blocks - 1)) == 0 ? start : start + a.tables.packed[block];
+        uint64_t start = a.tables.frame_packed[block >> frame_blocks_log2];
+        return (block & (frame_blocks - 1)) == 0 ? start : start + a.tables.packed[block];
     }
 
     CUDA_NC_KERNEL static void fill(const part &a, uint64_t offset, cursor *c) {
@@ -274,15 +273,16 @@ struct varying_locator {
         if (a.tables.wide_packed != nullptr) {
             return search(a.tables.wide_packed, low, high, offset);
         }
-        uint32_t tile =
-            search(a.tables.tile_packed, low >> tile_blocks_log2, high >> tile_blocks_log2, offset);
-        uint32_t tile_low = tile << tile_blocks_log2;
-        uint32_t tile_high = tile_low + static_cast<uint32_t>(tile_blocks) - 1;
-        low = low > tile_low ? low : tile_low;
-        high = high < tile_high ? high : tile_high;
-        // The tile's own first entry is 0 and may be missing still: `low` is never probed.
+        uint32_t frame = search(a.tables.frame_packed, low >> frame_blocks_log2,
+                                high >> frame_blocks_log2, offset);
+        uint32_t frame_low = frame << frame_blocks_log2;
+        uint32_t frame_high = frame_low + static_cast<uint32_t>(frame_blocks) - 1;
+        low = low > frame_low ? low : frame_low;
+        high = high < frame_high ? high : frame_high;
+        // The frame's first entry is 0 and may not be uploaded yet; the search never reads the
+        // entry at `low`.
         return search(a.tables.packed, low, high,
-                      static_cast<uint32_t>(offset - a.tables.tile_packed[tile]));
+                      static_cast<uint32_t>(offset - a.tables.frame_packed[frame]));
     }
 };
 

@@ -1,18 +1,17 @@
-// Unpacks and copies blocks of one length whose two sides are not aligned to each other.
+// Unpacks and copies blocks of one length whose source and target are not aligned alike.
 #pragma once
 
 #include "ucs/exec/kernels/move/bytes.hpp"
 
 namespace cuda_nc::exec {
 
-// Unpack, copy of blocks of one length. Of each block, the target's whole aligned words of 16 bytes
-// and, before and behind them, its edges, a lane for each byte: the lanes of a warp write a sector
-// that is written in part in one go, where wider pieces of different widths would write it again
-// and again, and the cache pays for each time. Each block has as many items as any may need; some
-// are empty.
+// A block consists of the target's whole aligned 16-byte words and of its edges, the bytes before
+// and behind them. An edge has a lane for each byte, so that the lanes of a warp write a sector's
+// share at once; pieces of several widths would write the sector several times, at a cost in the
+// cache each time. Every block has as many items as the largest needs; some stay empty.
 struct piece_counts {
     fast_divide32 by_words;   // of a block
-    uint32_t lanes_log2 = 0;  // for the edges of a block
+    uint32_t lanes_log2 = 0;  // lanes for the edges of a block
     uint32_t all_words = 0, all_edges = 0;
 };
 
@@ -27,7 +26,7 @@ struct block_place {
     uint32_t head;   // bytes before the first aligned word
     uint32_t words;  // whole ones
 };
-// As a number: the base may be null or lie outside of everything.
+// Computed as a number: the base may be null or lie outside of every object.
 CUDA_NC_KERNEL char *displaced(char *base, int64_t displacement) {
     return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(base) +
                                     static_cast<uint64_t>(displacement));
@@ -77,7 +76,7 @@ CUDA_NC_KERNEL void scatter_words(const part &a, const piece_counts &n, uint32_t
     }
 }
 
-// Byte `lane` of a block's edges, in order; behind its end where there are fewer.
+// Where byte `lane` of a block's edges lies; behind the block's end where there are fewer.
 CUDA_NC_KERNEL uint32_t edge_offset(const block_place &b, uint32_t lane) {
     return lane < b.head ? lane : lane + b.words * 16;
 }

@@ -7,12 +7,12 @@ namespace cuda_nc::exec {
 namespace {
 
 constexpr uint64_t most_packed = uint64_t{1} << 30;  // sums of offsets stay below 2^31
-// Of longer messages the tables are a small part, and other kernels have more loads in flight.
+// For longer messages the tables hardly count, and other kernels have more loads in flight.
 constexpr uint64_t most_pulled = 1 << 20;
 constexpr uint8_t least_word_log2 = 2;  // words of 1 and 2 bytes are rare
 
-// The tables as the CPU has them; false: longer, too far apart, or blocks of one length, which are
-// found without a search.
+// Copies the tables that the CPU has. False: the list is too long, its blocks lie too far apart, or
+// they have one length and need no search.
 bool copy_tables(const layout_view &from, short_list *to) {
     const block_tables &tables = from.tables;
     if (from.num_blocks > short_list_blocks || from.num_dims != 0 ||
@@ -42,14 +42,11 @@ bool make_short_pull(const gpu::pipe_work &pull, const pipe_plan &plan,
         return false;
     }
     made_p->entries[0] = plan.batch.entries[0];
-    const auto tile = static_cast<uintptr_t>(view->tables.tile_displacement[0]);
-    made_p->source = reinterpret_cast<uintptr_t>(pull.source_base) + tile;
-    made_p->target = reinterpret_cast<uintptr_t>(pull.base) + tile;
+    const auto frame = static_cast<uintptr_t>(view->tables.frame_displacement[0]);
+    made_p->source = reinterpret_cast<uintptr_t>(pull.source_base) + frame;
+    made_p->target = reinterpret_cast<uintptr_t>(pull.base) + frame;
     made_p->first = static_cast<uint32_t>(pull.packed_offset);
-    made_p->first_step = 1;
-    while (made_p->first_step * 2 < view->num_blocks) {
-        made_p->first_step *= 2;
-    }
+    made_p->first_step = 1u << (log2_ceil(view->num_blocks) - 1);
     made_p->granule_log2 = view->granule_log2;
     made_p->word_log2 = word_log2;
     return true;

@@ -1,6 +1,6 @@
-// Pulls of a short list of blocks that both sides lay out alike. Its tables come with the launch: a
-// table in a GPU's memory is read twice, one read after the other, before the first byte of a
-// message is, and that is a tenth of what 64 KiB take.
+// Pulls of a short list of blocks that source and target lay out alike. The tables are kernel
+// parameters: with tables in GPU memory two dependent reads precede the first byte, a tenth of the
+// time of 64 KiB.
 #pragma once
 
 #include "ucs/exec/kernels/plan/pipe_plan.hpp"
@@ -8,32 +8,32 @@
 
 namespace cuda_nc::exec {
 
-constexpr uint32_t short_list_blocks = 128;  // at most; a power of two
+constexpr uint32_t short_list_blocks = 128;  // most blocks; a power of two
 
-// The blocks' first packed bytes and their displacements in granules; behind the last block packed
-// bytes that no message has.
+// First packed byte and displacement (in granules) of each block. Entries behind the last block
+// have a packed offset that no message reaches.
 struct short_list {
     uint32_t packed[short_list_blocks];
     uint32_t displacement[short_list_blocks];
 };
 
-// A launch's parameters. Source and target are the addresses of displacement 0 of the list's tile,
-// `first` is the packed byte with which the message begins.
+// The parameters of a launch. `source` and `target` are the addresses of displacement 0 of the
+// list's frame on each side; `first` is the packed byte at which the message begins.
 struct short_pull {
-    pipe_arguments entries[1];  // as in lone_pull; the part is not looked at
+    pipe_arguments entries[1];  // as in lone_pull; the part is not used
     uintptr_t source = 0, target = 0;
     uint32_t first = 0;
     uint32_t first_step = 0;  // of the search: half the blocks, or more
     uint8_t granule_log2 = 0;
-    uint8_t word_log2 = 0;  // words of so many bytes lie alike, and all blocks are made of them
+    uint8_t word_log2 = 0;  // both sides and all blocks are aligned to such words
     short_list list;
 };
 
-// False: `pull`, which is the plan's only side, is none.
+// False: `pull`, the plan's only side, is not a pull of a short list.
 bool make_short_pull(const gpu::pipe_work &pull, const pipe_plan &plan,
                      short_pull *made_p) noexcept;
 
-// What of it is in a chunk, in the list's packed bytes.
+// The packed bytes [begin, end) of the list that one chunk moves.
 struct short_piece {
     uint32_t begin, end;
 };
@@ -45,8 +45,8 @@ CUDA_NC_KERNEL short_piece piece_of_short_pull(const short_pull &pull, uint32_t 
             pull.first + min_u32(chunk + size, static_cast<uint32_t>(a.length))};
 }
 
-// Words of W bytes, one for each of `threads`, Unroll times in flight; `list` is the pull's, where
-// reads of it are quick.
+// Moves a piece by words of W bytes; each thread has Unroll of them in flight. `list` is a copy of
+// the pull's in fast memory.
 template <int W, int Unroll>
 CUDA_NC_KERNEL void move_short_piece(const short_pull &pull, const short_list &list,
                                      const short_piece &piece, uint32_t thread, uint32_t threads) {

@@ -1,5 +1,5 @@
-// What one thread of a kernel does. The same code runs on a GPU and, one thread after the other, in
-// the tests on a CPU.
+// What one thread of a kernel does. The same code runs on a GPU and, in tests, on a CPU, one thread
+// after the other.
 #pragma once
 
 #include <type_traits>
@@ -13,32 +13,35 @@
 namespace cuda_nc::exec {
 
 struct thread_place {
-    uint32_t thread, threads;  // in its block
-    uint32_t block, grid;      // blocks
+    uint32_t thread, threads;     // of its thread block
+    uint32_t thread_block, grid;  // of the launch; `grid` is their number
 };
 
-// per_block is at most Unroll times the threads, of which there are a power of two, a warp at
-// least. A warp takes neighbouring words.
+// per_thread_block is at most Unroll words for each thread; the number of threads is a power of
+// two, at least a warp. A warp moves neighbouring words.
 template <class Locator, int W, int Unroll = unroll_deep<Locator, W>>
-CUDA_NC_KERNEL void words_thread(const part &a, uint32_t per_block, const thread_place &at) {
+CUDA_NC_KERNEL void words_thread(const part &a, uint32_t per_thread_block, const thread_place &at) {
     const word_range r = split_words<W>(a);
-    if (at.block == 0) {
+    if (at.thread_block == 0) {
         move_edges<Locator>(a, r, at.thread, at.threads);
     }
     const uint32_t share =
-        Unroll == 1 ? word_lanes : (per_block >> log2_of(at.threads)) * word_lanes;
-    const uint32_t ahead = at.thread / word_lanes * share, lane = at.thread % word_lanes;
-    for (uint32_t begin = at.block * per_block; begin < r.count; begin += at.grid * per_block) {
+        Unroll == 1 ? warp_lanes : (per_thread_block >> log2_floor(at.threads)) * warp_lanes;
+    const uint32_t ahead = at.thread / warp_lanes * share, lane = at.thread % warp_lanes;
+    for (uint32_t begin = at.thread_block * per_thread_block; begin < r.count;
+         begin += at.grid * per_thread_block) {
         uint32_t own = begin + ahead;
         move_words<Locator, W, Unroll>(a, r, own + lane, min_u32(own + share, r.count));
     }
 }
 
 template <class Locator>
-CUDA_NC_KERNEL void windows_thread(const part &a, uint32_t per_block, const thread_place &at) {
+CUDA_NC_KERNEL void windows_thread(const part &a, uint32_t per_thread_block,
+                                   const thread_place &at) {
     const uint32_t count = count_windows(a);
-    for (uint32_t begin = at.block * per_block; begin < count; begin += at.grid * per_block) {
-        uint32_t limit = count - begin < per_block ? count : begin + per_block;
+    for (uint32_t begin = at.thread_block * per_thread_block; begin < count;
+         begin += at.grid * per_thread_block) {
+        uint32_t limit = count - begin < per_thread_block ? count : begin + per_thread_block;
         for (uint32_t i = begin + at.thread; i < limit; i += at.threads) {
             move_window<Locator>(a, i);
         }
@@ -46,16 +49,20 @@ CUDA_NC_KERNEL void windows_thread(const part &a, uint32_t per_block, const thre
 }
 
 template <class Locator>
-CUDA_NC_KERNEL void pieces_thread(const part &a, uint32_t per_block, const piece_counts &n,
+CUDA_NC_KERNEL void pieces_thread(const part &a, uint32_t per_thread_block, const piece_counts &n,
                                   const thread_place &at) {
-    for (uint32_t begin = at.block * per_block; begin < n.all_words; begin += at.grid * per_block) {
-        uint32_t limit = n.all_words - begin < per_block ? n.all_words : begin + per_block;
+    for (uint32_t begin = at.thread_block * per_thread_block; begin < n.all_words;
+         begin += at.grid * per_thread_block) {
+        uint32_t limit =
+            n.all_words - begin < per_thread_block ? n.all_words : begin + per_thread_block;
         for (uint32_t i = begin + at.thread; i < limit; i += at.threads * unroll_windows) {
             scatter_words<Locator, unroll_windows>(a, n, i, at.threads, limit);
         }
     }
-    for (uint32_t begin = at.block * per_block; begin < n.all_edges; begin += at.grid * per_block) {
-        uint32_t limit = n.all_edges - begin < per_block ? n.all_edges : begin + per_block;
+    for (uint32_t begin = at.thread_block * per_thread_block; begin < n.all_edges;
+         begin += at.grid * per_thread_block) {
+        uint32_t limit =
+            n.all_edges - begin < per_thread_block ? n.all_edges : begin + per_thread_block;
         for (uint32_t i = begin + at.thread; i < limit; i += at.threads * unroll_windows) {
             scatter_edges<Locator, unroll_windows>(a, n, i, at.threads, limit);
         }
@@ -64,39 +71,41 @@ CUDA_NC_KERNEL void pieces_thread(const part &a, uint32_t per_block, const piece
 
 template <int W>
 CUDA_NC_KERNEL void blocks_thread(const part &a, const block_lanes &n, const thread_place &at) {
-    for (uint32_t i = at.block * at.threads + at.thread; i < n.items; i += at.grid * at.threads) {
+    for (uint32_t i = at.thread_block * at.threads + at.thread; i < n.items;
+         i += at.grid * at.threads) {
         move_block<W>(a, n, i);
     }
 }
 
-// One warp; `table` is its own. A unit has 2^unit_log2 bytes.
+// What one warp does; `table` is its own. A unit has 2^unit_log2 bytes.
 template <bool Packing, int Align>
 CUDA_NC_KERNEL void units_warp(const part &a, uint32_t unit_log2, const thread_place &at,
                                unit_table *table, lanes_in_step lanes) {
     const uint32_t count = count_units(a, unit_log2);
     const uint32_t warps = at.threads / warp_lanes, warp = at.thread / warp_lanes;
-    for (uint32_t unit = at.block * warps + warp; unit < count; unit += at.grid * warps) {
+    for (uint32_t unit = at.thread_block * warps + warp; unit < count; unit += at.grid * warps) {
         move_unit<Packing, Align>(a, unit, unit_log2, table, lanes);
     }
 }
 
-// The same by words of W bytes, which lie alike on both sides; unpack, copy.
+// The same by words of W bytes, aligned alike on both sides; unpack, copy.
 template <int W>
 CUDA_NC_KERNEL void word_units_warp(const part &a, uint32_t unit_log2, const thread_place &at,
                                     unit_table *table, lanes_in_step lanes) {
     const word_range r = split_words<W>(a);
-    if (at.block == 0 && at.thread / warp_lanes == 0) {
+    if (at.thread_block == 0 && at.thread / warp_lanes == 0) {
         lanes.each([&](uint32_t lane) { move_edges<varying_locator>(a, r, lane, warp_lanes); });
     }
     const uint32_t count = (r.count * W + (1u << unit_log2) - 1) >> unit_log2;
     const uint32_t warps = at.threads / warp_lanes, warp = at.thread / warp_lanes;
-    for (uint32_t unit = at.block * warps + warp; unit < count; unit += at.grid * warps) {
+    for (uint32_t unit = at.thread_block * warps + warp; unit < count; unit += at.grid * warps) {
         scatter_unit_words<W>(a, r, unit, unit_log2, table, lanes);
     }
 }
 
-// Calls action(packing, align, width), all std::integral_constants, for units of words of
-// 2^align_log2 bytes: width is that of words that are moved as they are, or 0.
+// Calls action(packing, align, width), all std::integral_constants, for units whose addresses
+// 2^align_log2 divides. width: bytes of words that are moved as they are; 0: words are put
+// together.
 template <class Action>
 auto with_unit_kind(bool packing, unsigned align_log2, Action &&action) {
     using yes = std::true_type;
@@ -120,7 +129,7 @@ auto with_unit_kind(bool packing, unsigned align_log2, Action &&action) {
     }
 }
 
-// A tile, and what is known of it.
+// A tile, where it lies, and whether it moves by pairs.
 template <int W>
 struct tile_work {
     uint32_t tile;
@@ -130,11 +139,11 @@ struct tile_work {
     CUDA_NC_KERNEL tile_work(const part &a, const tile_shape &s, const word_range &r,
                              uint32_t tile_)
         : tile(tile_),
-          origin(locate_tile(a, s, tile, tile_side<W>)),
+          origin(locate_tile(a, s, tile, tile_dim<W>)),
           pairs(tile_takes_pairs<W>(a, s, r, origin, tile)) {}
 };
 
-// The two halves of a tile's exchange, with a barrier between them and another behind.
+// Moves a tile into (Loading) or out of shared memory; a barrier follows each.
 template <int W, bool Loading>
 CUDA_NC_KERNEL void tile_thread(const part &a, const tile_shape &s, const word_range &r,
                                 const tile_work<W> &t, uint32_t thread, word<W> *shared) {
@@ -192,7 +201,7 @@ auto with_uniform_locator(locator_kind kind, Action &&action) {
     return kind == locator_kind::uniform ? action(locator_tag<uniform_locator>())
                                          : with_strided_locator(kind, action);
 }
-// The same for all locators that words are found by, where a link is the limit.
+// The same for all locators of words in pipes and pulls.
 template <class Action>
 auto with_mover_locator(locator_kind kind, Action &&action) {
     return kind == locator_kind::progression ? action(locator_tag<progression_locator>())

@@ -1,30 +1,31 @@
-// Words of 1 to 16 bytes, and how bytes move between words that are not aligned to each other.
+// Words of 1 to 16 bytes, and how bytes move between words that are not aligned alike.
 //
-// Reads may touch bytes beside those asked for, never outside the aligned 16-byte words that hold
-// them, so never a page that the buffer does not reach. Writes touch the bytes asked for alone: a
-// byte beside them may belong to another thread.
+// Reads may touch bytes beside those asked for, but only within the aligned 16-byte words that hold
+// those, so never a page outside the buffer's. Writes touch only the bytes asked for: the bytes
+// beside them may belong to another thread.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/compiler.hpp"
 
-// A test may define these before it includes this file, to see every access.
+// A test may define these before including this file, to observe every access.
 #ifndef CUDA_NC_ON_READ
 #define CUDA_NC_ON_READ(address, size)
 #define CUDA_NC_ON_WRITE(address, size)
 #endif
 
-// A part of a kernel. On the host the compiler may leave calls: unlike a GPU's code nothing there
-// is in a hurry, and the tests instantiate every kernel in one file.
+// A function of a kernel. On the host it need not be inlined: speed does not matter there, and the
+// tests instantiate every kernel in one file.
 #ifdef __CUDACC__
 #define CUDA_NC_KERNEL __host__ __device__ __forceinline__
 #else
 #define CUDA_NC_KERNEL inline
 #endif
 
-// Unrolling, where a GPU compiler reads this; others decide for themselves.
+// Unrolls loops on a GPU; host compilers decide for themselves.
 #ifdef __CUDA_ARCH__
 #define CUDA_NC_UNROLL _Pragma("unroll")
 #define CUDA_NC_NO_UNROLL _Pragma("unroll 1")
@@ -34,6 +35,8 @@
 #endif
 
 namespace cuda_nc::exec {
+
+constexpr uint32_t warp_lanes = 32;
 
 struct alignas(16) quad {
     uint32_t w[4];
@@ -106,15 +109,6 @@ CUDA_NC_KERNEL uint32_t min_u32(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-// floor(log2 value); value != 0.
-CUDA_NC_KERNEL uint32_t log2_of(uint32_t value) {
-#ifdef __CUDA_ARCH__
-    return 31 - static_cast<uint32_t>(__clz(static_cast<int>(value)));
-#else
-    return 31 - static_cast<uint32_t>(__builtin_clz(value));
-#endif
-}
-
 // The low 32 bits of high:low >> bits, bits in 0..31.
 CUDA_NC_KERNEL uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t bits) {
 #ifdef __CUDA_ARCH__
@@ -139,13 +133,13 @@ CUDA_NC_KERNEL quad funnel(const quad &low, const quad &high, uint32_t shift) {
                  funnel_right(a[2], a[3], bits), funnel_right(a[3], a[4], bits)}};
 }
 
-// Bytes [low, high) of the 16 at `address`, 0 <= low < high <= 16, in two steps, so that several
-// can be on their way at once: load() and, once the bytes are needed, join(), which puts them in
-// their places; the others are of no meaning. `address` is a multiple of Align.
+// Reads bytes [low, high) of the 16 at `address`, 0 <= low < high <= 16, in two steps, so that
+// several reads can be in flight: load(), and join() once the bytes are needed. The other bytes of
+// the result are undefined. `address` is a multiple of Align.
 template <int Align>
 struct quad_load;
 
-// In general: the two aligned words that hold them.
+// Any alignment: reads the two aligned words that hold the bytes.
 template <>
 struct quad_load<1> {
     quad first, second;
@@ -166,7 +160,7 @@ struct quad_load<1> {
     CUDA_NC_KERNEL quad join() const { return funnel(first, second, shift); }
 };
 
-// Two words of 8 bytes: half the registers, nothing to shift.
+// Multiples of 8: two words of 8 bytes, half the registers and no shift.
 template <>
 struct quad_load<8> {
     word<8> first, second;
@@ -188,7 +182,7 @@ CUDA_NC_KERNEL quad gather_quad(const char *address, uint32_t low, uint32_t high
     return q.join();
 }
 
-// Takes bytes [low, 16) from `later`, the others stay.
+// Replaces bytes [low, 16) of *value by those of `later`.
 CUDA_NC_KERNEL void merge_quad(quad *value, const quad &later, uint32_t low) {
     CUDA_NC_UNROLL
     for (uint32_t j = 0; j < 4; ++j) {
@@ -198,7 +192,7 @@ CUDA_NC_KERNEL void merge_quad(quad *value, const quad &later, uint32_t low) {
     }
 }
 
-// Bytes [low, high) of a 4-byte word, in the widest pieces that alignment allows.
+// Writes bytes [low, high) of a 4-byte word, in the widest pieces that alignment allows.
 CUDA_NC_KERNEL void store_part(char *address, uint32_t value, uint32_t low, uint32_t high) {
     if (low == 0 && high == 4) {
         store_word<4>(address, value);

@@ -1,4 +1,4 @@
-// Moves words that lie alike on both sides: W divides every address, block and stride.
+// Moves words that are aligned alike on both sides: W divides every address, block and stride.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +8,8 @@
 
 namespace cuda_nc::exec {
 
-// Offsets [begin, begin + count * W) of a part; the bytes before and behind are edges.
+// The whole words of a part, offsets [begin, begin + count * W); the bytes before and behind are
+// its edges.
 struct word_range {
     uint32_t begin = 0;
     uint32_t count = 0;     // words
@@ -28,8 +29,8 @@ CUDA_NC_KERNEL word_range split_words(const part &a) {
     return r;
 }
 
-// Both sides: `laid_out` and what lies alike at the other, which is `linear` unless both are laid
-// out.
+// Source and target of a word: `laid_out` on the laid-out side; on the other `linear`, or for a
+// copy the same place in the other buffer.
 struct two_sides {
     const char *source;
     char *target;
@@ -52,7 +53,7 @@ CUDA_NC_KERNEL void move_byte(const part &a, uint32_t p) {
     store_word<1>(at.target, load_word<1>(at.source));
 }
 
-// Where offsets p, p + step, p + 2 * step, ... are laid out.
+// Iterates over the laid-out addresses of offsets p, p + step, p + 2 * step, ...
 template <class Locator>
 class stepping {
   public:
@@ -69,7 +70,7 @@ class stepping {
     uint32_t p_, step_;
 };
 
-// A vector: two divisions for all of them.
+// For vectors: two divisions for all steps together.
 template <>
 class stepping<strided_locator<1>> {
   public:
@@ -95,13 +96,13 @@ class stepping<strided_locator<1>> {
     CUDA_NC_KERNEL char *address() const { return reinterpret_cast<char *>(address_); }
 
   private:
-    uintptr_t address_;  // a number: behind the last word it may lie outside of everything
+    uintptr_t address_;  // a number: behind the last word it may lie outside of every object
     uint64_t stride_, gap_;
     int32_t length_, in_block_;
     int32_t left_;  // of the block
 };
 
-// The edges; by some dozens of threads.
+// Moves the edges, by some dozens of threads.
 template <class Locator>
 CUDA_NC_KERNEL void move_edges(const part &a, const word_range &r, uint32_t thread,
                                uint32_t threads) {
@@ -113,11 +114,9 @@ CUDA_NC_KERNEL void move_edges(const part &a, const word_range &r, uint32_t thre
     }
 }
 
-constexpr uint32_t word_lanes = 32;  // neighbours that take neighbouring words: a warp
-
-// Words i, i + 32, i + 64, ..., Unroll of them: all loads, then all stores. Where Guarded, those
-// below `limit` only. `at` and `linear`, the packed side, stand at word i, and then behind the
-// last. `dir` is the part's; where it is a constant, less is left to be computed.
+// Moves words i, i + 32, i + 64, ..., Unroll of them: all loads, then all stores. Guarded: only
+// those below `limit`. `at` and `linear` (the packed side) are at word i before and behind the last
+// word after. `dir` is the part's direction; a constant saves instructions.
 template <class Locator, int W, int Unroll, bool Guarded>
 CUDA_NC_KERNEL void move_batch(const part &a, gpu::direction dir, stepping<Locator> *at,
                                char **linear, uint32_t i, uint32_t limit) {
@@ -125,8 +124,8 @@ CUDA_NC_KERNEL void move_batch(const part &a, gpu::direction dir, stepping<Locat
     char *target[Unroll];
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        if (!Guarded || i + u * word_lanes < limit) {
-            constexpr int64_t step = word_lanes * W;
+        if (!Guarded || i + u * warp_lanes < limit) {
+            constexpr int64_t step = warp_lanes * W;
             two_sides one = sides(a, dir, at->address(), *linear + u * step);
             target[u] = one.target;
             value[u] = load_word<W>(one.source);
@@ -135,14 +134,14 @@ CUDA_NC_KERNEL void move_batch(const part &a, gpu::direction dir, stepping<Locat
     }
     CUDA_NC_UNROLL
     for (int u = 0; u < Unroll; ++u) {
-        if (!Guarded || i + u * word_lanes < limit) {
+        if (!Guarded || i + u * warp_lanes < limit) {
             store_word<W>(target[u], value[u]);
         }
     }
-    *linear += int64_t{Unroll} * word_lanes * W;
+    *linear += int64_t{Unroll} * warp_lanes * W;
 }
 
-constexpr int most_at_once = 8;  // words on their way; more cost registers
+constexpr int most_at_once = 8;  // words in flight; more cost registers
 
 template <class Locator, int W, int Unroll, bool Guarded>
 CUDA_NC_KERNEL void move_batches(const part &a, gpu::direction dir, const word_range &r, uint32_t i,
@@ -150,24 +149,24 @@ CUDA_NC_KERNEL void move_batches(const part &a, gpu::direction dir, const word_r
     constexpr int at_once = Unroll < most_at_once ? Unroll : most_at_once;
     static_assert(Unroll % at_once == 0, "whole batches");
     char *linear = packed_at(a, r.begin + i * W);
-    stepping<Locator> at(a, r.begin + i * W, word_lanes * W);
+    stepping<Locator> at(a, r.begin + i * W, warp_lanes * W);
     CUDA_NC_NO_UNROLL
     for (int done = 0; done < Unroll; done += at_once) {
         move_batch<Locator, W, at_once, Guarded>(a, dir, &at, &linear, i, limit);
-        i += at_once * word_lanes;
+        i += at_once * warp_lanes;
     }
 }
 
-// Words i, i + 32, ... below `limit`, up to Unroll of them.
+// Moves words i, i + 32, ... below `limit`, up to Unroll of them.
 template <class Locator, int W, int Unroll>
 CUDA_NC_KERNEL void move_words(const part &a, const word_range &r, uint32_t i, uint32_t limit) {
-    if (i + (Unroll - 1) * word_lanes >= limit) {
+    if (i + (Unroll - 1) * warp_lanes >= limit) {
         if (i < limit) {
             move_batches<Locator, W, Unroll, true>(a, a.dir, r, i, limit);
         }
         return;
     }
-    // Small words of vectors cost more in instructions than in memory.
+    // Short words of vectors are bound by instructions rather than memory.
     if (std::is_same_v<Locator, strided_locator<1>> && W <= 4) {
         if (a.dir == gpu::direction::unpack) {
             move_batches<Locator, W, Unroll, false>(a, gpu::direction::unpack, r, i, limit);

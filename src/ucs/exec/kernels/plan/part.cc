@@ -9,7 +9,7 @@ namespace {
 constexpr uint64_t offset_limit = uint64_t{1} << 30;
 constexpr uint32_t no_division = (uint32_t{1} << 31) - 1;  // a divisor above every offset
 
-// The base may be null (MPI_BOTTOM) or lie outside every object, so it moves as a number.
+// Computed as a number: the base may be null (MPI_BOTTOM) or lie outside every object.
 char *shifted(char *address, int64_t displacement) {
     return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(address) +
                                     static_cast<uint64_t>(displacement));
@@ -22,9 +22,10 @@ void shift_base(part *p, int64_t displacement, bool copy) {
     }
 }
 
-// Folds dims into the base, from the outermost in; may shorten *take. Returns the offset in what
-// is left.
-uint64_t fold_dims(const layout_view &view, uint64_t offset, uint64_t *take, bool copy, part *p) {
+// Adds dims to the base, from the outermost in; may shorten *length_p. Returns the offset in the
+// smaller layout.
+uint64_t fold_dims(const layout_view &view, uint64_t offset, uint64_t *length_p, bool copy,
+                   part *p) {
     p->num_dims = view.num_dims;
     while (p->num_dims != 0) {
         const layout_dim &outer = view.dims[p->num_dims - 1];
@@ -36,9 +37,9 @@ uint64_t fold_dims(const layout_view &view, uint64_t offset, uint64_t *take, boo
         offset -= index * inner;
         shift_base(p, static_cast<int64_t>(index) * outer.stride, copy);
         if (offset >= offset_limit) {
-            *take = std::min(*take, inner - offset);
+            *length_p = std::min(*length_p, inner - offset);
         }
-        if (offset + *take > inner) {
+        if (offset + *length_p > inner) {
             break;
         }
         --p->num_dims;
@@ -49,8 +50,8 @@ uint64_t fold_dims(const layout_view &view, uint64_t offset, uint64_t *take, boo
 void describe_dims(const layout_view &view, part *p) {
     for (unsigned d = 0; d < p->num_dims; ++d) {
         p->dims[d].stride = view.dims[d].stride;
-        // The outermost index is what is left: never divided. An inner one may exceed 31 bits only
-        // where its bytes do, and then no dim outside it is left.
+        // The outermost index is never divided by its count. An inner count exceeds 31 bits only
+        // where its bytes do, and then no outer dim is left.
         p->dims[d].by_count = fast_divide32(
             static_cast<uint32_t>(std::min<uint64_t>(view.dims[d].count, no_division)));
     }
@@ -61,20 +62,19 @@ void describe_dims(const layout_view &view, part *p) {
 uint32_t cut_part(const gpu::transfer &work, uint64_t done, part *p) noexcept {
     const layout_view &view = work.layout;
     const bool copy = work.dir == gpu::direction::copy;
-    uint64_t take = std::min(work.length - done, offset_limit);
+    uint64_t part_length = std::min(work.length - done, offset_limit);
     *p = part();
     p->dir = work.dir;
     p->base = work.base;
     p->packed = copy ? work.packed : work.packed + done;
-    uint64_t offset = fold_dims(view, work.packed_offset + done, &take, copy, p);
+    uint64_t offset = fold_dims(view, work.packed_offset + done, &part_length, copy, p);
     p->list = view.num_blocks > 1;
     if (!p->list) {
         shift_base(p, view.first_displacement, copy);
         if (p->num_dims == 0) {  // inside one block
             shift_base(p, static_cast<int64_t>(offset), copy);
             p->block_length = no_division;
-            // Offsets that count from an aligned address make the words of the laid-out side
-            // aligned ones.
+            // Offsets count from an aligned address, so that words at multiples of 16 are aligned.
             offset = reinterpret_cast<uintptr_t>(p->base) & 15;
             shift_base(p, -static_cast<int64_t>(offset), copy);
         } else {
@@ -93,7 +93,7 @@ uint32_t cut_part(const gpu::transfer &work, uint64_t done, part *p) noexcept {
             p->by_num_blocks = fast_divide32(p->num_blocks);
             p->block_length = static_cast<uint32_t>(length);
         } else if (length == 0) {
-            p->list_first = offset & ~uint64_t{15};  // words begin where the list's words do
+            p->list_first = offset & ~uint64_t{15};  // words of the part are words of the list
             offset &= 15;
             p->progression = view.progression;
             p->first_displacement = view.first_displacement;
@@ -103,7 +103,7 @@ uint32_t cut_part(const gpu::transfer &work, uint64_t done, part *p) noexcept {
             p->block_length = static_cast<uint32_t>(length);
         } else {  // huge blocks: one at a time
             p->block_first = static_cast<uint32_t>(offset / length);
-            take = std::min(take, length - offset % length);
+            part_length = std::min(part_length, length - offset % length);
             shift_base(p, static_cast<int64_t>(offset % length & ~uint64_t{15}), copy);
             offset = offset % length & 15;
             p->block_length = no_division;
@@ -114,7 +114,7 @@ uint32_t cut_part(const gpu::transfer &work, uint64_t done, part *p) noexcept {
     }
     describe_dims(view, p);
     p->first = static_cast<uint32_t>(offset);
-    p->length = static_cast<uint32_t>(take);
+    p->length = static_cast<uint32_t>(part_length);
     return p->length;
 }
 

@@ -1,4 +1,4 @@
-// What one kernel executes: a transfer, or a piece of one, reduced to 32-bit offsets.
+// What one kernel moves: a transfer, or a part of one, described by 32-bit offsets.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct part_dim {
     uint32_t unused = 0;
 };
 
-// Offsets p of a part are packed bytes counted from the start of a smaller layout, whose buffer
-// address is `base`: dims that the part does not leave, and whole indices of the outermost one that
-// it does not reach, are folded into the base. All offsets stay below 2^31.
+// An offset p of a part counts packed bytes from the start of a smaller layout with buffer address
+// `base`. Dims in which the part stays at one index, and indices of the outermost dim before its
+// first, are added to the base. All offsets stay below 2^31.
 struct part {
     char *base = nullptr;    // displacement 0 of the laid-out side
     char *packed = nullptr;  // where offset `first` lies; copy: displacement 0 of the destination
@@ -30,7 +30,7 @@ struct part {
     gpu::direction dir = gpu::direction::pack;
     bool list = false;  // blocks come from tables
     uint8_t granule_log2 = 0;
-    uint8_t lanes_log2 = 0;  // of lanes for a block, where a pipe or a pull goes by blocks
+    uint8_t lanes_log2 = 0;  // lanes for a block, where a pipe or a pull moves by blocks
     uint32_t num_blocks = 1;
     uint32_t block_first = 0;    // uniform list without dims: the block that holds offset 0
     uint64_t list_first = 0;     // varying list without dims: packed byte of the list at offset 0
@@ -42,8 +42,8 @@ struct part {
     part_dim dims[max_dims];
 };
 
-// Cuts the first part out of work's packed bytes [done, length), usually all of them, and returns
-// its size in bytes. Needs neither the tables nor a GPU.
+// Fills *part_p with the first part of work's packed bytes [done, length), usually all of them, and
+// returns its length in bytes. Reads no tables and needs no GPU.
 uint32_t cut_part(const gpu::transfer &work, uint64_t done, part *part_p) noexcept;
 
 }  // namespace cuda_nc::exec

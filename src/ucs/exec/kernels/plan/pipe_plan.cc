@@ -5,7 +5,7 @@
 namespace cuda_nc::exec {
 namespace {
 
-// A locator that serves both parts: they differ only in the dims that are left.
+// A locator for both parts, which differ in their number of dims at most.
 locator_kind common_locator(locator_kind a, locator_kind b) {
     return a == b ? a : locator_kind::any_dims;
 }
@@ -15,18 +15,19 @@ bool same_kernel(const kernel_choice &a, const kernel_choice &b) {
            (a.how == method::windows || a.word_log2 == b.word_log2);
 }
 
-// Of blocks of different lengths; a progression's are there, too.
+// Whether the mover is for blocks of different lengths, whose tables every part has (progressions
+// too).
 bool has_tables(const kernel_choice &mover) {
     return mover.locator == locator_kind::varying || mover.locator == locator_kind::progression;
 }
 
-// Takes the parts of a side one after the other.
+// Collects the parts of a side and finds a mover for all of them.
 class part_collector {
   public:
     part_collector(pipe_arguments *entries, uint32_t room, uint32_t chunk_size) noexcept
         : entries_(entries), room_(room), chunk_size_(chunk_size) {}
 
-    // False: too many, or no kernel serves them and those before.
+    // False: too many parts, or no kernel serves them together with those before.
     bool add(const gpu::transfer &all) noexcept {
         const bool listed = all.layout.num_blocks > 1;
         if (number_ != 0 && listed != listed_) {
@@ -86,7 +87,7 @@ bool add_parts(const gpu::pipe_work &work, part_collector *to) noexcept {
     all.dir = work.dir;
     all.layout = *work.layout;
     all.base = work.base;
-    all.packed = work.ring;  // chunks are multiples of 16: as aligned to each other as the ring
+    all.packed = work.ring;  // chunk sizes are multiples of 16: slots are as aligned as the ring
     all.packed_offset = work.packed_offset;
     all.length = work.length;
     if (!work.pulls) {
@@ -98,7 +99,7 @@ bool add_parts(const gpu::pipe_work &work, part_collector *to) noexcept {
         all.packed = work.base;
         return to->add(all);
     }
-    alignas(16) static char slot[16];  // as aligned as a block's shared memory
+    alignas(16) static char slot[16];  // as aligned as a thread block's shared memory
     all.packed = slot;
     all.dir = gpu::direction::pack;
     all.layout = *work.source;
@@ -127,15 +128,15 @@ bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     if (work.pulls && work.source != nullptr) {
         plan_p->slot_size = std::max(plan_p->slot_size, work.geometry.chunk_size);
     }
-    batch.first_block[batch.num_entries] = plan_p->num_blocks;
-    plan_p->num_blocks += work.geometry.channels;
+    batch.first_thread_block[batch.num_entries] = plan_p->num_thread_blocks;
+    plan_p->num_thread_blocks += work.geometry.channels;
     if (plan_p->mover.how == method::blocks) {
         for (uint32_t i = 0; i < num_parts; ++i) {
             parts[i].what.lanes_log2 = mover_lanes_log2(parts[i].what, plan_p->mover.word_log2);
         }
     }
     for (uint32_t i = 1; i < num_parts; ++i) {
-        batch.first_block[batch.num_entries + i] = plan_p->num_blocks;
+        batch.first_thread_block[batch.num_entries + i] = plan_p->num_thread_blocks;
     }
     batch.num_entries += num_parts;
     pipe_arguments &a = parts[0];
@@ -144,12 +145,13 @@ bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     a.dir = work.dir;
     a.pulls = work.pulls;
     a.length = work.length;
-    // Divided here: on a GPU that takes longer than all else before a kernel's first load.
-    const uint64_t chunks = (work.length + work.geometry.chunk_size - 1) / work.geometry.chunk_size;
+    // Divided here, because on a GPU a division takes longer than all else before a kernel's first
+    // load.
+    const uint64_t chunks = divide_up(work.length, work.geometry.chunk_size);
     a.chunks = static_cast<uint32_t>(chunks / work.geometry.channels);
     a.longer_channels = static_cast<uint32_t>(chunks % work.geometry.channels);
     a.sequence = work.sequence;
-    a.turn = work.turn;
+    a.launch_number = work.launch_number;
     a.resumes = work.resumes;
     a.patience_ns = uint64_t{work.patience_us} * 1000;
     a.ring = work.ring;

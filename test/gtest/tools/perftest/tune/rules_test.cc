@@ -29,7 +29,7 @@ struct small_gpu {
         }
     }
     // Of all kernels for the layouts, both directions.
-    std::string kernels(const exec::kernel_rules &rules) {
+    std::string kernels(const gpu::kernel_rules &rules) {
         profile.rules = rules;
         std::string all;
         for (size_t i = 0; i < layouts.size(); ++i) {
@@ -50,15 +50,15 @@ TEST(tune_rules, every_value_that_is_tried_is_allowed_and_decides_about_a_layout
     std::set<std::string> tried;
     for (const rule_group &group : rule_groups()) {
         small_gpu gpu(group);
-        const std::string usual = gpu.kernels(exec::usual_rules);
+        const std::string usual = gpu.kernels(gpu::usual_rules);
         for (const rule_trial &trial : group.trials) {
-            for (const exec::kernel_rule &rule : exec::all_kernel_rules) {
+            for (const gpu::kernel_rule &rule : gpu::all_kernel_rules) {
                 if (rule.value != trial.rule) {
                     continue;
                 }
                 tried.insert(rule.name);
                 for (uint32_t value : trial.values) {
-                    exec::kernel_rules rules;
+                    gpu::kernel_rules rules;
                     rules.*rule.value = value;
                     EXPECT_TRUE(rule.allows(value)) << rule.name << " " << value;
                     EXPECT_NE(gpu.kernels(rules), usual) << rule.name << " " << value;
@@ -66,7 +66,7 @@ TEST(tune_rules, every_value_that_is_tried_is_allowed_and_decides_about_a_layout
             }
         }
     }
-    EXPECT_EQ(tried.size(), std::size(exec::all_kernel_rules));
+    EXPECT_EQ(tried.size(), std::size(gpu::all_kernel_rules));
 }
 
 TEST(tune_rules, what_is_found_is_in_force_and_may_be_written) {
@@ -84,12 +84,12 @@ TEST(tune_rules, what_is_found_is_in_force_and_may_be_written) {
     EXPECT_EQ(steps, count_rule_trials());
     EXPECT_NE(device->rules(), &of.rules);  // which may go
     EXPECT_TRUE(*device->rules() == of.rules);
-    for (const exec::kernel_rule &one : exec::all_kernel_rules) {
+    for (const gpu::kernel_rule &one : gpu::all_kernel_rules) {
         EXPECT_TRUE(one.allows(of.rules.*one.value)) << one.name;
     }
-    device->set_rules(&exec::usual_rules);
-    EXPECT_EQ(text_of(exec::usual_rules), "usual");
-    of.rules = exec::usual_rules;
+    device->set_rules(&gpu::usual_rules);
+    EXPECT_EQ(text_of(gpu::usual_rules), "usual");
+    of.rules = gpu::usual_rules;
     of.rules.unit_threads = 96;
     EXPECT_EQ(text_of(of.rules), "unit_threads 96 (usual 128)");
 }

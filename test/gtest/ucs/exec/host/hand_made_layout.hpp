@@ -97,21 +97,21 @@ class hand_made_layout {
             view_.tables.wide_packed = varies ? wide_packed_.data() : nullptr;
             return;
         }
-        for (size_t first = 0; first < list_.size(); first += tile_blocks) {
-            const size_t end = std::min<size_t>(list_.size(), first + tile_blocks);
+        for (size_t first = 0; first < list_.size(); first += frame_blocks) {
+            const size_t end = std::min<size_t>(list_.size(), first + frame_blocks);
             int64_t least = INT64_MAX;
             for (size_t b = first; b < end; ++b) {
                 least = std::min(least, list_[b].displacement);
             }
-            tile_displacement_.push_back(least);
-            tile_packed_.push_back(packed);
+            frame_displacement_.push_back(least);
+            frame_packed_.push_back(packed);
             for (size_t b = first; b < end; ++b) {
                 displacement_.push_back(static_cast<uint32_t>(list_[b].displacement - least));
-                packed_.push_back(static_cast<uint32_t>(packed - tile_packed_.back()));
+                packed_.push_back(static_cast<uint32_t>(packed - frame_packed_.back()));
                 packed += list_[b].length;
             }
         }
-        tile_packed_.push_back(packed);
+        frame_packed_.push_back(packed);
         uint32_t all = 0;
         for (uint32_t offset : displacement_) {
             all |= offset;
@@ -122,10 +122,10 @@ class hand_made_layout {
         for (uint32_t &offset : displacement_) {
             offset >>= view_.granule_log2;
         }
-        view_.tables.tile_displacement = tile_displacement_.data();
+        view_.tables.frame_displacement = frame_displacement_.data();
         view_.tables.displacement = displacement_.data();
         if (varies) {
-            view_.tables.tile_packed = tile_packed_.data();
+            view_.tables.frame_packed = frame_packed_.data();
             view_.tables.packed = packed_.data();
         }
     }
@@ -134,8 +134,8 @@ class hand_made_layout {
     layout_view view_;
     list_proof proof_;
     int64_t lower_ = INT64_MAX, upper_ = INT64_MIN;
-    std::vector<int64_t> tile_displacement_, wide_displacement_;
-    std::vector<uint64_t> tile_packed_, wide_packed_;
+    std::vector<int64_t> frame_displacement_, wide_displacement_;
+    std::vector<uint64_t> frame_packed_, wide_packed_;
     std::vector<uint32_t> displacement_, packed_;
 };
 

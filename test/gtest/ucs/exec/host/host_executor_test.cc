@@ -229,12 +229,12 @@ TEST_P(host_executor, irregular_lists) {
     }
 }
 
-TEST_P(host_executor, lists_of_several_tiles) {
+TEST_P(host_executor, lists_of_several_frames) {
     const uint64_t lengths[] = {1, 8, 12, 16, 64, 100};
     for (unsigned i = 0; i < 24; ++i) {
         const uint64_t least = lengths[i % 6];
         const uint64_t most = i % 4 < 2 ? least : least + 1 + below(70);
-        const uint64_t count = i < 4 ? (1 + below(3)) * tile_blocks : 1000 + below(2500);
+        const uint64_t count = i < 4 ? (1 + below(3)) * frame_blocks : 1000 + below(2500);
         SCOPED_TRACE(std::to_string(count) + " blocks of " + std::to_string(least) + " to " +
                      std::to_string(most));
         hand_made_layout layout(random_list(random_, count, least, most, count * most * 2), {},

@@ -38,16 +38,16 @@ unsigned num_processors() {
 }
 
 // Whether threads take a share of the whole layout.
-template <way Way>
+template <direction Dir>
 bool is_split(const hand_made_layout &layout) {
     span_buffer one(layout, 0), other(layout, 0);
     std::mt19937_64 random(1);
     test::fill(random, one.begin(), one.size());
     const uint64_t size = layout.view().packed_size;
     std::vector<uint8_t> packed(size);
-    return move_split<Way>(
+    return move_split<Dir>(
         layout.view(), reinterpret_cast<address>(one.base()),
-        reinterpret_cast<address>(Way == way::unpack ? one.base() : other.base()), 0,
+        reinterpret_cast<address>(Dir == direction::unpack ? one.base() : other.base()), 0,
         reinterpret_cast<address>(packed.data()), size);
 }
 
@@ -69,9 +69,9 @@ TEST(split, layouts_without_overlap_are_shared) {
     hand_made_layout list(shuffled_blocks(100, 24), {});
     hand_made_layout contiguous({{0, 5000}}, {});
     for (const hand_made_layout *one : {&vector, &transposed, &structs, &list, &contiguous}) {
-        EXPECT_TRUE(is_split<way::pack>(*one));
-        EXPECT_TRUE(is_split<way::unpack>(*one));
-        EXPECT_TRUE(is_split<way::copy>(*one));
+        EXPECT_TRUE(is_split<direction::pack>(*one));
+        EXPECT_TRUE(is_split<direction::unpack>(*one));
+        EXPECT_TRUE(is_split<direction::copy>(*one));
     }
 }
 
@@ -83,17 +83,17 @@ TEST(split, of_overlapping_layouts_packing_alone_is_shared) {
     blocks[7].displacement = blocks[90].displacement + 23;
     hand_made_layout list(blocks, {});
     for (const hand_made_layout *one : {&vector, &still, &list}) {
-        EXPECT_TRUE(is_split<way::pack>(*one));
-        EXPECT_FALSE(is_split<way::unpack>(*one));
-        EXPECT_FALSE(is_split<way::copy>(*one));
+        EXPECT_TRUE(is_split<direction::pack>(*one));
+        EXPECT_FALSE(is_split<direction::unpack>(*one));
+        EXPECT_FALSE(is_split<direction::copy>(*one));
     }
 }
 
 TEST(split, short_calls_stay_on_their_thread) {
     thread_settings three("3", 1000);
     hand_made_layout less({{0, 8}}, {{249, 16}}), enough({{0, 8}}, {{250, 16}});
-    EXPECT_FALSE(is_split<way::pack>(less));
-    EXPECT_TRUE(is_split<way::pack>(enough));
+    EXPECT_FALSE(is_split<direction::pack>(less));
+    EXPECT_TRUE(is_split<direction::pack>(enough));
 }
 
 TEST(split, parts_are_as_long_as_the_order_of_a_transpose_wants) {
@@ -171,8 +171,8 @@ TEST(split, long_calls_of_usual_parts_are_right) {
     thread_settings two("2", 0);
     hand_made_layout vector({{0, 64}}, {{70000, 128}});
     hand_made_layout transposed({{0, 8}}, {{600, 8192}, {1024, 8}});
-    EXPECT_TRUE(is_split<way::unpack>(vector));
-    EXPECT_TRUE(is_split<way::copy>(transposed));
+    EXPECT_TRUE(is_split<direction::unpack>(vector));
+    EXPECT_TRUE(is_split<direction::copy>(transposed));
     std::mt19937_64 random(20261125);
     for (const hand_made_layout *layout : {&vector, &transposed}) {
         const std::vector<int64_t> bytes = byte_map(*layout);

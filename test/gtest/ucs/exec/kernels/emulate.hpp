@@ -54,13 +54,13 @@ namespace cuda_nc::exec::test {
 
 template <int W>
 void emulate_tiles(const part &a, const kernel_choice &c) {
-    std::vector<word<W>> shared(c.per_block * tile_shared_bytes<W> / W);
+    std::vector<word<W>> shared(c.per_thread_block * tile_shared_bytes<W> / W);
     for (uint32_t thread = 0; thread < c.threads; ++thread) {
         move_edges<strided_locator<-1>>(a, split_words<W>(a), thread, c.threads);
     }
-    const uint32_t step = c.grid * c.per_block;
+    const uint32_t step = c.grid * c.per_thread_block;
     for (uint32_t block = 0; block < c.grid; ++block) {
-        for (uint32_t tile = block * c.per_block; tile < c.items; tile += step) {
+        for (uint32_t tile = block * c.per_thread_block; tile < c.items; tile += step) {
             for (bool loading : {true, false}) {
                 for (uint32_t t = 0; t < c.threads; ++t) {
                     uint32_t group = t / tile_threads;
@@ -103,9 +103,9 @@ void emulate_flat(const part &a, const kernel_choice &c) {
         for (uint32_t thread = 0; thread < c.threads; ++thread) {
             thread_place at{thread, c.threads, block, c.grid};
             if (c.how == method::windows) {
-                windows_thread<Locator>(a, c.per_block, at);
+                windows_thread<Locator>(a, c.per_thread_block, at);
             } else if (c.how == method::pieces) {
-                pieces_thread<Locator>(a, c.per_block, c.pieces, at);
+                pieces_thread<Locator>(a, c.per_thread_block, c.pieces, at);
             } else if (c.how == method::blocks) {
                 with_word(c.word_log2, [&](auto width) {
                     blocks_thread<decltype(width)::value>(a, c.blocks, at);
@@ -114,11 +114,11 @@ void emulate_flat(const part &a, const kernel_choice &c) {
                 with_word(c.word_log2, [&](auto width) {
                     constexpr int w = decltype(width)::value;
                     if (c.deep) {
-                        words_thread<Locator, w, unroll_words<Locator, w, true>>(a, c.per_block,
-                                                                                 at);
+                        words_thread<Locator, w, unroll_words<Locator, w, true>>(
+                            a, c.per_thread_block, at);
                     } else {
-                        words_thread<Locator, w, unroll_words<Locator, w, false>>(a, c.per_block,
-                                                                                  at);
+                        words_thread<Locator, w, unroll_words<Locator, w, false>>(
+                            a, c.per_thread_block, at);
                     }
                 });
             }
@@ -134,7 +134,7 @@ inline std::vector<kernel_choice> emulate(const gpu::transfer &work, const kerne
         done += cut_part(work, done, &a);
         kernel_choice c = choose_kernel(a, work.layout.align_log2, limits, work.max_sms);
         if (work.ends != nullptr) {
-            join_blocks(&c, gpu::end_words::most);
+            join_thread_blocks(&c, gpu::end_words::most);
         }
         used.push_back(c);
         if (c.how == method::tiles) {

@@ -73,9 +73,9 @@ class kernels_gpu : public testing::Test {
 
     layout_view on_device(const layout_view &v) {
         layout_view d = v;
-        size_t blocks = v.num_blocks, tiles = (blocks + tile_blocks - 1) / tile_blocks;
-        d.tables.tile_displacement = upload(v.tables.tile_displacement, tiles);
-        d.tables.tile_packed = upload(v.tables.tile_packed, tiles + 1);
+        size_t blocks = v.num_blocks, frames = (blocks + frame_blocks - 1) / frame_blocks;
+        d.tables.frame_displacement = upload(v.tables.frame_displacement, frames);
+        d.tables.frame_packed = upload(v.tables.frame_packed, frames + 1);
         d.tables.displacement = upload(v.tables.displacement, blocks);
         d.tables.packed = upload(v.tables.packed, blocks);
         d.tables.wide_displacement = upload(v.tables.wide_displacement, blocks);

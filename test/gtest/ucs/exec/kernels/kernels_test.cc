@@ -202,7 +202,7 @@ TEST(kernels, tiles_fit_the_shared_memory_of_a_block) {
                 uint32_t one = with_word(k.word_log2, [](auto width) {
                     return tile_shared_bytes<decltype(width)::value>;
                 });
-                ASSERT_LE(one * k.per_block, 48u << 10) << "seed " << seed;
+                ASSERT_LE(one * k.per_thread_block, 48u << 10) << "seed " << seed;
             }
         }
     }

@@ -2,6 +2,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/exec/kernels/emulate.hpp \
 	test/gtest/ucs/exec/kernels/kernels_test.cc \
 	test/gtest/ucs/exec/kernels/plan/pipe_plan_test.cc \
+	test/gtest/ucs/exec/kernels/plan/policy_test.cc \
 	test/gtest/ucs/exec/kernels/random_case.hpp \
 	test/gtest/ucs/exec/kernels/watched_buffers.hpp
 

@@ -13,6 +13,11 @@
 
 namespace cuda_nc::exec::test {
 
+using gpu::all_kernel_rules;
+using gpu::kernel_rule;
+using gpu::kernel_rules;
+using gpu::usual_rules;
+
 struct random_case {
     std::unique_ptr<hand_made_layout> layout;
     layout_view view;                  // the layout's, with alignment and perhaps a unit index

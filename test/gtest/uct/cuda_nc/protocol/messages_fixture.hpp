@@ -38,7 +38,7 @@ class fake_end final : public user_buffer {
             work.base = base;
         }
         for (gpu::pipe_report::group &one : work.report->groups) {
-            one.left = leaves_at_once ? gpu::pipe_left(work.turn, true) : one.left;
+            one.left = leaves_at_once ? gpu::pipe_left(work.launch_number, true) : one.left;
         }
         launched.push_back(work);
         return launch_status;

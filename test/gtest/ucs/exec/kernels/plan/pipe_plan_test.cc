@@ -124,12 +124,13 @@ std::string run_case(const random_case &c, case_maker &random, uint64_t seed) {
     }
     watch_buffers(source, target);
     uint32_t channel = 0, entry = 0;
-    for (uint32_t block = 0; block < plan.num_blocks; ++block) {
+    for (uint32_t block = 0; block < plan.num_thread_blocks; ++block) {
         uint32_t at = pipe_entry(plan.batch, block);
         channel = block != 0 && at == entry ? channel + 1 : 0;
         entry = at;
         const pipe_arguments &a = plan.batch.entries[entry];
-        if (block - plan.batch.first_block[entry] != channel || channel >= a.geometry.channels) {
+        if (block - plan.batch.first_thread_block[entry] != channel ||
+            channel >= a.geometry.channels) {
             return "block " + std::to_string(block) + " is not of its side";
         }
         if (entry != before * a.num_parts) {
@@ -452,10 +453,10 @@ TEST(pipe_plan, a_launch_takes_the_sides_of_one_kernel_that_fit) {
     for (uint32_t i = 1; i < max_pipe_entries; ++i) {
         work.dir = gpu::direction::unpack;  // both directions by one kernel
         ASSERT_TRUE(add_pipe(work, &plan));
-        EXPECT_EQ(plan.batch.first_block[i], 3 * i);
+        EXPECT_EQ(plan.batch.first_thread_block[i], 3 * i);
     }
     EXPECT_FALSE(add_pipe(work, &plan));
-    EXPECT_EQ(plan.num_blocks, 3 * max_pipe_entries);
+    EXPECT_EQ(plan.num_thread_blocks, 3 * max_pipe_entries);
 }
 
 }  // namespace

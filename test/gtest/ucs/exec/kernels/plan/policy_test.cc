@@ -1,5 +1,5 @@
 // Which kernels the rules choose.
-#include "ucs/gpu/kernel_rules.hpp"
+#include "ucs/exec/kernels/plan/policy.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 #include <random>
 
 #include "ucs/exec/kernels/random_case.hpp"
-#include "ucs/exec/kernels/plan/policy.hpp"
 #include "ucs/layout/layout_spec.hpp"
 
 namespace cuda_nc::exec::test {
@@ -166,7 +165,7 @@ TEST(kernel_rules, blocks_are_for_short_lists_of_blocks_that_some_lanes_move_in_
     }
 }
 
-TEST(kernel_rules, blocks_of_threads_are_joined_only_where_that_makes_them_few) {
+TEST(kernel_rules, thread_blocks_are_joined_only_where_that_makes_them_few) {
     const struct {
         const char *text;
         gpu::direction dir;
@@ -180,17 +179,17 @@ TEST(kernel_rules, blocks_of_threads_are_joined_only_where_that_makes_them_few) 
     };
     for (const auto &one : known) {
         kernel_choice c = choose(one.text, one.dir, usual_rules);
-        join_blocks(&c, 16);
+        join_thread_blocks(&c, 16);
         EXPECT_EQ(c.threads, one.threads) << one.text;
         EXPECT_EQ(c.grid, one.grid) << one.text;
-        EXPECT_GE(c.grid * c.per_block, c.items) << one.text;
+        EXPECT_GE(c.grid * c.per_thread_block, c.items) << one.text;
     }
     // Units: a table of shared memory for each warp.
     kernel_rules rules;
     rules.pack_blocks_1 = 0;
     kernel_choice c = choose("indexed:1K,1,100,1,7", pack, rules);
     EXPECT_EQ(c.grid, 26u);
-    join_blocks(&c, 16);
+    join_thread_blocks(&c, 16);
     EXPECT_EQ(c.threads, 512u);
     EXPECT_EQ(c.grid, 7u);
 }
