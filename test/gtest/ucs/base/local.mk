@@ -1,5 +1,6 @@
 # Sources of test/gtest/ucs/base; see Makefile.am for the variables.
 unit_tests_SOURCES += \
+	test/gtest/ucs/base/bits_test.cc \
 	test/gtest/ucs/base/fast_divide_test.cc \
 	test/gtest/ucs/base/settings_test.cc \
 	test/gtest/ucs/base/trace_test.cc
