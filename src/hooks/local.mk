@@ -1,4 +1,4 @@
-libcuda_nc_core_la_SOURCES += \
+libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/datatype_ops.cc \
 	src/hooks/common/datatype_ops.hpp \
 	src/hooks/common/gpu_presence.hpp \

@@ -42,7 +42,7 @@ subject find(const std::string &name, uint64_t bytes) {
     }
     if (is_family(named->text)) {
         if (bytes == 0) {
-            throw run_error(fmt::format("{} is a layout of any size: say which", named->text));
+            throw run_error(fmt::format("{} is a layout of any size: give a size", named->text));
         }
         const std::optional<fitted_layout> member = fit_layout(named->text, bytes);
         if (!member) {
@@ -126,15 +126,16 @@ void explain_message(const subject &s, const model::gpu_profile &of,
                          gpu::platform::instance()
                              .get_device(properties.ordinal)
                              ->can_access_peer(properties.ordinal == 0 ? 1 : 0);
-    const char *way = !config().direct ? "through host memory (UCX_CUDA_NC_DIRECT=n)"
-                      : bytes < least  ? "eager, through host memory"
-                      : !config().pipe ? "rendezvous; by slots (UCX_CUDA_NC_PIPE=n)"
-                      : !reaches       ? "rendezvous; by pull or slots on one GPU, by host slots "
-                                         "between two"
-                      : bytes <= config().pull_max
-                          ? "rendezvous; by pull or pipe between two GPUs, by pull or slots on one"
-                          : "rendezvous; by pipe between two GPUs, by slots on one";
-    fmt::print("  {:<10} with the transport cuda_nc: {} (from {} on)\n", "message", way,
+    const char *route =
+        !config().direct ? "through host memory (UCX_CUDA_NC_DIRECT=n)"
+        : bytes < least  ? "eager, through host memory"
+        : !config().pipe ? "rendezvous; by slots (UCX_CUDA_NC_PIPE=n)"
+        : !reaches       ? "rendezvous; by pull or slots on one GPU, by host slots "
+                           "between two"
+        : bytes <= config().pull_max
+            ? "rendezvous; by pull or pipe between two GPUs, by pull or slots on one"
+            : "rendezvous; by pipe between two GPUs, by slots on one";
+    fmt::print("  {:<10} with the transport cuda_nc: {} (from {} on)\n", "message", route,
                size_text(least));
     if (config().direct && least <= bytes && bytes < thresh) {
         fmt::print("  {:<10} MPI_Send below {}: eager, through host memory\n", "",

@@ -112,7 +112,7 @@ int run(int argc, char **argv) {
     std::vector<std::string> explained;
     app.set_version_flag("--version", cuda_nc_version());
     CLI::Option *for_settings =
-        app.add_flag("--settings", settings, "All settings: value in force, default, what it does");
+        app.add_flag("--settings", settings, "Print all settings: value in force, default, meaning");
     app.add_flag("--markdown", markdown, "With --settings: names, defaults, types as Markdown")
         ->needs(for_settings);
     CLI::Option *for_layout = app.add_option(
@@ -122,8 +122,9 @@ int run(int argc, char **argv) {
     CLI::Option *for_explain =
         app.add_option(
                "--explain", explained,
-               "LAYOUT [SIZE]: what would be chosen for a message of this layout and size, and "
-               "how long it should take, e.g. vector:*,8,16 1M (* makes it as large)")
+               "LAYOUT [SIZE]: print what would be chosen for a message of this layout and size, "
+               "and how long it should take, e.g. vector:*,8,16 1M (* is a count that makes it "
+               "as large as SIZE)")
             ->expected(1, 2);
     for_layout->excludes(for_explain)->excludes(for_settings);
     for_explain->excludes(for_settings);

@@ -21,7 +21,7 @@
 
 namespace {
 
-// nc_perftest_mpi, beside this program: nothing here links to an MPI.
+// Runs nc_perftest_mpi, which lies beside this program and alone links an MPI.
 [[noreturn]] void become_mpi_program(char **argv) {
     char path[PATH_MAX];
     const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
@@ -35,24 +35,46 @@ namespace {
     std::exit(1);
 }
 
+struct mode {
+    const char *name, *help;
+    std::function<int()> (*add_options)(CLI::App *, const std::string &command);
+};
+
+const mode modes[] = {
+    {"pack", "Measure packing, unpacking and copying, on one GPU or on the host",
+     cuda_nc::tools::add_pack_options},
+    {"p2p", "Measure messages between two processes through UCP; without HOST this is the server",
+     cuda_nc::tools::add_p2p_options},
+    {"compare",
+     "Compare two result files (--json) row by row. Status 1: B is slower or lacks a result; 2: "
+     "they cannot be compared",
+     cuda_nc::tools::add_compare_options},
+    {"tune", "Measure this machine, for the engine's choices and for nc_info --explain",
+     cuda_nc::tools::add_tune_options},
+    // main() hands it over to another program before the options are read.
+    {"mpi", "Measure messages between the ranks of an MPI job: mpirun ... nc_perftest mpi",
+     nullptr},
+};
+
 int run(int argc, char **argv) {
-    std::string command;
-    for (int i = 0; i < argc; ++i) {
-        command += (i == 0 ? "" : " ") + std::string(i == 0 ? "nc_perftest" : argv[i]);
+    std::string command = "nc_perftest";
+    for (int i = 1; i < argc; ++i) {
+        command += std::string(" ") + argv[i];
     }
     CLI::App app("Measures how fast derived datatypes are packed, unpacked, copied and sent.",
                  "nc_perftest");
     app.set_version_flag("--version", cuda_nc_version());
     app.require_subcommand(1);
-    std::function<int()> run;
-    cuda_nc::tools::add_pack_mode(&app, command, &run);
-    cuda_nc::tools::add_p2p_mode(&app, command, &run);
-    cuda_nc::tools::add_compare_mode(&app, &run);
-    cuda_nc::tools::add_tune_mode(&app, &run);
-    app.add_subcommand("mpi",
-                       "Messages between the ranks of an MPI job: mpirun ... nc_perftest mpi");
+    std::function<int()> chosen;
+    for (const mode &one : modes) {
+        CLI::App *options = app.add_subcommand(one.name, one.help);
+        if (one.add_options != nullptr) {
+            options->callback(
+                [&chosen, work = one.add_options(options, command)] { chosen = work; });
+        }
+    }
     CLI11_PARSE(app, argc, argv);
-    return run();
+    return chosen();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-libcuda_nc_core_la_SOURCES += \
+libcuda_nc_messages_la_SOURCES += \
 	include/cuda_nc/cuda_nc.h \
 	src/ucp/dt/address.hpp \
 	src/ucp/dt/c_api.cc \

@@ -1,4 +1,4 @@
-libcuda_nc_core_la_SOURCES += \
+libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/address.hpp \
 	src/uct/cuda_nc/carrier/carrier.cc \
 	src/uct/cuda_nc/carrier/carrier.hpp \

@@ -93,13 +93,13 @@ std::map<std::string, const json *> index(const json &file, const char *which,
                                           const compare_options &options,
                                           std::vector<std::string> *order_p) {
     if (!file.is_object() || !file.contains("rows") || !file["rows"].is_array()) {
-        throw run_error(fmt::format("{} is no result file of nc_perftest", which));
+        throw run_error(fmt::format("{} is not a result file of nc_perftest", which));
     }
     std::map<std::string, const json *> rows;
     for (const json &row : file["rows"]) {
         if (!row.is_object() || !row.contains("layout") || !row["layout"].is_string()) {
             throw run_error(
-                fmt::format("{} is no result file of nc_perftest: a row names no layout", which));
+                fmt::format("{} is not a result file of nc_perftest: a row has no layout", which));
         }
         const std::string key = key_of(row, options);
         if (!rows.emplace(key, &row).second) {
@@ -136,7 +136,7 @@ std::vector<compared_row> compare_files(const json &a, const json &b,
     }
     // (Files without any result have no time either: that is no fault of the field's.)
     if (options.field != "time" && !has_field(a, options) && !has_field(b, options)) {
-        throw run_error(fmt::format("there is no field \"{}\" in these files", options.field));
+        throw run_error(fmt::format("no row of these files has the field \"{}\"", options.field));
     }
     std::vector<compared_row> rows;
     for (const std::string &key : order) {
@@ -194,7 +194,7 @@ std::vector<compared_row> compare_results(const json &a, const json &b,
                                           const compare_options &options) try {
     return compare_files(a, b, options);
 } catch (const json::exception &) {
-    throw run_error("a value in these files is of another kind than nc_perftest writes");
+    throw run_error("a value in these files has a type that nc_perftest does not write");
 }
 
 }  // namespace cuda_nc::tools

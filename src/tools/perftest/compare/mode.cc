@@ -100,26 +100,22 @@ int run_compare(compare_choice c) {
 
 }  // namespace
 
-void add_compare_mode(CLI::App *app, std::function<int()> *run_p) {
-    CLI::App *mode = app->add_subcommand(
-        "compare",
-        "Two result files (--json), row by row; status 1 where B is slower or lacks a "
-        "result, 2 where they cannot be compared");
+std::function<int()> add_compare_options(CLI::App *mode, const std::string &) {
     auto c = std::make_shared<compare_choice>();
     mode->add_option("A", c->a, "The first file, e.g. of an earlier release")->required();
     mode->add_option("B", c->b, "The second file")->required();
-    mode->add_option("--threshold", c->percent, "Differences up to this many per cent are none")
+    mode->add_option("--threshold", c->percent, "Ignore differences up to this many per cent")
         ->check(CLI::Range(0.0, 1000.0))
         ->capture_default_str();
     mode->add_option("--field", c->options.field,
-                     "What is compared: time, its reference (contiguous, plain_copy), or the time "
-                     "relative to the reference, for machines of different speed")
+                     "What to compare: time, its reference (contiguous, plain_copy), or the time "
+                     "relative to its reference, for machines of different speed")
         ->check(CLI::IsMember({"time", "contiguous", "plain_copy", "relative"}))
         ->capture_default_str();
     mode->add_flag("--any-transport", c->options.any_transport,
-                   "Compare with the transport against without it");
+                   "Compare rows with the transport cuda_nc to rows without it");
     mode->add_flag("-a,--all", c->all, "Print also the rows that are the same");
-    mode->callback([c, run_p] { *run_p = [c] { return run_compare(*c); }; });
+    return [c] { return run_compare(*c); };
 }
 
 }  // namespace cuda_nc::tools

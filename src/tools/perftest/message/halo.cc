@@ -194,8 +194,8 @@ std::string measure(messenger &by, const message_plan &plan, halo_exchange &halo
 
 }  // namespace
 
-message_row run_halo_test(messenger &by, const message_plan &plan, const std::string &test,
-                          int edge, int width) {
+message_row run_halo(messenger &by, const message_plan &plan, const std::string &test, int edge,
+                     int width) {
     watch_for(plan.timeout + 60, fmt::format("{} of {}^3", test, edge));
     const int neighbours = test == "halo26" ? 26 : 6;
     const halo_grid grid(by.size(), edge, width);
@@ -208,7 +208,7 @@ message_row run_halo_test(messenger &by, const message_plan &plan, const std::st
     std::unique_ptr<halo_exchange> halo;
     std::string why = width > edge ? "the halo is wider than the box" : "";
     if (why.empty()) {
-        why = trouble_of([&] {
+        why = failure_of([&] {
             halo = std::make_unique<halo_exchange>(by, plan, grid, neighbours);
             row.bytes = halo->bytes();
             row.window = static_cast<unsigned>(halo->messages());

@@ -9,7 +9,7 @@ namespace cuda_nc::tools {
 
 // "halo6" or "halo26" of boxes of edge^3 elements of 8 bytes. The row is complete on rank 0; its
 // time is that of a whole exchange on the slowest rank, its bytes what a rank sends in it.
-message_row run_halo_test(messenger &by, const message_plan &plan, const std::string &test,
-                          int edge, int width);
+message_row run_halo(messenger &by, const message_plan &plan, const std::string &test, int edge,
+                     int width);
 
 }  // namespace cuda_nc::tools

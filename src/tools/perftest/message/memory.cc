@@ -8,8 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "cuda_nc/cuda_nc.h"
 #include "tools/perftest/support/run_error.hpp"
-#include "tools/perftest/message/product_library.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/gpu/device.hpp"
 
@@ -17,7 +17,7 @@ namespace cuda_nc::tools {
 namespace {
 
 [[noreturn]] void no_memory(const std::string &kind, size_t size) {
-    throw run_error(fmt::format("{} MiB of {} memory are not to be had", (size >> 20) + 1, kind));
+    throw run_error(fmt::format("cannot allocate {} MiB of {} memory", (size >> 20) + 1, kind));
 }
 
 class host_memory final : public message_memory {
@@ -39,25 +39,25 @@ class host_memory final : public message_memory {
 
 class simulated_memory final : public message_memory {
   public:
-    simulated_memory(int ordinal, size_t size) : product_(load_product()) {
-        if (ordinal < 0 || ordinal >= gpu_count()) {
+    simulated_memory(int ordinal, size_t size) {
+        gpu::device *device = gpu::platform::instance().get_device(ordinal);
+        if (device == nullptr) {
             throw run_error(fmt::format("there is no GPU {}: {} simulated", ordinal, gpu_count()));
         }
-        address_ = static_cast<char *>(product_.sim_malloc(size));
-        if (address_ == nullptr) {
+        if (device->allocate(size, &memory_) != UCS_OK) {
             no_memory("simulated GPU", size);
         }
+        address_ = memory_->address();
     }
-    ~simulated_memory() override { product_.sim_free(address_); }
     void write(size_t offset, const void *source, size_t size) override {
-        product_.sim_memcpy(address_ + offset, source, size);
+        cuda_nc_sim_memcpy(address_ + offset, source, size);
     }
     void read(size_t offset, void *target, size_t size) override {
-        product_.sim_memcpy(target, address_ + offset, size);
+        cuda_nc_sim_memcpy(target, address_ + offset, size);
     }
 
   private:
-    const product_library &product_;
+    std::unique_ptr<gpu::memory> memory_;
 };
 
 // The CUDA driver, found at run time: a program without CUDA measures host memory.

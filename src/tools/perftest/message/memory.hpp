@@ -24,7 +24,7 @@ class message_memory {
 // Throws run_error with a sentence for the user.
 std::unique_ptr<message_memory> allocate_memory(const std::string &kind, int gpu, size_t size);
 
-// Whether GPU memory is simulated here: nobody but this product can then touch it.
+// Whether GPU memory is simulated here. Only this product can then read and write it.
 bool is_gpu_simulated() noexcept;
 
 // GPUs of this machine, real or simulated; 0 without a driver.

@@ -1,4 +1,4 @@
-// Who carries the measured messages: UCP between two processes, or an MPI between any number.
+// Sends the measured messages: by UCP between two processes, or by an MPI between any number.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ class messenger {
     virtual std::unique_ptr<message_type> make_type(const layout &what) = 0;
     virtual std::unique_ptr<message_type> make_contiguous(size_t bytes) = 0;
 
-    // Whether a layout of one block is sent as contiguous memory: that does not work where only
-    // this product knows the memory.
+    // Whether a layout of one block is sent as contiguous memory. That fails for memory of a
+    // simulated GPU, which only this product can read.
     virtual bool sends_one_block_as_contiguous() const noexcept { return false; }
 
     // Complete on return.

@@ -50,44 +50,45 @@ void add_message_options(CLI::App *mode, message_options *o,
         ->delimiter(',')
         ->check(CLI::IsMember(tests))
         ->capture_default_str();
-    mode->add_flag("--bidir", o->bidir, "The test bidir as well: both directions at once");
+    mode->add_flag("--bidir", o->bidir, "Also run the test bidir: both directions at once");
     mode->add_option("-l,--layout", o->layouts,
                      "A layout by name (see --list) or text; * stands for a count that makes it as "
                      "large as --sizes says: vector:*,8,16 (forms: below); repeatable");
-    mode->add_option("-s,--set", o->set, "A set of layouts, where no --layout is given")
+    mode->add_option("-s,--set", o->set, "Set of layouts to measure where no --layout is given")
         ->capture_default_str();
     mode->add_option("--sizes", o->sizes,
                      "Bytes of a message: 64K, 8,1M, 8:64M (by factors of 2), 8:64M:4 (of 4)")
         ->capture_default_str();
     mode->add_option("-m,--memory", o->memory,
-                     "Of each rank in turn, with commas: host, gpu, managed, or auto")
+                     "Memory of each rank in turn, with commas: host, gpu, managed, or auto")
         ->delimiter(',')
         ->check(CLI::IsMember({"auto", "host", "gpu", "managed"}))
         ->capture_default_str();
     mode->add_option("--window", plan.window, "Messages in flight in bandwidth and bidir")
         ->check(CLI::Range(1u, 100000u))
         ->capture_default_str();
-    mode->add_option("--buffer-size", plan.buffer_size,
-                     "Bytes for the messages of a window, at most; larger messages get a smaller "
-                     "window")
+    mode->add_option(
+            "--buffer-size", plan.buffer_size,
+            "Most bytes for the messages of a window; larger messages get a smaller window")
         ->transform(CLI::AsSizeValue(false))
         ->capture_default_str();
-    mode->add_option("-n,--iterations", plan.iterations, "Samples of each, at most")
+    mode->add_option("-n,--iterations", plan.iterations, "Most samples of each row")
         ->check(CLI::Range(1u, 1000000u))
         ->capture_default_str();
-    mode->add_option("--seconds", plan.seconds, "Time for the samples of a row; 5 are always taken")
+    mode->add_option("--seconds", plan.seconds,
+                     "Seconds for the samples of a row; at least 5 are taken")
         ->check(CLI::Range(0.0, 3600.0))
         ->capture_default_str();
     mode->add_option("-w,--warmup", plan.warm_up, "Exchanges before the first sample")
         ->check(CLI::Range(0u, 1000000u))
         ->capture_default_str();
-    mode->add_option("--timeout", plan.timeout, "Seconds that a wait for another process may take")
+    mode->add_option("--timeout", plan.timeout, "Most seconds to wait for another process")
         ->check(CLI::Range(0.1, 86400.0))
         ->capture_default_str();
     mode->add_option("--misalign", o->misalign, "Bytes by which laid-out buffers are misaligned")
         ->check(CLI::Range(0, 255));
-    mode->add_flag("--no-verify", o->no_verify, "Do not compare the bytes with a plain loop's");
-    mode->add_flag("--list", o->list, "Show the names of layouts");
+    mode->add_flag("--no-verify", o->no_verify, "Do not check the received bytes");
+    mode->add_flag("--list", o->list, "Print the names of all layouts");
     mode->add_option("--json", o->json, "Write the results to this file as JSON");
     mode->add_option("--csv", o->csv, "Write the results to this file as CSV");
     mode->add_option("--inject", plan.inject, "Spoil what was received: byte or gap")

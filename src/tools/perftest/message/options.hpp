@@ -1,4 +1,4 @@
-// What the command lines of the message modes have in common.
+// Options that the modes p2p and mpi share.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,11 +23,11 @@ struct message_options {
 // Adds the options; `tests` are the names that -t takes.
 void add_message_options(CLI::App *mode, message_options *o, const std::vector<std::string> &tests);
 
-// The plan of the options, but for its transport and with memory "auto" left as it is. Prints what
-// has been left out. Throws run_error.
+// Makes the plan of the options, without its transport; memory "auto" stays. Prints what it leaves
+// out. Throws run_error.
 message_plan make_plan(const message_options &o);
 
-// "auto" becomes gpu where this process has one, else host.
+// Replaces "auto" by gpu where this process has a GPU, else by host.
 void choose_memory(message_plan *plan);
 
 // Writes the files that were asked for.

@@ -78,7 +78,7 @@ int run_both(const p2p_options &o) {
         }
     }
     if (server < 0) {
-        throw run_error("no further process can be started");
+        throw run_error("fork failed: no process could be started");
     }
     bool good = false;
     try {
@@ -114,16 +114,14 @@ int run_p2p(const p2p_options &o) {
 
 }  // namespace
 
-void add_p2p_mode(CLI::App *app, const std::string &command, std::function<int()> *run_p) {
-    CLI::App *mode = app->add_subcommand(
-        "p2p", "Messages between two processes through UCP: the server runs it without HOST");
+std::function<int()> add_p2p_options(CLI::App *mode, const std::string &command) {
     auto o = std::make_shared<p2p_options>();
     o->all.command = command;
     mode->add_option("HOST", o->host, "Where the server runs; without it this is the server");
     mode->add_option("-p,--port", o->port, "TCP port for the processes to find each other")
         ->check(CLI::Range(1, 65535))
         ->capture_default_str();
-    mode->add_flag("--fork", o->fork, "Both processes on this machine");
+    mode->add_flag("--fork", o->fork, "Run both processes on this machine");
     mode->add_option("--transport", o->transport,
                      "With the transport cuda_nc (y), without (n), or one after the other (both)")
         ->check(CLI::IsMember({"y", "n", "both"}))
@@ -132,7 +130,7 @@ void add_p2p_mode(CLI::App *app, const std::string &command, std::function<int()
         ->delimiter(',')
         ->capture_default_str();
     add_message_options(mode, &o->all, {"latency", "bandwidth", "bidir"});
-    mode->callback([o, run_p] { *run_p = [o] { return run_p2p(*o); }; });
+    return [o] { return run_p2p(*o); };
 }
 
 }  // namespace cuda_nc::tools

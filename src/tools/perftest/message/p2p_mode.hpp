@@ -8,7 +8,7 @@
 
 namespace cuda_nc::tools {
 
-// As add_pack_mode.
-void add_p2p_mode(CLI::App *app, const std::string &command, std::function<int()> *run_p);
+// Adds the options; returns what runs the mode once they are parsed. `command` is the command line.
+std::function<int()> add_p2p_options(CLI::App *mode, const std::string &command);
 
 }  // namespace cuda_nc::tools

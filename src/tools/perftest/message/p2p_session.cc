@@ -17,7 +17,7 @@
 #include "tools/perftest/message/options.hpp"
 #include "tools/perftest/message/report.hpp"
 #include "tools/perftest/message/point_to_point.hpp"
-#include "tools/perftest/message/product_library.hpp"
+#include "tools/perftest/message/plugin.hpp"
 #include "tools/perftest/support/program.hpp"
 #include "tools/perftest/support/progress.hpp"
 #include "tools/perftest/support/run_error.hpp"
@@ -27,25 +27,24 @@
 namespace cuda_nc::tools {
 namespace {
 
-enum exit_code { done = 0, failed = 1, more_follows = 3, stranger = 4 };
+enum exit_code { done = 0, failed = 1, more_follows = 3, wrong_client = 4 };
 
 constexpr double start_limit = 60;  // seconds for UCX and a GPU to get ready
 
 bool shares_terminal = false;
 
-// What UCX and a GPU still hold is not waited for, nor is it freed under them.
+// Ends the process at once: UCX and a GPU may still use its memory.
 [[noreturn]] void leave(const std::exception &why) {
     std::fflush(stdout);
     if (!shares_terminal || dynamic_cast<const peer_gone *>(&why) == nullptr) {
-        complain("nc_perftest", why.what());
+        print_error("nc_perftest", why.what());
     }
     _exit(failed);
 }
 
-// Before anything of UCX or of this product is loaded.
-void set_environment(const message_plan &plan, int rank) {
+// Before this process reads a setting: each is read once.
+void choose_transport(const message_plan &plan) {
     setenv("UCX_CUDA_NC_TRANSPORT", plan.transport.c_str(), 1);
-    setenv("UCX_CUDA_NC_SIM_DEVICE", std::to_string(of_rank(plan.gpus, rank)).c_str(), 1);
 }
 
 void run_side(int rank, connection peer, const message_plan &plan,
@@ -66,7 +65,7 @@ void run_side(int rank, connection peer, const message_plan &plan,
             "UCX does not use the transport cuda_nc, but {} (does UCX_TLS leave it out?)", used));
     }
     on_start(messages);
-    run_pair_tests(messages, plan, on_begin, on_row);
+    run_point_to_point_tests(messages, plan, on_begin, on_row);
     watch_for(plan.timeout + 60, "closing the connection");
 }
 
@@ -76,10 +75,10 @@ int run_server_side(connection client, double limit_s) {
     try {
         plan = plan_from_json(client.receive(limit_s));
     } catch (const run_error &failure) {
-        complain("nc_perftest", fmt::format("{}; waiting for the next client", failure.what()));
-        return stranger;
+        print_error("nc_perftest", fmt::format("{}; waiting for the next client", failure.what()));
+        return wrong_client;
     }
-    set_environment(plan, 1);
+    choose_transport(plan);
     run_side(
         1, std::move(client), plan, [](const ucp_messenger &) {}, [](const std::string &) {},
         [](const message_row &) {});
@@ -92,14 +91,14 @@ void write_line(int to, const nlohmann::json &what) {
     for (size_t at = 0; at < text.size();) {
         const ssize_t written = write(to, text.data() + at, text.size() - at);
         if (written < 0 && errno != EINTR) {
-            throw run_error("a result could not be passed on");
+            throw run_error("a result could not be written to the parent process");
         }
         at += written > 0 ? static_cast<size_t>(written) : 0;
     }
 }
 
 int run_client_side(message_plan plan, const std::string &host, int port, int results) {
-    set_environment(plan, 0);
+    choose_transport(plan);
     choose_memory(&plan);
     connection server = connect_to(host, port, plan.timeout);
     server.send(to_json(plan), plan.timeout);
@@ -132,7 +131,7 @@ pid_t start_child(Work &&work) {
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child < 0) {
-        throw run_error("no further process can be started");
+        throw run_error("fork failed: no process could be started");
     }
     if (child > 0) {
         return child;
@@ -159,7 +158,7 @@ int wait_for_child(pid_t child, const char *who) {
     return WEXITSTATUS(status);
 }
 
-void take_line(const std::string &line, p2p_results *results_p) {
+void handle_line(const std::string &line, p2p_results *results_p) {
     const nlohmann::json what = nlohmann::json::parse(line);
     if (what.contains("row")) {
         results_p->rows.push_back(what["row"]);
@@ -183,7 +182,7 @@ int serve(const listener &at, double limit_s) {
             start_child([&] { return run_server_side(std::move(client), limit_s); });
         client = connection();  // the child's
         const int status = wait_for_child(child, "server");
-        if (status != more_follows && status != stranger) {
+        if (status != more_follows && status != wrong_client) {
             return status;
         }
     }
@@ -192,7 +191,7 @@ int serve(const listener &at, double limit_s) {
 void run_plan(const message_plan &plan, const std::string &host, int port, p2p_results *results_p) {
     int ends[2];
     if (pipe(ends) != 0) {
-        throw run_error("no pipe can be made");
+        throw run_error("pipe failed: no file descriptors are left");
     }
     const pid_t child = start_child([&] {
         close(ends[0]);
@@ -206,7 +205,7 @@ void run_plan(const message_plan &plan, const std::string &host, int port, p2p_r
             line += static_cast<char>(one);
             continue;
         }
-        take_line(line, results_p);
+        handle_line(line, results_p);
         line.clear();
     }
     std::fclose(lines);

@@ -14,17 +14,17 @@ namespace cuda_nc::tools {
 struct p2p_results {
     nlohmann::json rows = nlohmann::json::array();
     std::string software, device, memory;
-    bool good = true;  // every row, and the way there
+    bool good = true;  // every row has a result, and both processes ended well
 };
 
-// Both sides are children of this process, with one standard error: the side that finds the other
-// gone does not say so, for the other has said why.
+// To be called where both sides are children of this process and share its standard error. A side
+// that finds the other one gone then prints nothing, because the other has printed why.
 void share_terminal() noexcept;
 
-// Waits for one client after the other as long as plans follow; the process's exit status.
+// Serves one client after the other until one has no further plan. Returns the exit status.
 int serve(const listener &at, double limit_s);
 
-// Runs the plan with the server there, prints its rows, adds them to *results_p.
+// Runs the plan with the server at `host`, prints its rows and adds them to *results_p.
 void run_plan(const message_plan &plan, const std::string &host, int port, p2p_results *results_p);
 
 }  // namespace cuda_nc::tools

@@ -18,22 +18,23 @@ pairing partner(const messenger &by) {
     return by.rank() < 2 * half ? pairing{by.rank() - half, false} : pairing{};
 }
 
-class pairs_test : public paired_case {
+class pairs_measurement : public paired_case {
   public:
     using paired_case::paired_case;
 
     std::string measure(double *first_use_p) {
         what_.laid_out.fill_source();
         what_.laid_out.fill_target();
-        const traffic reference = {&what_.contiguous, what_.contiguous_type.get(), what_.window};
+        const message_batch reference = {&what_.contiguous, what_.contiguous_type.get(),
+                                         what_.window};
         run(reference, 1);
         by_.barrier();
         const double begin = seconds_now();
         const std::unique_ptr<message_type> type = by_.make_type(*what_.layout_of_type);
-        const traffic laid_out = {&what_.laid_out, type.get(), what_.window};
+        const message_batch laid_out = {&what_.laid_out, type.get(), what_.window};
         run(laid_out, 1);
         *first_use_p = seconds_now() - begin;
-        std::string fault = agree(by_, look("first use"));
+        std::string fault = agree(by_, verify("first use"));
         if (!fault.empty()) {
             return fault;
         }
@@ -51,14 +52,14 @@ class pairs_test : public paired_case {
             by_.barrier();
             contiguous.push_back(run(reference, times.contiguous_batch));
         }
-        return agree(by_, look("warm"));
+        return agree(by_, verify("warm"));
     }
 
     // Of this rank's pair, sample by sample.
     std::vector<double> alone, together, contiguous;
 
   private:
-    schedule plan_times(const traffic &laid_out, const traffic &reference) {
+    schedule plan_times(const message_batch &laid_out, const message_batch &reference) {
         double time = 0, reference_time = 0;
         for (unsigned i = 0; i < std::max(plan_.warm_up, 1u); ++i) {
             by_.barrier();
@@ -73,8 +74,8 @@ class pairs_test : public paired_case {
 
 }  // namespace
 
-std::vector<message_row> run_pairs_test(messenger &by, const message_plan &plan,
-                                        const message_case &what, const std::string &test) {
+std::vector<message_row> run_pairs(messenger &by, const message_plan &plan,
+                                   const message_case &what, const std::string &test) {
     watch_for(plan.timeout + 60, fmt::format("{} of {}", test, what.text));
     const bool both_ways = test == "pairs-bidir";
     const std::string inner = both_ways ? "bidir" : "bandwidth";
@@ -86,7 +87,7 @@ std::vector<message_row> run_pairs_test(messenger &by, const message_plan &plan,
     if (!row.error.empty()) {
         return {row};
     }
-    pairs_test measured(by, plan, inner, with, *prepared);
+    pairs_measurement measured(by, plan, inner, with, *prepared);
     row.error = measured.measure(&row.first_use);
     const auto alone = gather_numbers(by, measured.alone),
                together = gather_numbers(by, measured.together),

@@ -1,4 +1,5 @@
-// All pairs at once: rank i of the first half with rank i of the second; against each pair alone.
+// Measures all pairs of ranks at once and each pair alone: rank i of the first half with rank i of
+// the second.
 #pragma once
 
 #include "tools/perftest/message/point_to_point.hpp"
@@ -7,7 +8,7 @@ namespace cuda_nc::tools {
 
 // "pairs" (one way) or "pairs-bidir"; a row for each pair, complete on rank 0, its time that of a
 // message while all pairs are at work.
-std::vector<message_row> run_pairs_test(messenger &by, const message_plan &plan,
-                                        const message_case &what, const std::string &test);
+std::vector<message_row> run_pairs(messenger &by, const message_plan &plan,
+                                   const message_case &what, const std::string &test);
 
 }  // namespace cuda_nc::tools

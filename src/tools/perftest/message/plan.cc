@@ -25,7 +25,7 @@ message_plan plan_from_json(const std::string &text) {
         return nlohmann::json::parse(text).get<message_plan>();
     } catch (const nlohmann::json::exception &wrong) {
         throw run_error(
-            fmt::format("the other process is no nc_perftest of this release: {}", wrong.what()));
+            fmt::format("the other process is not nc_perftest of this release: {}", wrong.what()));
     }
 }
 

@@ -1,4 +1,4 @@
-// What a run of message tests measures: made by the rank that the user talks to, known to all.
+// What a run measures. Rank 0 (the client) makes the plan from its options and sends it to all.
 #pragma once
 
 #include <string>
@@ -21,10 +21,10 @@ struct message_plan {
     unsigned iterations = 101;
     unsigned warm_up = 3;
     double seconds = 0.5;            // of sampling, for each row
-    double timeout = 60;             // seconds that any wait for a peer may take
+    double timeout = 60;             // seconds that a wait for a peer may take at most
     size_t buffer_size = 256 << 20;  // bytes of each side's buffers, at most, beyond one message
     bool verify = true;
-    std::string inject;               // byte or gap: spoils what was received (a test of the tests)
+    std::string inject;               // byte or gap: spoils what was received, to test the checks
     std::vector<std::string> memory;  // of each rank in turn: host, gpu, managed
     std::vector<int> gpus;            // of each rank in turn
     std::string transport;            // y, n

@@ -14,29 +14,30 @@ namespace {
 
 constexpr int data_tag = 1, answer_tag = 900;
 
-void ping_pong(messenger &by, const pairing &with, const traffic &what) {
+void ping_pong(messenger &by, const pairing &with, const message_batch &what) {
     if (with.first) {
-        by.send(what.side->source(0), *what.type, with.peer, data_tag);
-        by.receive(what.side->target(0), *what.type, with.peer, data_tag);
+        by.send(what.buffers->source(0), *what.type, with.peer, data_tag);
+        by.receive(what.buffers->target(0), *what.type, with.peer, data_tag);
     } else {
-        by.receive(what.side->target(0), *what.type, with.peer, data_tag);
-        by.send(what.side->source(0), *what.type, with.peer, data_tag);
+        by.receive(what.buffers->target(0), *what.type, with.peer, data_tag);
+        by.send(what.buffers->source(0), *what.type, with.peer, data_tag);
     }
 }
 
-void start_sends(messenger &by, const pairing &with, const traffic &what) {
+void start_sends(messenger &by, const pairing &with, const message_batch &what) {
     for (unsigned i = 0; i < what.window; ++i) {
-        by.start_send(what.side->source(i), *what.type, with.peer, data_tag);
+        by.start_send(what.buffers->source(i), *what.type, with.peer, data_tag);
     }
 }
 
-void start_receives(messenger &by, const pairing &with, const traffic &what) {
+void start_receives(messenger &by, const pairing &with, const message_batch &what) {
     for (unsigned i = 0; i < what.window; ++i) {
-        by.start_receive(what.side->target(i), *what.type, with.peer, data_tag);
+        by.start_receive(what.buffers->target(i), *what.type, with.peer, data_tag);
     }
 }
 
-void one_way(messenger &by, const pairing &with, const traffic &what, const message_type &byte) {
+void one_way(messenger &by, const pairing &with, const message_batch &what,
+             const message_type &byte) {
     char answer = 0;
     if (with.first) {
         start_sends(by, with, what);
@@ -49,7 +50,7 @@ void one_way(messenger &by, const pairing &with, const traffic &what, const mess
     }
 }
 
-void both_ways(messenger &by, const pairing &with, const traffic &what) {
+void both_ways(messenger &by, const pairing &with, const message_batch &what) {
     start_receives(by, with, what);
     start_sends(by, with, what);
     by.finish();
@@ -96,13 +97,13 @@ unsigned fitting_window(const layout &what, const message_plan &plan, size_t mis
     if (test == "latency") {
         return 1;
     }
-    const size_t room = plan.buffer_size / message_side::stride_of(what, misalign);
+    const size_t room = plan.buffer_size / rank_buffers::stride_of(what, misalign);
     return static_cast<unsigned>(std::clamp<size_t>(room, 1, plan.window));
 }
 
-side_request request_of(const messenger &by, const message_plan &plan, const layout_ref &what,
-                        unsigned window, size_t misalign, int peer) {
-    side_request request;
+buffers_request request_of(const messenger &by, const message_plan &plan, const layout_ref &what,
+                           unsigned window, size_t misalign, int peer) {
+    buffers_request request;
     request.what = what;
     request.memory = of_rank(plan.memory, by.rank());
     request.gpu = of_rank(plan.gpus, by.rank());
@@ -115,16 +116,16 @@ side_request request_of(const messenger &by, const message_plan &plan, const lay
 
 // Contiguous simulated memory is known to nobody but this product: the reference is then the
 // host's.
-side_request reference_request(const messenger &by, const message_plan &plan, uint64_t bytes,
-                               unsigned window, int peer) {
-    side_request request = request_of(by, plan, contiguous_layout(bytes), window, 0, peer);
+buffers_request reference_request(const messenger &by, const message_plan &plan, uint64_t bytes,
+                                  unsigned window, int peer) {
+    buffers_request request = request_of(by, plan, contiguous_layout(bytes), window, 0, peer);
     if (is_gpu_simulated()) {
         request.memory = "host";
     }
     return request;
 }
 
-class pair_test : public paired_case {
+class pair_measurement : public paired_case {
   public:
     using paired_case::paired_case;
 
@@ -134,16 +135,17 @@ class pair_test : public paired_case {
             what_.laid_out.fill_source();
             what_.laid_out.fill_target();
         }
-        const traffic reference = {&what_.contiguous, what_.contiguous_type.get(), what_.window};
+        const message_batch reference = {&what_.contiguous, what_.contiguous_type.get(),
+                                         what_.window};
         by_.barrier();
         run(reference, 1);  // connections are made, buffers of the carrier touched
         by_.barrier();
         const double begin = seconds_now();
         const std::unique_ptr<message_type> type = by_.make_type(*what_.layout_of_type);
         const double made = seconds_now() - begin;
-        const traffic laid_out = {&what_.laid_out, type.get(), what_.window};
+        const message_batch laid_out = {&what_.laid_out, type.get(), what_.window};
         row_p->first_use = made + run(laid_out, 1) * (test_ == "latency" ? 1 : what_.window);
-        std::string fault = look("first use");
+        std::string fault = verify("first use");
         fault = agree(by_, fault);
         if (!fault.empty()) {
             return fault;
@@ -160,13 +162,13 @@ class pair_test : public paired_case {
         }
         row_p->time = summarise(std::move(samples));
         row_p->contiguous = summarise(std::move(reference_samples));
-        fault = agree(by_, look("warm"));
+        fault = agree(by_, verify("warm"));
         row_p->verified = plan_.verify && fault.empty();
         return fault;
     }
 
   private:
-    schedule plan_times(const traffic &laid_out, const traffic &reference) {
+    schedule plan_times(const message_batch &laid_out, const message_batch &reference) {
         double time = 0, reference_time = 0;
         for (unsigned i = 0; i < std::max(plan_.warm_up, 1u); ++i) {
             time = run(laid_out, 1);
@@ -179,12 +181,12 @@ class pair_test : public paired_case {
 
 }  // namespace
 
-bool is_pair_test(const std::string &test) noexcept {
+bool is_point_to_point(const std::string &test) noexcept {
     return test == "latency" || test == "bandwidth" || test == "bidir";
 }
 
-double exchange(messenger &by, const std::string &test, const pairing &with, const traffic &what,
-                unsigned times) {
+double exchange(messenger &by, const std::string &test, const pairing &with,
+                const message_batch &what, unsigned times) {
     const std::unique_ptr<message_type> byte = by.make_contiguous(1);
     const double begin = seconds_now();
     for (unsigned i = 0; i < times; ++i) {
@@ -217,11 +219,11 @@ prepared_case::prepared_case(messenger &by, const message_plan &plan, const mess
     check_memory_of(by, *layout_of_type, of_rank(plan.memory, by.rank()));
 }
 
-double paired_case::run(const traffic &what, unsigned times) {
+double paired_case::run(const message_batch &what, unsigned times) {
     return with_.peer < 0 ? 0 : exchange(by_, test_, with_, what, times);
 }
 
-std::string paired_case::look(const char *when) const {
+std::string paired_case::verify(const char *when) const {
     if (!plan_.verify || with_.peer < 0) {
         return "";
     }
@@ -244,7 +246,7 @@ message_row begin_row(const message_plan &plan, const message_case &what, const 
 std::string prepare(messenger &by, const message_plan &plan, const message_case &what,
                     const std::string &inner, int peer, std::unique_ptr<prepared_case> *prepared_p,
                     message_row *row_p) {
-    std::string why = trouble_of([&] {
+    std::string why = failure_of([&] {
         *prepared_p = std::make_unique<prepared_case>(by, plan, what, inner, peer);
         row_p->window = (*prepared_p)->window;
         row_p->blocks = (*prepared_p)->layout_of_type->total_blocks();
@@ -255,8 +257,8 @@ std::string prepare(messenger &by, const message_plan &plan, const message_case 
     return agree(by, why);
 }
 
-message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,
-                          const std::string &test) {
+message_row run_point_to_point(messenger &by, const message_plan &plan, const message_case &what,
+                               const std::string &test) {
     watch_for(plan.timeout + 60, fmt::format("{} of {}", test, what.text));
     message_row row = begin_row(plan, what, test);
     row.directions = test == "bidir" ? 2 : 1;
@@ -264,13 +266,13 @@ message_row run_pair_test(messenger &by, const message_plan &plan, const message
     std::unique_ptr<prepared_case> prepared;
     row.error = prepare(by, plan, what, test, with.peer, &prepared, &row);
     if (row.error.empty()) {
-        row.error = pair_test(by, plan, test, with, *prepared).measure(&row);
+        row.error = pair_measurement(by, plan, test, with, *prepared).measure(&row);
     }
     return row;
 }
 
-void run_pair_tests(messenger &by, const message_plan &plan, const begin_handler &on_begin,
-                    const row_handler &on_row) {
+void run_point_to_point_tests(messenger &by, const message_plan &plan,
+                              const begin_handler &on_begin, const row_handler &on_row) {
     const pairing with = first_two(by);
     if (with.peer >= 0) {
         watch_for(plan.timeout + 60, "the first messages");
@@ -278,13 +280,13 @@ void run_pair_tests(messenger &by, const message_plan &plan, const begin_handler
     }
     for (const message_case &what : plan.cases) {
         for (const std::string &test : plan.tests) {
-            if (!is_pair_test(test)) {
+            if (!is_point_to_point(test)) {
                 continue;
             }
             if (by.rank() == 0) {
                 on_begin(what.name);
             }
-            const message_row row = run_pair_test(by, plan, what, test);
+            const message_row row = run_point_to_point(by, plan, what, test);
             if (by.rank() == 0) {
                 on_row(row);
             }

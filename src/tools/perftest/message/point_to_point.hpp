@@ -19,18 +19,18 @@ struct pairing {
 };
 
 // What one rank sends and receives in an exchange.
-struct traffic {
-    const message_side *side = nullptr;
+struct message_batch {
+    const rank_buffers *buffers = nullptr;
     const message_type *type = nullptr;
     unsigned window = 1;
 };
 
 // `times` exchanges; returns the seconds that each message took here: half a round trip (latency),
 // the time of `window` messages over their number (bandwidth, bidir).
-double exchange(messenger &by, const std::string &test, const pairing &with, const traffic &what,
-                unsigned times);
+double exchange(messenger &by, const std::string &test, const pairing &with,
+                const message_batch &what, unsigned times);
 
-bool is_pair_test(const std::string &test) noexcept;  // latency, bandwidth, bidir
+bool is_point_to_point(const std::string &test) noexcept;  // latency, bandwidth, bidir
 // Messages of one that have arrived at a rank after it.
 unsigned received_messages(const std::string &test, const pairing &with, unsigned window) noexcept;
 
@@ -42,7 +42,7 @@ struct prepared_case {
 
     layout_ref layout_of_type;
     unsigned window;
-    message_side laid_out, contiguous;
+    rank_buffers laid_out, contiguous;
     std::unique_ptr<message_type> contiguous_type;
 };
 
@@ -55,9 +55,9 @@ class paired_case {
 
   protected:
     // As exchange(); 0 for a rank without a peer.
-    double run(const traffic &what, unsigned times);
+    double run(const message_batch &what, unsigned times);
     // This rank's complaint of the bytes that it has; empty where they are right.
-    std::string look(const char *when) const;
+    std::string verify(const char *when) const;
 
     messenger &by_;
     const message_plan &plan_;
@@ -76,14 +76,14 @@ std::string prepare(messenger &by, const message_plan &plan, const message_case 
                     message_row *row_p);
 
 // One test between ranks 0 and 1; the row is complete on rank 0.
-message_row run_pair_test(messenger &by, const message_plan &plan, const message_case &what,
-                          const std::string &test);
+message_row run_point_to_point(messenger &by, const message_plan &plan, const message_case &what,
+                               const std::string &test);
 
 // All pair tests of the plan. On rank 0 `on_begin` is called with each layout's name before it is
 // measured, `on_row` with what has come of it.
 using begin_handler = std::function<void(const std::string &)>;
 using row_handler = std::function<void(const message_row &)>;
-void run_pair_tests(messenger &by, const message_plan &plan, const begin_handler &on_begin,
-                    const row_handler &on_row);
+void run_point_to_point_tests(messenger &by, const message_plan &plan,
+                              const begin_handler &on_begin, const row_handler &on_row);
 
 }  // namespace cuda_nc::tools

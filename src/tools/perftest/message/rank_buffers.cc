@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/perftest/support/timed_mover.hpp"
+#include "tools/perftest/support/timed_transfer.hpp"
 #include "tools/perftest/support/oracle.hpp"
 #include "tools/perftest/support/run_error.hpp"
 
@@ -53,36 +53,36 @@ void spoil(const std::string &inject, const layout &what, std::vector<char> *fou
 
 }  // namespace
 
-message_side::message_side(const side_request &request)
+rank_buffers::rank_buffers(const buffers_request &request)
     : request_(request),
       span_(laid_out_size(*request.what)),
       stride_(stride_of(*request.what, request.misalign)),
       send_(allocate_memory(request.memory, request.gpu, stride_ * request.window)),
       receive_(allocate_memory(request.memory, request.gpu, stride_ * request.window)) {}
 
-size_t message_side::stride_of(const layout &what, size_t misalign) noexcept {
+size_t rank_buffers::stride_of(const layout &what, size_t misalign) noexcept {
     return (laid_out_size(what) + misalign + alignment) / alignment * alignment;
 }
 
-char *message_side::at(const message_memory &memory, unsigned index) const noexcept {
+char *rank_buffers::at(const message_memory &memory, unsigned index) const noexcept {
     return memory.address() + index * stride_ + request_.misalign - request_.what->lower_bound();
 }
 
-void message_side::fill_source() {
+void rank_buffers::fill_source() {
     for (unsigned i = 0; i < request_.window; ++i) {
         const std::vector<char> bytes = noise(span_, source_seed(request_.rank, i));
         send_->write(i * stride_ + request_.misalign, bytes.data(), bytes.size());
     }
 }
 
-void message_side::fill_target() {
+void rank_buffers::fill_target() {
     for (unsigned i = 0; i < request_.window; ++i) {
         const std::vector<char> bytes = noise(span_, target_seed(request_.rank, i));
         receive_->write(i * stride_ + request_.misalign, bytes.data(), bytes.size());
     }
 }
 
-std::string message_side::verify(unsigned messages, const std::string &inject) {
+std::string rank_buffers::verify(unsigned messages, const std::string &inject) {
     std::vector<char> found(span_);
     for (unsigned i = 0; i < request_.window; ++i) {
         const std::vector<char> before = noise(span_, target_seed(request_.rank, i));

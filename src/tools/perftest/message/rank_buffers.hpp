@@ -1,4 +1,4 @@
-// One rank's buffers of a message test, and what must be in them.
+// One rank's buffers in a message measurement, and what must be in them.
 #pragma once
 
 #include <memory>
@@ -9,18 +9,18 @@
 
 namespace cuda_nc::tools {
 
-struct side_request {
+struct buffers_request {
     layout_ref what;
     std::string memory;  // as allocate_memory takes it
     int gpu = 0;
-    unsigned window = 1;  // messages, each with memory of its own
+    unsigned window = 1;  // messages in flight, each with memory of its own
     size_t misalign = 0;
     int rank = 0, peer = 0;  // the bytes differ by the rank that sends them, and by message
 };
 
-class message_side {
+class rank_buffers {
   public:
-    explicit message_side(const side_request &request);  // throws run_error
+    explicit rank_buffers(const buffers_request &request);  // throws run_error
 
     // What message `index` is sent from and received at: displacement 0 of the layout.
     char *source(unsigned index) const noexcept { return at(*send_, index); }
@@ -28,8 +28,9 @@ class message_side {
 
     void fill_source();
     void fill_target();
-    // The first difference in words, or nothing, of what `messages` messages from the peer must
-    // have left of the last fill_target(), gaps included. `inject`: byte or gap spoils one first.
+    // Compares the targets, gaps included, with what `messages` messages from the peer must have
+    // made of the last fill_target(). Returns the first difference as a sentence, or an empty text.
+    // `inject` (byte or gap) spoils one byte first, as a test of this test.
     std::string verify(unsigned messages, const std::string &inject);
 
     // Bytes from one message to the next.
@@ -38,7 +39,7 @@ class message_side {
   private:
     char *at(const message_memory &memory, unsigned index) const noexcept;
 
-    const side_request request_;
+    const buffers_request request_;
     const size_t span_, stride_;
     std::unique_ptr<message_memory> send_, receive_;
 };

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/perftest/pack/report.hpp"
+#include "tools/perftest/support/results.hpp"
 
 namespace cuda_nc::tools {
 

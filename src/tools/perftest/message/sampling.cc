@@ -43,7 +43,7 @@ double agree_number(messenger &by, double mine) {
 void check_memory_of(const messenger &by, const layout &what, const std::string &memory) {
     if (memory == "gpu" && is_gpu_simulated() && what.kind() == shape::contiguous &&
         by.sends_one_block_as_contiguous()) {
-        throw run_error("contiguous memory of a simulated GPU is unknown to this MPI");
+        throw run_error("this MPI cannot send contiguous memory of a simulated GPU");
     }
 }
 

@@ -1,4 +1,4 @@
-// What all message tests share: agreement between the ranks, and how often to measure.
+// What all message measurements share: agreement between the ranks, and how often to measure.
 #pragma once
 
 #include <string>
@@ -12,20 +12,21 @@ namespace cuda_nc::tools {
 // Of a steady clock.
 double seconds_now() noexcept;
 
-// Empty where no rank has anything to say; else the first rank's sentence that has. On all ranks.
+// The first non-empty text of any rank, by rank; empty where all are. The same on all ranks.
 std::string agree(messenger &by, const std::string &mine);
 // Rank 0's number, on all ranks.
 double agree_number(messenger &by, double mine);
-// Throws run_error where the layout, in such memory, would not be served.
+// Throws run_error where the messenger cannot send this layout from such memory.
 void check_memory_of(const messenger &by, const layout &what, const std::string &memory);
 // Every rank's numbers, by rank.
 std::vector<std::vector<double>> gather_numbers(messenger &by, const std::vector<double> &mine);
 
-// Exchanges of each kind in a sample, so that the clock does not count, and the number of samples.
+// Exchanges in a sample, many enough that reading the clock takes no share of it, and the number of
+// samples.
 struct schedule {
     unsigned batch = 1, contiguous_batch = 1, samples = 1;
 };
-// Made of rank 0's times of one exchange, in seconds.
+// Computed from rank 0's times of one exchange, in seconds.
 schedule make_schedule(messenger &by, const message_plan &plan, double exchange_time,
                        double contiguous_time);
 

@@ -148,7 +148,7 @@ std::string connection::receive(double limit_s) {
     uint64_t size = 0;
     receive_bytes(reinterpret_cast<char *>(&size), sizeof(size), limit_s);
     if (size > longest_text) {
-        throw run_error("the other process is no nc_perftest of this release");
+        throw run_error("the other process is not nc_perftest of this release");
     }
     std::string text(size, '\0');
     receive_bytes(text.data(), text.size(), limit_s);

@@ -1,4 +1,4 @@
-// UCP's functions, found when a test needs them: the tools run without UCX.
+// UCP's functions, looked up when a measurement needs them: the tools start without UCX.
 #pragma once
 
 #include <ucp/api/ucp.h>

@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/perftest/message/product_library.hpp"
+#include "cuda_nc/cuda_nc.h"
 #include "tools/perftest/support/run_error.hpp"
 #include "ucs/base/status.hpp"
 
@@ -23,7 +23,7 @@ void check(ucs_status_t status, const char *what) {
 struct ucp_type final : message_type {
     ~ucp_type() override {
         if (made) {
-            load_product().dt_destroy(datatype);
+            cuda_nc_dt_destroy(datatype);
         }
     }
     ucp_datatype_t datatype = 0;
@@ -49,13 +49,13 @@ std::unique_ptr<ucp_type> describe(const layout &what) {
         blocks.push_back({static_cast<ptrdiff_t>(one.displacement), one.length});
         left -= one.length;
     }
-    check(load_product().dt_create(blocks.data(), blocks.size(), extent, &type->datatype),
+    check(cuda_nc_dt_create(blocks.data(), blocks.size(), extent, &type->datatype),
           "making a datatype");
     type->made = true;
     return type;
 }
 
-constexpr unsigned polls_between_looks = 4096;  // at the clock and at the other process
+constexpr unsigned polls_between_checks = 4096;  // of the clock and of the other process
 
 }  // namespace
 
@@ -178,16 +178,16 @@ void ucp_messenger::wait(void *request) {
     unsigned polls = 0;
     std::chrono::steady_clock::time_point until;
     while ((status = ucp_.ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        if (ucp_.ucp_worker_progress(worker_) != 0 || ++polls % polls_between_looks != 0) {
+        if (ucp_.ucp_worker_progress(worker_) != 0 || ++polls % polls_between_checks != 0) {
             continue;
         }
         const auto now = std::chrono::steady_clock::now();
-        if (polls == polls_between_looks) {
+        if (polls == polls_between_checks) {
             until = now + limit();
         }
         with_peer([&] {
             if (now > until) {
-                throw run_error(fmt::format("a message does not end within {:g} s", limit_s_));
+                throw run_error(fmt::format("a message was not complete within {:g} s", limit_s_));
             }
             if (peer_.is_peer_gone()) {
                 throw peer_gone();

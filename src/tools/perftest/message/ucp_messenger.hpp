@@ -15,8 +15,8 @@ namespace cuda_nc::tools {
 
 class ucp_messenger final : public messenger {
   public:
-    // Called where a wait for the other process fails, with the buffers of what is in flight still
-    // there; may end the process.
+    // Called where a wait for the other process fails, while the buffers of messages in flight
+    // still exist. May end the process.
     using failure_handler = std::function<void(const run_error &)>;
 
     // Initialises UCP with the environment as it is. `peer` must be in its ucp_messenger too; no
@@ -47,7 +47,7 @@ class ucp_messenger final : public messenger {
     std::chrono::nanoseconds limit() const;
     void close_endpoint();
     template <class Action>
-    void with_peer(Action &&action);  // its run_error is told before it is thrown on
+    void with_peer(Action &&action);  // passes its run_error to on_failure_ before throwing it
 
     const int rank_;
     connection peer_;

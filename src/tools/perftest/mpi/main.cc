@@ -85,14 +85,14 @@ void choose_gpus(messenger &by, message_plan *plan) {
     }
 }
 
-bool is_halo_test(const std::string &test) {
+bool is_halo(const std::string &test) {
     return test == "halo6" || test == "halo26";
 }
 
 size_t count_measurements(const message_plan &plan, const mpi_options &o) {
     size_t count = 0;
     for (const std::string &test : plan.tests) {
-        count += is_halo_test(test) ? o.boxes.size() : plan.cases.size();
+        count += is_halo(test) ? o.boxes.size() : plan.cases.size();
     }
     return count;
 }
@@ -104,19 +104,19 @@ void run_tests(messenger &by, const message_plan &plan, const mpi_options &o,
             on_begin(layout);
         }
     };
-    run_pair_tests(by, plan, on_begin, on_row);
+    run_point_to_point_tests(by, plan, on_begin, on_row);
     for (const std::string &test : plan.tests) {
         if (test == "pairs" || test == "pairs-bidir") {
             for (const message_case &what : plan.cases) {
                 begin(what.name);
-                for (const message_row &row : run_pairs_test(by, plan, what, test)) {
+                for (const message_row &row : run_pairs(by, plan, what, test)) {
                     on_row(row);
                 }
             }
-        } else if (is_halo_test(test)) {
+        } else if (is_halo(test)) {
             for (int edge : o.boxes) {
                 begin(test);
-                on_row(run_halo_test(by, plan, test, edge, o.halo));
+                on_row(run_halo(by, plan, test, edge, o.halo));
             }
         }
     }
@@ -171,17 +171,6 @@ int run(const mpi_options &o) {
     return messages.gather(good ? "" : "bad").front().empty() ? 0 : 1;
 }
 
-// The simulated GPU of a rank is chosen before the product is loaded.
-void choose_simulated_gpu() {
-    for (const char *name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
-        if (const char *rank = std::getenv(name)) {
-            setenv("UCX_CUDA_NC_SIM_DEVICE",
-                   std::to_string(std::atoi(rank) % std::max(gpu_count(), 1)).c_str(), 0);
-            return;
-        }
-    }
-}
-
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -190,9 +179,6 @@ int main(int argc, char **argv) {
     o.all.command = "nc_perftest mpi";
     for (int i = 1; i < argc; ++i) {
         o.all.command += std::string(" ") + argv[i];
-    }
-    if (is_gpu_simulated()) {
-        choose_simulated_gpu();
     }
     MPI_Init(&argc, &argv);
     int rank = 0, status = 1;

@@ -10,7 +10,7 @@
 #include "cuda_nc/cuda_nc.h"
 #include "tools/perftest/layouts/catalogue.hpp"
 #include "tools/perftest/message/options.hpp"
-#include "tools/perftest/support/timed_mover.hpp"
+#include "tools/perftest/support/timed_transfer.hpp"
 #include "tools/perftest/support/oracle.hpp"
 #include "tools/perftest/pack/layouts.hpp"
 #include "tools/perftest/support/progress.hpp"
@@ -59,12 +59,12 @@ std::vector<named_layout> chosen_layouts(const layout_choice &from) {
     return chosen;
 }
 
-void verify(const layout &what, gpu::direction dir, mover &moves, result_row *row) {
+void verify(const layout &what, gpu::direction dir, timed_transfer &moves, result_row *row) {
     const size_t laid_out = laid_out_size(what), packed = what.packed_size();
     std::vector<char> source = noise(dir == gpu::direction::unpack ? packed : laid_out, 1);
     std::vector<char> target = noise(dir == gpu::direction::pack ? packed : laid_out, 2);
     moves.fill(source, target);
-    moves.transfer(1);
+    moves.run(1);
     std::string fault = compare(expected_target(what, dir, source, target), moves.read_target());
     row->verified = fault.empty();
     if (!fault.empty()) {
@@ -89,10 +89,10 @@ double time_of_listing(const layout &what) {
 }
 
 // Side by side: all see the same machine.
-void sample(mover &moves, const pack_options &o, result_row *row) {
+void sample(timed_transfer &moves, const pack_options &o, result_row *row) {
     row->touched = moves.prepare_sector_copy();
     for (unsigned i = 0; i < o.warm_up; ++i) {
-        moves.transfer(1);
+        moves.run(1);
         moves.plain_copy(1);
         if (row->touched != 0) {
             moves.sector_copy(1);
@@ -100,7 +100,7 @@ void sample(mover &moves, const pack_options &o, result_row *row) {
     }
     std::vector<double> times, copies, sector_copies;
     for (unsigned i = 0; i < o.iterations; ++i) {
-        times.push_back(moves.transfer(o.batch));
+        times.push_back(moves.run(o.batch));
         copies.push_back(moves.plain_copy(o.batch));
         if (row->touched != 0) {
             sector_copies.push_back(moves.sector_copy(o.batch));
@@ -119,7 +119,7 @@ result_row measure(const named_layout &named, const std::string &direction, memo
     row.direction = direction;
     row.misalign = named.misalign;
     row.max_sms = o.max_sms;
-    mover_request request;
+    transfer_request request;
     request.what = layout_of(named.text);
     request.dir = directions.at(direction);
     request.memory = memory;
@@ -136,7 +136,7 @@ result_row measure(const named_layout &named, const std::string &direction, memo
         row.bar = request.dir == gpu::direction::pack ? named.at_most.pack : named.at_most.unpack;
     }
     try {
-        std::unique_ptr<mover> moves = make_mover(request);
+        std::unique_ptr<timed_transfer> moves = make_timed_transfer(request);
         if (request.what->kind() == shape::irregular && request.what->view().num_dims == 0) {
             row.listing = time_of_listing(*request.what);
         }
@@ -212,8 +212,7 @@ int run_pack(pack_options o) {
 
 }  // namespace
 
-void add_pack_mode(CLI::App *app, const std::string &command, std::function<int()> *run_p) {
-    CLI::App *mode = app->add_subcommand("pack", "Pack, unpack, copy: one GPU or the host");
+std::function<int()> add_pack_options(CLI::App *mode, const std::string &command) {
     auto o = std::make_shared<pack_options>();
     o->command = command;
     mode->add_option(
@@ -233,7 +232,7 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
                      "Where: host, gpu, pinned (packed side in pinned host memory), or auto")
         ->check(CLI::IsMember({"auto", "host", "gpu", "pinned"}))
         ->capture_default_str();
-    mode->add_option("-n,--iterations", o->iterations, "Samples of each")
+    mode->add_option("-n,--iterations", o->iterations, "Samples of each row")
         ->check(CLI::Range(1u, 1000000u))
         ->capture_default_str();
     mode->add_option("-w,--warmup", o->warm_up, "Calls before the first sample")
@@ -246,15 +245,15 @@ void add_pack_mode(CLI::App *app, const std::string &command, std::function<int(
     mode->add_option("--misalign", o->what.misalign,
                      "Bytes by which the laid-out buffer is misaligned")
         ->check(CLI::Range(0, 255));
-    mode->add_option("--device", o->device, "Which GPU")->capture_default_str();
-    mode->add_option("--max-sms", o->max_sms, "Multiprocessors to use at most; 0: all")
+    mode->add_option("--device", o->device, "Ordinal of the GPU")->capture_default_str();
+    mode->add_option("--max-sms", o->max_sms, "Most multiprocessors to use; 0: all")
         ->capture_default_str();
-    mode->add_flag("--no-verify", o->no_verify, "Do not compare the bytes with a plain loop's");
-    mode->add_flag("--list", o->list, "Show the names of layouts");
+    mode->add_flag("--no-verify", o->no_verify, "Do not check the bytes");
+    mode->add_flag("--list", o->list, "Print the names of all layouts");
     mode->add_option("--json", o->json, "Write the results to this file as JSON");
     mode->add_option("--csv", o->csv, "Write the results to this file as CSV");
     mode->footer(layout_forms());
-    mode->callback([o, run_p] { *run_p = [o] { return run_pack(*o); }; });
+    return [o] { return run_pack(*o); };
 }
 
 }  // namespace cuda_nc::tools

@@ -1,4 +1,4 @@
-// nc_perftest pack: pack, unpack and copy between layouts, within one process.
+// nc_perftest pack: how fast layouts are packed, unpacked and copied, by one GPU or by the host.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,8 +8,7 @@
 
 namespace cuda_nc::tools {
 
-// Adds the mode and its options. *run_p is called after a successful parse if the mode was chosen;
-// its result is the program's exit status. `command` is what the user typed.
-void add_pack_mode(CLI::App *app, const std::string &command, std::function<int()> *run_p);
+// Adds the options; returns what runs the mode once they are parsed. `command` is the command line.
+std::function<int()> add_pack_options(CLI::App *mode, const std::string &command);
 
 }  // namespace cuda_nc::tools

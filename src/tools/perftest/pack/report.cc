@@ -1,20 +1,8 @@
 #include "tools/perftest/pack/report.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <ctime>
-#include <fstream>
 
 #include <fmt/core.h>
-
-#include "tools/perftest/support/run_error.hpp"
 
 namespace cuda_nc::tools {
 namespace {
@@ -32,95 +20,6 @@ std::string megabytes(uint64_t bytes) {
 }
 
 }  // namespace
-
-std::string quoted(const std::string &text) {
-    std::string result = "\"";
-    for (char c : text) {
-        result += c;
-        if (c == '"') {
-            result += c;
-        }
-    }
-    return result + '"';
-}
-
-std::string now() {
-    char text[32];
-    std::time_t time = std::time(nullptr);
-    std::tm parts;
-    gmtime_r(&time, &parts);
-    std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return text;
-}
-
-void check_writable(const std::string &path) {
-    if (path.empty()) {
-        return;
-    }
-    const int made = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    struct stat there;
-    int why = errno;
-    if (made >= 0) {
-        close(made);
-        unlink(path.c_str());
-        return;
-    }
-    if (why == EEXIST) {  // not opened: a pipe's reader would take its closing for the end
-        const bool is_known = stat(path.c_str(), &there) == 0;
-        why = is_known && S_ISDIR(there.st_mode)            ? EISDIR
-              : is_known && access(path.c_str(), W_OK) != 0 ? errno
-                                                            : 0;
-    }
-    if (why != 0) {
-        throw run_error(fmt::format("{} cannot be written: {}", path, std::strerror(why)));
-    }
-}
-
-void save(const std::string &path, const std::string &text) {
-    errno = 0;
-    std::ofstream file(path);
-    file << text;
-    file.close();
-    if (!file) {
-        throw run_error(fmt::format("{} could not be written{}{}", path, errno != 0 ? ": " : "",
-                                    errno != 0 ? std::strerror(errno) : ""));
-    }
-}
-
-summary summarise(std::vector<double> samples) {
-    summary s;
-    if (samples.empty()) {
-        return s;
-    }
-    std::sort(samples.begin(), samples.end());
-    const size_t last = samples.size() - 1;
-    s.samples = samples.size();
-    s.least = samples.front();
-    s.p5 = samples[last * 5 / 100];
-    s.median = samples[samples.size() / 2];
-    s.p95 = samples[last * 95 / 100];
-    s.p99 = samples[last * 99 / 100];
-    s.most = samples.back();
-    // The number of samples below the true median is binomial: ranks 1.96 deviations off the
-    // middle.
-    const double middle = static_cast<double>(last) / 2,
-                 reach = 0.98 * std::sqrt(static_cast<double>(samples.size()));
-    s.median_low = samples[static_cast<size_t>(std::max(0.0, std::floor(middle - reach)))];
-    s.median_high = samples[std::min(last, static_cast<size_t>(std::ceil(middle + reach)))];
-    return s;
-}
-
-nlohmann::json times_of(const summary &s) {
-    return {{"min_us", s.least * us},
-            {"p5_us", s.p5 * us},
-            {"median_us", s.median * us},
-            {"p95_us", s.p95 * us},
-            {"p99_us", s.p99 * us},
-            {"max_us", s.most * us},
-            {"median_low_us", s.median_low * us},
-            {"median_high_us", s.median_high * us},
-            {"samples", s.samples}};
-}
 
 void print_heading(const result_file &about) {
     fmt::print("# nc_perftest {} {}, {}{}, memory {}, {}\n", about.version, about.mode,

@@ -1,22 +1,13 @@
-// Results as a table for people, as JSON, as CSV.
+// Results of nc_perftest pack as a table for people, as JSON, as CSV.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "tools/perftest/support/results.hpp"
 
 namespace cuda_nc::tools {
-
-// Seconds. With a probability of 95% the median of more samples would lie between median_low and
-// median_high.
-struct summary {
-    double least = 0, p5 = 0, median = 0, p95 = 0, p99 = 0, most = 0;
-    double median_low = 0, median_high = 0;
-    size_t samples = 0;
-};
-summary summarise(std::vector<double> samples);
 
 struct result_row {
     std::string layout, text, direction;
@@ -47,14 +38,6 @@ struct result_file {
     unsigned iterations = 0, batch = 0, warm_up = 0, max_sms = 0;
     std::vector<result_row> rows;
 };
-
-// Microseconds, by name.
-nlohmann::json times_of(const summary &s);
-std::string quoted(const std::string &text);                  // for CSV
-std::string now();                                            // "2026-11-21T08:00:00Z"
-void save(const std::string &path, const std::string &text);  // throws run_error
-// Before a long measurement: throws run_error where save() would. Leaves nothing behind.
-void check_writable(const std::string &path);  // empty: nothing to write
 
 void print_heading(const result_file &about);
 void print_row(const result_row &row);

@@ -10,7 +10,7 @@
 
 namespace cuda_nc::tools {
 
-// Bytes that look like nothing else, the same for the same seed.
+// Random bytes, the same for the same seed.
 std::vector<char> noise(size_t size, uint64_t seed);
 
 // `source` and `target` before the transfer; a laid-out one begins at the layout's lower bound.

@@ -12,8 +12,8 @@
 namespace cuda_nc::tools {
 namespace {
 
-// Else a socket or a file of ours would take the place of a closed descriptor, and get what we
-// print. For reading only: writing there still fails.
+// Opens standard descriptors that the caller closed, for reading alone, so that writing there still
+// fails. A socket or a file that we open later would take their place and get what we print.
 void fill_closed_descriptors() {
     int last;
     do {
@@ -26,7 +26,7 @@ void fill_closed_descriptors() {
 
 }  // namespace
 
-void complain(const char *name, const std::string &what) noexcept {
+void print_error(const char *name, const std::string &what) noexcept {
     std::fprintf(stderr, "%s: %s\n", name, what.c_str());
 }
 
@@ -35,8 +35,8 @@ int finish_output(const char *name, int status) {
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
         return std::ferror(stderr) == 0 || status != 0 ? status : 1;
     }
-    complain(name, std::string("what was printed could not be written") +
-                       (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
+    print_error(name, std::string("what was printed could not be written") +
+                          (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
     return status != 0 ? status : 1;
 }
 
@@ -47,10 +47,10 @@ int run_program(const char *name, const std::function<int()> &work) {
         status = work();
     } catch (const std::system_error &failure) {
         if (std::ferror(stdout) == 0) {  // else finish_output() says it
-            complain(name, failure.what());
+            print_error(name, failure.what());
         }
     } catch (const std::exception &failure) {
-        complain(name, failure.what());
+        print_error(name, failure.what());
     }
     return finish_output(name, status);
 }

@@ -1,4 +1,4 @@
-// What the programs have around their work.
+// What every program does around its work.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,6 @@ int run_program(const char *name, const std::function<int()> &work);
 int finish_output(const char *name, int status);
 
 // "NAME: WHAT" to standard error; never throws, as fmt::print does where nobody can read it.
-void complain(const char *name, const std::string &what) noexcept;
+void print_error(const char *name, const std::string &what) noexcept;
 
 }  // namespace cuda_nc::tools

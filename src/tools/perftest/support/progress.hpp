@@ -1,4 +1,4 @@
-// How far a long measurement is, on standard error.
+// Shows on standard error how far a long measurement is.
 #pragma once
 
 #include <cstddef>
@@ -6,11 +6,11 @@
 
 namespace cuda_nc::tools {
 
-// One line that is written over; nothing where standard error is no terminal.
+// One line that each text replaces. Shows nothing where standard error is not a terminal.
 class progress_line {
   public:
     progress_line();
-    // Of a terminal, or of what a test takes for one.
+    // For tests: as if standard error were a terminal, or not.
     explicit progress_line(bool is_terminal) noexcept : terminal_(is_terminal) {}
 
     bool is_terminal() const noexcept { return terminal_; }

@@ -1,4 +1,4 @@
-// What ends a measurement or the program: a sentence for the user.
+// An error that ends a measurement or the program, as a sentence for the user.
 #pragma once
 
 #include <new>
@@ -12,15 +12,15 @@ class run_error : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// The other process has ended: why, only that one can say.
+// The other process has ended. Only that process can say why.
 class peer_gone : public run_error {
   public:
     peer_gone() : run_error("the other process is gone") {}
 };
 
-// What kept `prepare` from its end; empty: nothing.
+// Runs `prepare`; returns why it failed, or an empty text.
 template <typename function>
-std::string trouble_of(function &&prepare) {
+std::string failure_of(function &&prepare) {
     try {
         prepare();
         return "";

@@ -24,7 +24,7 @@ void give_up(int) {
 void watch_for(double seconds, const std::string &what) {
     std::lock_guard<std::mutex> guard(changing);
     alarm(0);
-    std::snprintf(sentence, sizeof(sentence), "nc_perftest: %.150s: no end within %.0f s\n",
+    std::snprintf(sentence, sizeof(sentence), "nc_perftest: %.150s: not finished within %.0f s\n",
                   what.c_str(), seconds);
     std::signal(SIGALRM, give_up);
     alarm(static_cast<unsigned>(seconds));

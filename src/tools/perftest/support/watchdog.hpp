@@ -5,8 +5,8 @@
 
 namespace cuda_nc::tools {
 
-// From now on `what` has so many seconds: then the process says so and ends with status 124. Uses
-// SIGALRM. Starts again at each call; 0 s: no more.
+// Ends the process with status 124 and a message that names `what`, `seconds` from now. Each call
+// replaces the last; 0 s switches it off. Uses SIGALRM.
 void watch_for(double seconds, const std::string &what);
 
 }  // namespace cuda_nc::tools

@@ -6,7 +6,8 @@
 #include <fmt/core.h>
 
 #include "tools/perftest/layouts/catalogue.hpp"
-#include "tools/perftest/support/timed_mover.hpp"
+#include "tools/perftest/support/statistics.hpp"
+#include "tools/perftest/support/timed_transfer.hpp"
 #include "ucs/model/predict.hpp"
 
 namespace cuda_nc::tools {
@@ -14,21 +15,20 @@ namespace {
 
 // As `nc_perftest pack` measures: the median of 11 samples, 20 calls each on a GPU.
 double measure(const layout_ref &what, gpu::direction dir, bool on_gpu, size_t misalign) {
-    mover_request request;
+    transfer_request request;
     request.what = what;
     request.dir = dir;
     request.memory = on_gpu ? memory_choice::device : memory_choice::host;
     request.misalign = misalign;
-    std::unique_ptr<mover> moves = make_mover(request);
+    std::unique_ptr<timed_transfer> moves = make_timed_transfer(request);
     moves->first_use();
     const unsigned batch = on_gpu ? 20 : 1;
-    moves->transfer(batch);
+    moves->run(batch);
     std::vector<double> samples;
     for (int i = 0; i < 11; ++i) {
-        samples.push_back(moves->transfer(batch));
+        samples.push_back(moves->run(batch));
     }
-    std::sort(samples.begin(), samples.end());
-    return samples[samples.size() / 2] * 1e6;
+    return median_of(std::move(samples)) * 1e6;
 }
 
 void print(const checked_row &row) {
@@ -64,7 +64,7 @@ std::vector<checked_row> check_predictions(const model::machine_profile &profile
             row.text = named.text;
             row.misalign = named.misalign;
             row.direction = dir == gpu::direction::pack ? "pack" : "unpack";
-            row.error = trouble_of([&] {
+            row.error = failure_of([&] {
                 const layout_ref what = layout_of(named.text);
                 row.measured = measure(what, dir, on_gpu, named.misalign);
                 if (on_gpu) {

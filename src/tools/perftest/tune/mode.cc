@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "tools/perftest/support/progress.hpp"
-#include "tools/perftest/pack/report.hpp"
+#include "tools/perftest/support/results.hpp"
 #include "tools/perftest/support/run_error.hpp"
 #include "tools/perftest/tune/tune.hpp"
 #include "tools/perftest/tune/check.hpp"
@@ -154,7 +154,7 @@ int run_tune(const tune_mode_options &o) {
     const gpu::platform &platform = gpu::platform::instance();
     const std::string path = !o.output.empty() ? o.output : model::profile_path(platform.name());
     if (path.empty() && !o.dry_run) {
-        throw run_error("there is no place for the profile: give --output FILE, or --dry-run");
+        throw run_error("there is no place for the profile: give --output FILE or --dry-run");
     }
     if (o.check && !o.set.empty()) {
         checked_set(o.set);
@@ -182,19 +182,19 @@ int run_tune(const tune_mode_options &o) {
 
 }  // namespace
 
-void add_tune_mode(CLI::App *app, std::function<int()> *run_p) {
-    CLI::App *mode = app->add_subcommand(
-        "tune", "Measures this machine, for the engine's choices and for nc_info --explain");
+std::function<int()> add_tune_options(CLI::App *mode, const std::string &) {
     auto o = std::make_shared<tune_mode_options>();
     mode->add_option("-o,--output", o->output,
                      "File to write (default: UCX_CUDA_NC_PROFILE, or the user's for this host)");
     mode->add_flag("--dry-run", o->dry_run, "Measure and print, but write nothing");
-    mode->add_option("--seconds", o->seconds, "What is not measured by then is left out")
+    mode->add_option("--seconds", o->seconds,
+                     "Most seconds to measure; steps that do not fit are left out")
         ->check(CLI::Range(0.5, 3600.0))
         ->capture_default_str();
-    mode->add_flag("--verbose", o->verbose, "Say what each value of the kernel rules did");
+    mode->add_flag("--verbose", o->verbose,
+                   "Print the effect of each value tried for the kernel rules");
     CLI::Option *check = mode->add_flag(
-        "--check", o->check, "Then compare predictions with measurements, layout by layout");
+        "--check", o->check, "Afterwards compare predictions with measurements, layout by layout");
     mode->add_option("--require", o->require,
                      "Status 1 where --check finds less than this percentage within 25%")
         ->check(CLI::Range(0.0, 100.0))
@@ -203,7 +203,7 @@ void add_tune_mode(CLI::App *app, std::function<int()> *run_p) {
     mode->add_option("-s,--set", o->set,
                      "Layouts of --check: standard (the default on a GPU), applications, small");
     mode->add_option("--json", o->json, "Write what --check found to this file");
-    mode->callback([o, run_p] { *run_p = [o] { return run_tune(*o); }; });
+    return [o] { return run_tune(*o); };
 }
 
 }  // namespace cuda_nc::tools

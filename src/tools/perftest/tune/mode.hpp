@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 
 #include <functional>
+#include <string>
 
 namespace cuda_nc::tools {
 
-void add_tune_mode(CLI::App *app, std::function<int()> *run_p);
+// Adds the options; returns what runs the mode once they are parsed. `command` is the command line.
+std::function<int()> add_tune_options(CLI::App *mode, const std::string &command);
 
 }  // namespace cuda_nc::tools

@@ -95,9 +95,9 @@ double percent(double logarithm) {
 
 class rule_search {
   public:
-    rule_search(gpu::device &device, const place &where, const tune_options &how, clockwork *clock,
-                model::gpu_profile *of)
-        : device_(device), where_(where), how_(how), clock_(*clock), of_(*of) {}
+    rule_search(gpu::device &device, const place &where, const tune_options &how,
+                time_budget *budget, model::gpu_profile *of)
+        : device_(device), where_(where), how_(how), budget_(*budget), of_(*of) {}
 
     // The best of the values, which differ in `rule`, or nothing; with its verdict.
     bool find_better(const gpu::kernel_rule &rule, const std::vector<rule_layout> &layouts,
@@ -154,19 +154,19 @@ class rule_search {
         if (concerned.empty()) {
             return;
         }
-        if (clock_.spent() > until_) {
+        if (budget_.spent() > until_) {
             throw run_error("there is no time left");
         }
-        mover_request request;
+        transfer_request request;
         request.what = one.what;
         request.dir = dir;
         request.memory = where_.memory;
         request.misalign = one.misalign;
         request.device = where_.device;
-        std::unique_ptr<mover> moves = make_mover(request);
+        std::unique_ptr<timed_transfer> moves = make_timed_transfer(request);
         moves->first_use();
         std::vector<std::vector<double>> times(concerned.size() + 1);
-        const double once = std::max(1e-8, std::min(moves->transfer(1), moves->transfer(1)));
+        const double once = std::max(1e-8, std::min(moves->run(1), moves->run(1)));
         const auto batch = static_cast<unsigned>(std::min(100.0, std::max(1.0, sample / once)));
         rules_scope in_force(device_, of_.rules);
         for (unsigned r = 0; r < (once > 20 * sample ? 3u : repetitions); ++r) {
@@ -175,7 +175,7 @@ class rule_search {
                     continue;
                 }
                 in_force.use(k < concerned.size() ? values[concerned[k]] : of_.rules);
-                times[k].push_back(moves->transfer(batch));
+                times[k].push_back(moves->run(batch));
             }
         }
         const double usual = median_of(std::move(times.back()));
@@ -187,8 +187,8 @@ class rule_search {
     gpu::device &device_;
     const place &where_;
     const tune_options &how_;
-    const clockwork &clock_;
-    const double until_ = clock_.spent() + most_time;
+    const time_budget &budget_;
+    const double until_ = budget_.spent() + most_time;
     const model::gpu_profile &of_;
 };
 
@@ -225,15 +225,15 @@ void follow_rules(gpu::device &device, const gpu::kernel_rules &rules) {
 }
 
 void measure_rules(gpu::device &device, const place &where, const std::string &who,
-                   const tune_options &how, clockwork *clock, model::gpu_profile *of) {
+                   const tune_options &how, time_budget *budget, model::gpu_profile *of) {
     of->rules = gpu::usual_rules;
     device.set_rules(&of->rules);
-    rule_search search(device, where, how, clock, of);
+    rule_search search(device, where, how, budget, of);
     for (const rule_group &group : rule_groups()) {
         std::vector<rule_layout> layouts;
         for (const rule_trial &trial : group.trials) {
             const gpu::kernel_rule &rule = rule_of(trial);
-            clock->step(fmt::format("{}: rule {}", who, rule.name), [&] {
+            budget->step(fmt::format("{}: rule {}", who, rule.name), [&] {
                 if (layouts.empty()) {
                     layouts = layouts_of(group, where, static_cast<double>(of->moves.cache_size));
                 }

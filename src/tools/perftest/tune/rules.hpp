@@ -16,7 +16,7 @@ size_t count_rule_trials();
 // which they are faster by more than noise and none is slower. From the usual rules to of->rules,
 // which are in force from then on. Takes a part of the time only.
 void measure_rules(gpu::device &device, const place &where, const std::string &who,
-                   const tune_options &how, clockwork *clock, model::gpu_profile *of);
+                   const tune_options &how, time_budget *budget, model::gpu_profile *of);
 
 // Puts a copy of the rules in force that stays.
 void follow_rules(gpu::device &device, const gpu::kernel_rules &rules);

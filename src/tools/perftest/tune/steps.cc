@@ -34,10 +34,10 @@ layout_ref parse(const std::string &text) {
 double measure(const tune_point &point, direction dir, const place &where, double touched,
                double start) {
     const std::string text = text_of(point, touched, where.most);
-    std::unique_ptr<mover> moves =
-        ready_mover(text, dir, point.what == family::pinned ? memory_choice::pinned : where.memory,
-                    where.device, point.misalign);
-    const double each = time_each_us([&](unsigned times) { return moves->transfer(times); });
+    std::unique_ptr<timed_transfer> moves = ready_transfer(
+        text, dir, point.what == family::pinned ? memory_choice::pinned : where.memory,
+        where.device, point.misalign);
+    const double each = time_each_us([&](unsigned times) { return moves->run(times); });
     const double size = static_cast<double>(parse(text)->packed_size()) / mib;
     return std::max(each - start, each / 10) / size;
 }
@@ -49,51 +49,46 @@ double steady_seconds() noexcept {
         .count();
 }
 
-double median_of(std::vector<double> samples) {
-    std::sort(samples.begin(), samples.end());
-    return samples[samples.size() / 2];
-}
-
-std::unique_ptr<mover> ready_mover(const std::string &text, gpu::direction dir,
-                                   memory_choice memory, int device, size_t misalign) {
-    mover_request request;
+std::unique_ptr<timed_transfer> ready_transfer(const std::string &text, gpu::direction dir,
+                                               memory_choice memory, int device, size_t misalign) {
+    transfer_request request;
     request.what = parse(text);
     request.dir = dir;
     request.memory = memory;
     request.device = device;
     request.misalign = misalign;
-    std::unique_ptr<mover> made = make_mover(request);
+    std::unique_ptr<timed_transfer> made = make_timed_transfer(request);
     made->first_use();
     return made;
 }
 
 double measure_copy(const place &where, double bytes, double start) {
     const std::string text = fmt::format("vector:1,{0},{0}", static_cast<uint64_t>(bytes));
-    std::unique_ptr<mover> moves =
-        ready_mover(text, direction::pack, where.memory, where.device, 0);
+    std::unique_ptr<timed_transfer> moves =
+        ready_transfer(text, direction::pack, where.memory, where.device, 0);
     const double each = time_each_us([&](unsigned times) { return moves->plain_copy(times); });
     return std::max(each - start, each / 10) / (bytes / mib);
 }
 
 void measure_points(const std::vector<tune_point> &points, const place &where,
-                    const std::string &who, clockwork *clock, model::moving *by) {
+                    const std::string &who, time_budget *budget, model::moving *by) {
     const double near = static_cast<double>(by->cache_size), far = near * far_times;
     const double start = model::start_of(*by);
     for (const tune_point &point : points) {
         for (direction dir : {direction::pack, direction::unpack}) {
             model::figure one{point.what, dir, point.align_log2, point.block, 0, 0};
-            clock->step(fmt::format("{}: {} {} of {} B", who, model::name_of(point.what),
-                                    dir == direction::pack ? "packed" : "unpacked", point.block),
-                        [&] {
-                            if (point.what == family::pinned) {
-                                one.near = measure(point, dir, where, pinned_bytes, start);
-                                one.far = one.near;
-                            } else {
-                                one.near = measure(point, dir, where, near, start);
-                                one.far = measure(point, dir, where, far, start);
-                            }
-                            by->figures.push_back(one);
-                        });
+            budget->step(fmt::format("{}: {} {} of {} B", who, model::name_of(point.what),
+                                     dir == direction::pack ? "packed" : "unpacked", point.block),
+                         [&] {
+                             if (point.what == family::pinned) {
+                                 one.near = measure(point, dir, where, pinned_bytes, start);
+                                 one.far = one.near;
+                             } else {
+                                 one.near = measure(point, dir, where, near, start);
+                                 one.far = measure(point, dir, where, far, start);
+                             }
+                             by->figures.push_back(one);
+                         });
         }
     }
 }

@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "tools/perftest/support/timed_mover.hpp"
+#include "tools/perftest/support/timed_transfer.hpp"
 #include "tools/perftest/support/run_error.hpp"
+#include "tools/perftest/support/statistics.hpp"
 #include "tools/perftest/tune/tune.hpp"
 #include "tools/perftest/tune/points.hpp"
 
@@ -18,7 +19,6 @@ namespace cuda_nc::tools {
 constexpr double pinned_bytes = 4 << 20;
 
 double steady_seconds() noexcept;
-double median_of(std::vector<double> samples);  // at least one
 
 // Microseconds of one of many calls after each other: the least of samples of a millisecond or two.
 // What else runs on a machine only adds to it.
@@ -35,14 +35,14 @@ double time_each_us(Action &&action) {
     return least * 1e6;
 }
 
-// The layout's mover, used once. Throws run_error.
-std::unique_ptr<mover> ready_mover(const std::string &text, gpu::direction dir,
-                                   memory_choice memory, int device, size_t misalign);
+// Has run once. Throws run_error.
+std::unique_ptr<timed_transfer> ready_transfer(const std::string &text, gpu::direction dir,
+                                               memory_choice memory, int device, size_t misalign);
 
 // Steps of a measurement that has an end.
-class clockwork {
+class time_budget {
   public:
-    clockwork(const tune_options &how, size_t steps) : how_(how), steps_(steps) {}
+    time_budget(const tune_options &how, size_t steps) : how_(how), steps_(steps) {}
 
     // False, and counted, where there is no time for the step or it cannot be made.
     template <class Action>
@@ -52,7 +52,7 @@ class clockwork {
         }
         ++done_;
         if (steady_seconds() - begin_ < how_.seconds &&
-            trouble_of(std::forward<Action>(action)).empty()) {
+            failure_of(std::forward<Action>(action)).empty()) {
             return true;
         }
         ++left_out_;
@@ -81,7 +81,7 @@ double measure_copy(const place &where, double bytes, double start);
 
 // Near and far figures of each point, both directions; needs `call` and `cache_size` of *by.
 void measure_points(const std::vector<tune_point> &points, const place &where,
-                    const std::string &who, clockwork *clock, model::moving *by);
+                    const std::string &who, time_budget *budget, model::moving *by);
 
 // Kinds of layouts that there was no time for keep their usual figures.
 void fill_gaps(const std::vector<model::figure> &usual, model::moving *by);

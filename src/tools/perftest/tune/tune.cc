@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "tools/perftest/pack/report.hpp"
+#include "tools/perftest/support/results.hpp"
 #include "tools/perftest/tune/rules.hpp"
 #include "tools/perftest/tune/steps.hpp"
 #include "ucs/model/predict.hpp"
@@ -19,46 +19,47 @@ using model::moving;
 
 constexpr double mib = 1 << 20, us = 1e6;
 
-moving measure_host(clockwork *clock) {
+moving measure_host(time_budget *budget) {
     moving by = model::default_host();
     const moving usual = by;
     by.figures.clear();
     const place where{memory_choice::host, 0, 256.0 * mib};
-    clock->step("host: calls and copies", [&] {
-        auto tiny = ready_mover("vector:4,8,16", direction::pack, memory_choice::host, 0, 0);
-        by.call = std::max(1e-3, time_each_us([&](unsigned n) { return tiny->transfer(n * 50); }));
+    budget->step("host: calls and copies", [&] {
+        auto tiny = ready_transfer("vector:4,8,16", direction::pack, memory_choice::host, 0, 0);
+        by.call = std::max(1e-3, time_each_us([&](unsigned n) { return tiny->run(n * 50); }));
         by.near_copy =
             measure_copy(where, static_cast<double>(by.cache_size) / 2, model::start_of(by));
         by.far_copy =
             measure_copy(where, static_cast<double>(by.cache_size) * 8, model::start_of(by));
     });
-    measure_points(host_points(), where, "host", clock, &by);
+    measure_points(host_points(), where, "host", budget, &by);
     fill_gaps(usual.figures, &by);
     return by;
 }
 
 // The clocks rise while it works.
 void warm_up(const place &where) {
-    auto moves = ready_mover("vector:64K,64,128", direction::pack, where.memory, where.device, 0);
+    auto moves =
+        ready_transfer("vector:64K,64,128", direction::pack, where.memory, where.device, 0);
     for (const double begin = steady_seconds(); steady_seconds() - begin < 0.2;) {
-        moves->transfer(20);
+        moves->run(20);
     }
 }
 
-double measure_call(mover &tiny) {
-    return time_each_us([&](unsigned) { return tiny.transfer(100); });
+double measure_call(timed_transfer &tiny) {
+    return time_each_us([&](unsigned) { return tiny.run(100); });
 }
 
-std::unique_ptr<mover> tiny_mover(const place &where) {
-    return ready_mover("vector:64,8,16", direction::pack, where.memory, where.device, 0);
+std::unique_ptr<timed_transfer> tiny_transfer(const place &where) {
+    return ready_transfer("vector:64,8,16", direction::pack, where.memory, where.device, 0);
 }
 
 void measure_calls(const place &where, model::gpu_profile *of) {
-    auto tiny = tiny_mover(where);
+    auto tiny = tiny_transfer(where);
     of->moves.call = measure_call(*tiny);
     std::vector<double> singles;
     for (int i = 0; i < 51; ++i) {
-        singles.push_back(tiny->transfer(1) * us);
+        singles.push_back(tiny->run(1) * us);
     }
     of->completion = median_of(std::move(singles));
     // The sizes that a copy within the cache has, and one far beyond.
@@ -72,8 +73,8 @@ void measure_calls(const place &where, model::gpu_profile *of) {
 void measure_bus(const place &where, model::gpu_profile *of) {
     const place bus{memory_choice::pinned, where.device, where.most};
     auto copy_of = [&](direction dir, double bytes, unsigned times) {
-        auto moves = ready_mover(fmt::format("vector:1,{0},{0}", static_cast<uint64_t>(bytes)), dir,
-                                 bus.memory, bus.device, 0);
+        auto moves = ready_transfer(fmt::format("vector:1,{0},{0}", static_cast<uint64_t>(bytes)),
+                                    dir, bus.memory, bus.device, 0);
         if (times != 0) {
             std::vector<double> singles;
             for (unsigned i = 0; i < times; ++i) {
@@ -124,19 +125,19 @@ std::string name_of(const gpu::device_properties &has) {
 }
 
 // False: there was no time for it, or it does not work.
-bool measure_gpu(gpu::device &device, clockwork *clock, model::gpu_profile *of) {
+bool measure_gpu(gpu::device &device, time_budget *budget, model::gpu_profile *of) {
     const gpu::device_properties &has = device.properties();
     *of = model::default_gpu(has);
     const std::string who = name_of(has);
     const place where = memory_of(has);
-    const bool begun = clock->step(who + ": calls and copies", [&] {
+    const bool begun = budget->step(who + ": calls and copies", [&] {
         warm_up(where);
         measure_calls(where, of);
     });
     if (!begun) {
         return false;
     }
-    clock->step(who + ": the bus", [&] { measure_bus(where, of); });
+    budget->step(who + ": the bus", [&] { measure_bus(where, of); });
     of->measured = true;
     return true;
 }
@@ -144,7 +145,7 @@ bool measure_gpu(gpu::device &device, clockwork *clock, model::gpu_profile *of) 
 // Kernels are as fast on GPUs of one name: they are measured on the first, with the rules that are
 // found.
 void measure_kernels(gpu::device &device, const model::gpu_profile *first, const tune_options &how,
-                     clockwork *clock, model::gpu_profile *of) {
+                     time_budget *budget, model::gpu_profile *of) {
     for (; first != of; ++first) {
         if (first->name == of->name) {
             of->moves.figures = first->moves.figures;
@@ -155,14 +156,14 @@ void measure_kernels(gpu::device &device, const model::gpu_profile *first, const
     }
     const std::string who = name_of(device.properties());
     const place where = memory_of(device.properties());
-    measure_rules(device, where, who, how, clock, of);
+    measure_rules(device, where, who, how, budget, of);
     const std::vector<model::figure> usual = std::move(of->moves.figures);
     of->moves.figures.clear();
-    measure_points(gpu_points(), where, who, clock, &of->moves);
+    measure_points(gpu_points(), where, who, budget, &of->moves);
     fill_gaps(usual, &of->moves);
     // A host may have been busy when it was measured first.
-    clock->step(who + ": calls again", [&] {
-        of->moves.call = std::min(of->moves.call, measure_call(*tiny_mover(where)));
+    budget->step(who + ": calls again", [&] {
+        of->moves.call = std::min(of->moves.call, measure_call(*tiny_transfer(where)));
     });
 }
 
@@ -180,7 +181,7 @@ size_t count_names(gpu::platform &platform) {
 model::machine_profile measure_machine(const tune_options &how, unsigned *left_out_p) {
     gpu::platform &platform = gpu::platform::instance();
     const auto gpus = static_cast<size_t>(std::max(0, platform.num_devices()));
-    clockwork clock(
+    time_budget budget(
         how, 1 + 2 * host_points().size() +
                  count_names(platform) * (count_rule_trials() + 2 * gpu_points().size() + 1) +
                  gpus + gpus * gpus);
@@ -192,14 +193,14 @@ model::machine_profile measure_machine(const tune_options &how, unsigned *left_o
     for (size_t i = 0; i < gpus; ++i) {
         if (gpu::device *device = platform.get_device(static_cast<int>(i))) {
             model::gpu_profile of;
-            if (measure_gpu(*device, &clock, &of)) {
+            if (measure_gpu(*device, &budget, &of)) {
                 made.gpus.push_back(std::move(of));
                 measured.push_back(device);
             }
         }
     }
     for (size_t i = 0; i < measured.size(); ++i) {
-        measure_kernels(*measured[i], made.gpus.data(), how, &clock, &made.gpus[i]);
+        measure_kernels(*measured[i], made.gpus.data(), how, &budget, &made.gpus[i]);
     }
     for (size_t i = 0; i < gpus; ++i) {
         for (size_t k = 0; k < gpus; ++k) {
@@ -209,7 +210,7 @@ model::machine_profile measure_machine(const tune_options &how, unsigned *left_o
                 !from->can_access_peer(static_cast<int>(k))) {
                 continue;
             }
-            clock.step(fmt::format("GPU {} to GPU {}", i, k), [&] {
+            budget.step(fmt::format("GPU {} to GPU {}", i, k), [&] {
                 const size_t bytes =
                     std::min(size_t(64) << 20, from->properties().memory_size / 64);
                 made.links.push_back({from->properties().bus_id, to->properties().bus_id,
@@ -217,8 +218,8 @@ model::machine_profile measure_machine(const tune_options &how, unsigned *left_o
             });
         }
     }
-    made.host_moves = measure_host(&clock);
-    *left_out_p = clock.left_out();
+    made.host_moves = measure_host(&budget);
+    *left_out_p = budget.left_out();
     return made;
 }
 

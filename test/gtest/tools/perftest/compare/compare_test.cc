@@ -3,7 +3,7 @@
 #include <random>
 
 #include "tools/perftest/compare/compare.hpp"
-#include "tools/perftest/pack/report.hpp"
+#include "tools/perftest/support/results.hpp"
 #include "tools/perftest/support/run_error.hpp"
 
 namespace cuda_nc::tools {

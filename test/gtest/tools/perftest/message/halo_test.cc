@@ -48,7 +48,7 @@ message_row run_halo(thread_world &world, const message_plan &plan, const std::s
                      int edge, int width) {
     message_row row;
     on_all_ranks(world, [&](thread_messenger &by) {
-        const message_row mine = run_halo_test(by, plan, test, edge, width);
+        const message_row mine = run_halo(by, plan, test, edge, width);
         if (by.rank() == 0) {
             row = mine;
         }
@@ -150,7 +150,7 @@ std::vector<message_row> run_pairs(thread_world &world, const std::string &test)
     const message_case what = {"v", "vector:5,8,16", 0, 40};
     std::vector<message_row> rows;
     on_all_ranks(world, [&](thread_messenger &by) {
-        const std::vector<message_row> mine = run_pairs_test(by, small_plan(), what, test);
+        const std::vector<message_row> mine = run_pairs(by, small_plan(), what, test);
         if (by.rank() == 0) {
             rows = mine;
         }
@@ -158,7 +158,7 @@ std::vector<message_row> run_pairs(thread_world &world, const std::string &test)
     return rows;
 }
 
-TEST(pairs_test, each_pair_is_a_row_beside_its_own_peak) {
+TEST(pairs_measurement, each_pair_is_a_row_beside_its_own_peak) {
     for (int ranks : {2, 5, 6}) {
         for (const char *test : {"pairs", "pairs-bidir"}) {
             thread_world world(ranks);
@@ -174,7 +174,7 @@ TEST(pairs_test, each_pair_is_a_row_beside_its_own_peak) {
     }
 }
 
-TEST(pairs_test, a_wrong_byte_of_the_last_pair_is_seen) {
+TEST(pairs_measurement, a_wrong_byte_of_the_last_pair_is_seen) {
     thread_world world(4);
     world.spoil = [](int to, char *address, const listed_type &type) {
         if (to == 3 && type.spans.size() > 1) {
@@ -186,7 +186,7 @@ TEST(pairs_test, a_wrong_byte_of_the_last_pair_is_seen) {
     EXPECT_NE(rows[0].error.find("rank 3"), std::string::npos) << rows[0].error;
 }
 
-TEST(pairs_test, one_rank_is_no_pair) {
+TEST(pairs_measurement, one_rank_is_no_pair) {
     thread_world world(1);
     EXPECT_NE(run_pairs(world, "pairs").at(0).error.find("no pair"), std::string::npos);
 }

@@ -33,7 +33,7 @@ std::vector<message_row> run(thread_world &world, const message_plan &plan) {
     for (int rank = 0; rank < world.size; ++rank) {
         ranks.emplace_back([&, rank] {
             thread_messenger messages(world, rank);
-            run_pair_tests(
+            run_point_to_point_tests(
                 messages, plan, [&](const std::string &layout) { begun.push_back(layout); },
                 [&](const message_row &row) { rows.push_back(row); });
         });

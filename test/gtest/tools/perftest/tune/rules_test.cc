@@ -78,9 +78,9 @@ TEST(tune_rules, what_is_found_is_in_force_and_may_be_written) {
     how.seconds = 5;
     size_t steps = 0;
     how.progress = [&](double, const std::string &) { ++steps; };
-    clockwork clock(how, count_rule_trials());
+    time_budget budget(how, count_rule_trials());
     model::gpu_profile of = model::default_gpu(device->properties());
-    measure_rules(*device, {memory_choice::device, 0, 64 << 20}, "GPU 0", how, &clock, &of);
+    measure_rules(*device, {memory_choice::device, 0, 64 << 20}, "GPU 0", how, &budget, &of);
     EXPECT_EQ(steps, count_rule_trials());
     EXPECT_NE(device->rules(), &of.rules);  // which may go
     EXPECT_TRUE(*device->rules() == of.rules);

@@ -1,4 +1,4 @@
-#include "tools/perftest/support/timed_mover.hpp"
+#include "tools/perftest/support/timed_transfer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +10,15 @@ namespace {
 
 // Tables that a GPU reads, in bytes; after the first use.
 size_t tables_on_gpu(const layout_ref &what) {
-    mover_request request;
+    transfer_request request;
     request.what = what;
     request.memory = memory_choice::device;
-    std::unique_ptr<mover> moves = make_mover(request);
+    std::unique_ptr<timed_transfer> moves = make_timed_transfer(request);
     moves->first_use();
     return moves->table_bytes();
 }
 
-TEST(mover, lists_of_one_length_cost_four_bytes_a_block) {
+TEST(timed_transfer, lists_of_one_length_cost_four_bytes_a_block) {
     if (gpu::platform::instance().num_devices() == 0) {
         GTEST_SKIP() << "no GPU";
     }
@@ -29,7 +29,7 @@ TEST(mover, lists_of_one_length_cost_four_bytes_a_block) {
     EXPECT_EQ(tables_on_gpu(layout_of("vector:1K,8,16")), 0u);
 }
 
-TEST(mover, lists_of_any_lengths_cost_eight_to_ten_bytes_a_block) {
+TEST(timed_transfer, lists_of_any_lengths_cost_eight_to_ten_bytes_a_block) {
     if (gpu::platform::instance().num_devices() == 0) {
         GTEST_SKIP() << "no GPU";
     }
@@ -43,18 +43,18 @@ TEST(mover, lists_of_any_lengths_cost_eight_to_ten_bytes_a_block) {
     }
 }
 
-// A copy of half the bytes that a transfer touches fits into what the mover has.
-TEST(mover, copies_as_many_sectors_as_it_says) {
+// A copy of half the bytes that a transfer touches fits into its buffers.
+TEST(timed_transfer, copies_as_many_sectors_as_it_says) {
     for (memory_choice memory :
          {memory_choice::host, memory_choice::device, memory_choice::pinned}) {
-        mover_request request;
+        transfer_request request;
         request.what = layout_of("vector:1K,8,1000");
         request.dir = gpu::direction::unpack;
         request.memory = memory;
         if (memory != memory_choice::host && gpu::platform::instance().num_devices() == 0) {
             continue;
         }
-        std::unique_ptr<mover> moves = make_mover(request);
+        std::unique_ptr<timed_transfer> moves = make_timed_transfer(request);
         moves->first_use();
         const uint64_t sector = memory == memory_choice::host ? host_sector : gpu_sector;
         EXPECT_EQ(moves->prepare_sector_copy(),

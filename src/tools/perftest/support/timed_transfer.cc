@@ -1,4 +1,4 @@
-#include "tools/perftest/support/timed_mover.hpp"
+#include "tools/perftest/support/timed_transfer.hpp"
 
 #include <chrono>
 #include <cstring>
@@ -29,7 +29,7 @@ double seconds_of(Action &&action) {
 }
 
 struct sizes {
-    explicit sizes(const mover_request &r)
+    explicit sizes(const transfer_request &r)
         : packed(r.what->packed_size()),
           source(r.dir == gpu::direction::unpack ? packed : laid_out_size(*r.what)),
           target(r.dir == gpu::direction::pack ? packed : laid_out_size(*r.what)),
@@ -38,8 +38,8 @@ struct sizes {
     size_t packed, source, target, source_skew, target_skew;
 };
 
-// 0 where it is not known, for want of memory too.
-uint64_t touched_by(const mover_request &r, uint64_t sector_size) {
+// 0: not known, or no memory to count them.
+uint64_t touched_by(const transfer_request &r, uint64_t sector_size) {
     try {
         return touched_bytes(*r.what, r.dir, r.misalign % sector_size, sector_size).value_or(0);
     } catch (const std::bad_alloc &) {
@@ -47,9 +47,9 @@ uint64_t touched_by(const mover_request &r, uint64_t sector_size) {
     }
 }
 
-class host_mover final : public mover {
+class host_transfer final : public timed_transfer {
   public:
-    explicit host_mover(const mover_request &r)
+    explicit host_transfer(const transfer_request &r)
         : request_(r),
           size_(r),
           source_(size_.source + 2 * alignment),
@@ -65,9 +65,9 @@ class host_mover final : public mover {
         const char *begin = aligned(target_) + size_.target_skew;
         return std::vector<char>(begin, begin + size_.target);
     }
-    double first_use() override { return transfer(1); }
+    double first_use() override { return run(1); }
     size_t table_bytes() const override { return request_.what->table_bytes(); }
-    double transfer(unsigned times) override {
+    double run(unsigned times) override {
         const layout_view &view = request_.what->view();
         const int64_t low = request_.what->lower_bound();
         char *source = aligned(source_) + size_.source_skew;
@@ -118,17 +118,18 @@ class host_mover final : public mover {
         return bytes.data() + (at == 0 ? 0 : alignment - at);
     }
 
-    const mover_request request_;
+    const transfer_request request_;
     const sizes size_;
     std::vector<char> source_, target_, copy_, copied_;
-    // Not the plain copy's: what that has left in the caches would make this one faster.
+    // Buffers of its own: what the plain copy left in the caches would make it faster.
     std::vector<char> sectors_, copied_sectors_;
 };
 
-// One side or both in a GPU's memory; with memory_choice::pinned the packed side is in the host's.
-class gpu_mover final : public mover {
+// Both sides lie in GPU memory; with memory_choice::pinned the packed side lies in pinned host
+// memory.
+class gpu_transfer final : public timed_transfer {
   public:
-    explicit gpu_mover(const mover_request &r) : request_(r), size_(r) {
+    explicit gpu_transfer(const transfer_request &r) : request_(r), size_(r) {
         gpu::platform &platform = gpu::platform::instance();
         device_ = platform.get_device(r.device);
         if (device_ == nullptr) {
@@ -144,7 +145,7 @@ class gpu_mover final : public mover {
         end_ = gpu::completion::make(*device_);
         check(end_ != nullptr ? UCS_OK : UCS_ERR_NO_RESOURCE, "making an event");
     }
-    ~gpu_mover() override { end_->mark->synchronize(); }
+    ~gpu_transfer() override { end_->mark->synchronize(); }
 
     void fill(const std::vector<char> &source, const std::vector<char> &target) override {
         copy(source_->address() + size_.source_skew, source.data(), source.size());
@@ -170,8 +171,8 @@ class gpu_mover final : public mover {
         });
     }
     size_t table_bytes() const override { return list_->device_bytes(); }
-    // The end of one call is seen as the engine sees it where it waits for one.
-    double transfer(unsigned times) override {
+    // A single call is waited for as the engine waits: on the words that its kernel writes.
+    double run(unsigned times) override {
         if (times == 1) {
             return seconds_of([&] {
                 launch(end_->next_ends());
@@ -209,7 +210,7 @@ class gpu_mover final : public mover {
         ucs_status_t status =
             pinned ? device_->allocate_pinned(size, memory_p) : device_->allocate(size, memory_p);
         if (status != UCS_OK) {
-            throw run_error(fmt::format("{} MiB of {} memory: {}", size >> 20,
+            throw run_error(fmt::format("cannot allocate {} MiB of {} memory: {}", size >> 20,
                                         pinned ? "pinned" : "GPU", status_text(status)));
         }
     }
@@ -248,14 +249,14 @@ class gpu_mover final : public mover {
         return all / times;
     }
 
-    const mover_request request_;
+    const transfer_request request_;
     const sizes size_;
     uint64_t touched_ = 0;
     gpu::device *device_ = nullptr;
     std::unique_ptr<gpu::memory> source_, target_, copy_, copied_, sectors_, copied_sectors_;
     worklist::work_list_ref list_;
     std::unique_ptr<gpu::completion> end_;
-    std::unique_ptr<gpu::stream> stream_;  // goes first: waits for its work
+    std::unique_ptr<gpu::stream> stream_;  // destroyed first: waits for its work
 };
 
 }  // namespace
@@ -264,14 +265,14 @@ size_t laid_out_size(const layout &what) {
     return static_cast<size_t>(what.upper_bound() - what.lower_bound());
 }
 
-std::unique_ptr<mover> make_mover(const mover_request &request) {
+std::unique_ptr<timed_transfer> make_timed_transfer(const transfer_request &request) {
     try {
         if (request.memory == memory_choice::host) {
-            return std::make_unique<host_mover>(request);
+            return std::make_unique<host_transfer>(request);
         }
-        return std::make_unique<gpu_mover>(request);
+        return std::make_unique<gpu_transfer>(request);
     } catch (const std::bad_alloc &) {
-        throw run_error(fmt::format("{} MiB of host memory are not to be had",
+        throw run_error(fmt::format("cannot allocate {} MiB of host memory",
                                     (laid_out_size(*request.what) * 2) >> 20));
     }
 }
