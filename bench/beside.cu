@@ -3,7 +3,7 @@
 // of 64 bytes, beside a kernel that copies memory and one that computes, both of many short blocks
 // of threads.
 //
-//     nvcc -std=c++17 -O2 -arch=native -ccbin mpicxx -o beside bench/beside.cu
+//     nvcc -std=c++17 -O2 -arch=native -Isrc -ccbin mpicxx -o beside bench/beside.cu
 //     UCX_CUDA_NC_TRANSPORT=y mpirun -np 2 ./beside [MEGABYTES [BLOCK]]
 //
 // Times are medians of batches. `loss` is of the kernel; `taken` what the message's own bytes are
@@ -12,12 +12,16 @@
 #include <cuda_runtime.h>
 #include <mpi.h>
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
+
+#include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
@@ -119,10 +123,7 @@ struct messages {
     }
 };
 
-double median(std::vector<double> all) {
-    std::sort(all.begin(), all.end());
-    return all[all.size() / 2];
-}
+using cuda_nc::tools::median_of;
 
 void measure(const char *what, messages &pair, gpu &own, bool copies) {
     std::vector<double> alone, beside, quiet, loud;
@@ -141,19 +142,19 @@ void measure(const char *what, messages &pair, gpu &own, bool copies) {
         beside.push_back(own.milliseconds());
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    double loss = median(beside) / median(alone) - 1;
-    double own_rate = 2.0 * copied / (median(alone) * 1e-3) / 1e9;  // read and written
+    double loss = median_of(beside) / median_of(alone) - 1;
+    double own_rate = 2.0 * copied / (median_of(alone) * 1e-3) / 1e9;  // read and written
     for (int rank = 0; rank < 2; ++rank) {
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == pair.rank) {
             std::printf(
                 "%-13s %-7s %-8s kernel %.3f ms alone, %.3f beside: loss %.1f %%; messages %.0f "
                 "GB/s alone, %.0f beside",
-                what, copies ? "copy" : "compute", rank == 0 ? "sender" : "receiver", median(alone),
-                median(beside), 100 * loss, median(quiet), median(loud));
+                what, copies ? "copy" : "compute", rank == 0 ? "sender" : "receiver",
+                median_of(alone), median_of(beside), 100 * loss, median_of(quiet), median_of(loud));
             if (copies) {
-                std::printf("; taken %.1f %%, three times %.1f %%", 100 * median(loud) / own_rate,
-                            300 * median(loud) / own_rate);
+                std::printf("; taken %.1f %%, three times %.1f %%",
+                            100 * median_of(loud) / own_rate, 300 * median_of(loud) / own_rate);
             }
             std::printf("\n");
             std::fflush(stdout);
@@ -165,13 +166,20 @@ void measure(const char *what, messages &pair, gpu &own, bool copies) {
 }  // namespace
 
 int main(int argc, char **argv) {
+    size_t megabytes = 64;
+    int block = 64;
+    CLI::App app("Messages beside kernels of the application: mpirun -np 2 beside", "beside");
+    app.add_option("MEGABYTES", megabytes, "Size of a message")->capture_default_str();
+    app.add_option("BLOCK", block, "Bytes of a block of the derived datatype")
+        ->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
     MPI_Init(&argc, &argv);
     messages pair = {};
     MPI_Comm_rank(MPI_COMM_WORLD, &pair.rank);
     int devices = 0;
     check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
     check(cudaSetDevice(pair.rank % devices), "cudaSetDevice");
-    pair.bytes = size_t(argc > 1 ? std::atoi(argv[1]) : 64) << 20;
+    pair.bytes = megabytes << 20;
     gpu own = {};
     check(cudaDeviceGetAttribute(&own.sms, cudaDevAttrMultiProcessorCount, pair.rank % devices),
           "processors");
@@ -184,7 +192,6 @@ int main(int argc, char **argv) {
         check(cudaMalloc(&data, pair.bytes * 2), "cudaMalloc");
         check(cudaMemset(data, 1, pair.bytes * 2), "cudaMemset");
     }
-    const int block = argc > 2 ? std::atoi(argv[2]) : 64;
     const std::string blocks = std::to_string(block) + " B blocks";
     MPI_Datatype vector;
     MPI_Type_vector(static_cast<int>(pair.bytes / block), block, 2 * block, MPI_BYTE, &vector);

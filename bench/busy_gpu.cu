@@ -2,18 +2,22 @@
 // a kernel of the application fills the receiver's GPU for 100 ms. Every byte and gap is checked;
 // prints the half round trip before, the longest one meanwhile, and the one afterwards.
 //
-//     nvcc -std=c++17 -O2 -arch=native -ccbin mpicxx -o busy_gpu bench/busy_gpu.cu
+//     nvcc -std=c++17 -O2 -arch=native -Isrc -ccbin mpicxx -o busy_gpu bench/busy_gpu.cu
 //     UCX_CUDA_NC_TRANSPORT=y mpirun -np 2 ./busy_gpu [MEGABYTES]
 //
 // Exit status 1: a wrong byte, or slower than 1.5 times as before, afterwards.
 #include <cuda_runtime.h>
 #include <mpi.h>
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
+
+#include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
@@ -87,18 +91,21 @@ struct exchange {
         for (int i = 0; i < rounds; ++i) {
             times.push_back(once());
         }
-        std::sort(times.begin(), times.end());
-        return times[rounds / 2];
+        return cuda_nc::tools::median_of(times);
     }
 };
 
 }  // namespace
 
 int main(int argc, char **argv) {
+    size_t megabytes = 16;
+    CLI::App app("Messages into a GPU that is busy: mpirun -np 2 busy_gpu", "busy_gpu");
+    app.add_option("MEGABYTES", megabytes, "Size of a message")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
     MPI_Init(&argc, &argv);
     exchange pair = {};
     MPI_Comm_rank(MPI_COMM_WORLD, &pair.rank);
-    size_t bytes = size_t(argc > 1 ? std::atoi(argv[1]) : 16) << 20;
+    size_t bytes = megabytes << 20;
     int devices = 0, khz = 0, sms = 0;
     check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
     int device = pair.rank % devices;

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string>
 
-#include "bench_layout.hpp"
+#include "bench/host_layouts.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/exec/host/split.hpp"
 
@@ -18,23 +18,23 @@ using namespace cuda_nc;
 
 enum class work { pack, unpack, fragments, lines };
 
-void run(benchmark::State &state, const layout_ref &folded, work what) {
-    const uint64_t size = folded->packed_size();
-    const uint64_t span = static_cast<uint64_t>(folded->upper_bound());
+void run(benchmark::State &state, const layout_ref &moved, work what) {
+    const uint64_t size = moved->packed_size();
+    const uint64_t span = static_cast<uint64_t>(moved->upper_bound());
     const bench::memory buffer = bench::allocate(span), packed = bench::allocate(size);
-    const uint64_t touched = std::min(bench::touched_bytes(*folded), span);
+    const uint64_t touched = std::min(bench::touched_lines(*moved), span);
     for (auto iteration : state) {
         (void)iteration;
         switch (what) {
             case work::pack:
-                exec::host_pack(folded->view(), buffer.get(), 0, packed.get(), size);
+                exec::host_pack(moved->view(), buffer.get(), 0, packed.get(), size);
                 break;
             case work::unpack:
-                exec::host_unpack(folded->view(), buffer.get(), 0, packed.get(), size);
+                exec::host_unpack(moved->view(), buffer.get(), 0, packed.get(), size);
                 break;
             case work::fragments:
                 for (uint64_t offset = 0; offset < size; offset += 8192) {
-                    exec::host_pack(folded->view(), buffer.get(), offset, packed.get(),
+                    exec::host_pack(moved->view(), buffer.get(), offset, packed.get(),
                                     std::min<uint64_t>(8192, size - offset));
                 }
                 break;
@@ -52,14 +52,13 @@ void run(benchmark::State &state, const layout_ref &folded, work what) {
 int main(int argc, char **argv) {
     const char *text = std::getenv("CUDA_NC_BENCH_BYTES");
     const uint64_t bytes = text != nullptr ? std::strtoull(text, nullptr, 0) : 16 << 20;
-    for (const bench::bench_case &one : bench::bench_cases(bytes)) {
-        const layout_ref folded = bench::fold(one);
+    for (const bench::host_layout &one : bench::make_host_layouts(bytes)) {
         const std::pair<const char *, work> works[] = {{"/pack", work::pack},
                                                        {"/unpack", work::unpack},
                                                        {"/fragments", work::fragments},
                                                        {"/lines", work::lines}};
         for (const auto &[name, what] : works) {
-            benchmark::RegisterBenchmark((one.name + name).c_str(), run, folded, what)
+            benchmark::RegisterBenchmark((one.name + name).c_str(), run, one.what, what)
                 ->Unit(benchmark::kMicrosecond)
                 ->UseRealTime();
         }

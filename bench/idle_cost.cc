@@ -8,11 +8,13 @@
 // time of a send to oneself and its receive. Uses MPI alone.
 #include <mpi.h>
 
-#include <algorithm>
+#include <CLI/CLI.hpp>
+
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <string>
 #include <vector>
+
+#include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
@@ -45,47 +47,37 @@ double to_self(std::vector<char> &buffer, std::vector<char> &target) {
     return (MPI_Wtime() - start) / trips * 1e9;
 }
 
-double median(std::vector<double> &times) {
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-}
-
 }  // namespace
 
 int main(int argc, char **argv) {
-    const char *label = "mpi";
+    std::string label = "mpi";
     size_t bytes = 8;
     int rounds = 200;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (std::strcmp(argv[i], "--label") == 0) {
-            label = argv[i + 1];
-        } else if (std::strcmp(argv[i], "--bytes") == 0) {
-            bytes = std::strtoul(argv[i + 1], nullptr, 0);
-        } else if (std::strcmp(argv[i], "--rounds") == 0) {
-            rounds = std::max(1, std::atoi(argv[i + 1]));
-        }
-    }
+    CLI::App app("Latency of small contiguous messages: mpirun -np 2 idle_cost", "idle_cost");
+    app.add_option("--label", label, "Text for the result line")->capture_default_str();
+    app.add_option("--bytes", bytes, "Bytes of a message")->capture_default_str();
+    app.add_option("--rounds", rounds, "Rounds of 1000 round trips")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
     MPI_Init(&argc, &argv);
     int rank = 0, ranks = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     std::vector<char> buffer(bytes), target(bytes);
-    std::vector<double> between(1), self(1);
+    std::vector<double> between, self;
     for (int i = 0; i < rounds; ++i) {
-        if (ranks == 2) {
-            between.resize(static_cast<size_t>(i) + 1);
-            between.back() = ping_pong(buffer, rank);
-        }
-        self.resize(static_cast<size_t>(i) + 1);
-        self.back() = to_self(buffer, target);
+        between.push_back(ranks == 2 ? ping_pong(buffer, rank) : 0);
+        self.push_back(to_self(buffer, target));
         MPI_Barrier(MPI_COMM_WORLD);
     }
     if (rank == 0) {
-        const double usual_between = median(between), usual_self = median(self);
+        const cuda_nc::tools::summary pair = cuda_nc::tools::summarise(between),
+                                      own = cuda_nc::tools::summarise(self);
         std::printf(
             "{\"label\": \"%s\", \"bytes\": %zu, \"half_round_trip_ns\": %.1f, "
             "\"half_round_trip_median_ns\": %.1f, \"self_ns\": %.1f, \"self_median_ns\": %.1f}\n",
-            label, bytes, between[0], usual_between, self[0], usual_self);
+            label.c_str(), bytes, pair.least, pair.median, own.least, own.median);
     }
     MPI_Finalize();
     return 0;

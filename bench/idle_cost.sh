@@ -11,7 +11,7 @@ turns=${1:-10}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 program=${IDLE_COST:-$scratch/idle_cost}
-[ -x "$program" ] || "${MPICXX:-mpicxx}" -O2 -std=c++17 "$here/idle_cost.cc" -o "$program"
+[ -x "$program" ] || "${MPICXX:-mpicxx}" -O2 -std=c++17 -I"$here/../src" "$here/idle_cost.cc" -o "$program"
 unset UCX_PLUGIN_PATH LD_PRELOAD
 
 run() { # LABEL VARIABLE=VALUE...

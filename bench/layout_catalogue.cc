@@ -1,12 +1,15 @@
 #include "bench/layout_catalogue.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <numeric>
 #include <random>
+#include <sstream>
+
+#include "tools/perftest/layouts/tables.hpp"
 
 namespace {
-
-using maker = std::function<catalogue_entry()>;
 
 catalogue_entry finish(std::vector<span> spans, size_t extent,
                        std::function<MPI_Datatype()> make_type) {
@@ -28,17 +31,16 @@ catalogue_entry contiguous(size_t bytes) {
     });
 }
 
-// Every second block of `length` bytes, `bytes` in all.
-catalogue_entry vector_of(size_t bytes, size_t length) {
-    size_t count = bytes / length;
+// `count` blocks of `length` bytes, `stride` bytes apart; both in whole doubles.
+catalogue_entry vector_of(size_t count, size_t length, size_t stride) {
     std::vector<span> spans;
     for (size_t i = 0; i < count; ++i) {
-        spans.push_back({2 * i * length, length});
+        spans.push_back({i * stride, length});
     }
-    return finish(std::move(spans), 2 * bytes, [count, length] {
+    return finish(std::move(spans), count * stride, [count, length, stride] {
         MPI_Datatype type;
-        int words = static_cast<int>(length / 8);
-        MPI_Type_vector(static_cast<int>(count), words, 2 * words, MPI_DOUBLE, &type);
+        MPI_Type_vector(static_cast<int>(count), static_cast<int>(length / 8),
+                        static_cast<int>(stride / 8), MPI_DOUBLE, &type);
         return type;
     });
 }
@@ -128,11 +130,12 @@ catalogue_entry structs(size_t count) {
     });
 }
 
-// `count` blocks of `length` bytes in random order, as from an unstructured mesh.
-catalogue_entry random_blocks(size_t count, size_t length) {
+// `count` blocks of `length` bytes in random order, as from an unstructured mesh: the permutation
+// of the product's form "indexed" for this seed.
+catalogue_entry random_blocks(size_t count, size_t length, uint64_t seed) {
     std::vector<int> order(count);
     std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), std::mt19937(12345));
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
     std::vector<span> spans;
     int words = static_cast<int>(length / 8);
     for (int &slot : order) {
@@ -147,58 +150,72 @@ catalogue_entry random_blocks(size_t count, size_t length) {
     });
 }
 
-const std::vector<std::pair<std::string, maker>> &catalogue() {
-    constexpr size_t size = 16u << 20;
-    constexpr int n = 256;
-    static const std::vector<std::pair<std::string, maker>> all = {
-        {"contiguous", [] { return contiguous(size); }},
-        {"vector-8B", [] { return vector_of(size, 8); }},
-        {"vector-64B", [] { return vector_of(size, 64); }},
-        {"vector-256B", [] { return vector_of(size, 256); }},
-        {"vector-4KiB", [] { return vector_of(size, 4096); }},
-        {"sub-matrix",
-         [] {
-             return subarray({2048, 2048}, {1448, 1448}, {300, 300}, 8);
-         }},
-        {"triangle", [] { return triangle(2048); }},
-        {"transpose", [] { return transpose(1448); }},
-        {"face-x",
-         [] {
-             return subarray({n, n, n}, {n, n, 3}, {0, 0, 3}, 8);
-         }},
-        {"face-y",
-         [] {
-             return subarray({n, n, n}, {n, 3, n}, {0, 3, 0}, 8);
-         }},
-        {"face-z",
-         [] {
-             return subarray({n, n, n}, {3, n, n}, {3, 0, 0}, 8);
-         }},
-        {"subarray-4D",
-         [] {
-             return subarray({128, 64, 64, 128}, {64, 32, 32, 64}, {32, 16, 16, 32}, 4);
-         }},
-        {"struct", [] { return structs(986895); }},
-        {"random-8B", [] { return random_blocks(1u << 18, 8); }},
-        {"random-64B", [] { return random_blocks(1u << 17, 64); }},
-    };
-    return all;
+std::vector<std::string> parts_of(const std::string &text, char separator) {
+    std::vector<std::string> parts;
+    std::istringstream from(text);
+    for (std::string one; std::getline(from, one, separator);) {
+        parts.push_back(one);
+    }
+    return parts;
+}
+
+// "64", "4K", "16M".
+size_t number_of(const std::string &text) {
+    char *end = nullptr;
+    const size_t number = std::strtoull(text.c_str(), &end, 10);
+    return *end == 'K' ? number << 10 : *end == 'M' ? number << 20 : number;
+}
+
+std::vector<int> numbers_of(const std::string &text) {
+    std::vector<int> numbers;
+    for (const std::string &one : parts_of(text, 'x')) {
+        numbers.push_back(static_cast<int>(number_of(one)));
+    }
+    return numbers;
+}
+
+// Reads the forms that the demo's layouts have, with the parameters that they have there.
+catalogue_entry entry_of(const std::string &text) {
+    const size_t colon = text.find(':');
+    const std::string form = text.substr(0, colon);
+    const std::vector<std::string> given = parts_of(text.substr(colon + 1), ',');
+    auto number = [&](size_t i) { return number_of(given.at(i)); };
+    if (form == "vector" && number(0) == 1) {
+        return contiguous(number(1));
+    }
+    if (form == "vector") {
+        return vector_of(number(0), number(1), number(2));
+    }
+    if (form == "triangle") {
+        return triangle(number(0));
+    }
+    if (form == "transpose") {
+        return transpose(number(0));
+    }
+    if (form == "subarray") {
+        return subarray(numbers_of(given.at(1)), numbers_of(given.at(2)), numbers_of(given.at(3)),
+                        number(0));
+    }
+    if (form == "struct") {
+        return structs(number(1));
+    }
+    return random_blocks(number(0), number(1), number(4));
 }
 
 }  // namespace
 
 std::vector<std::string> catalogue_names() {
     std::vector<std::string> names;
-    for (const auto &entry : catalogue()) {
-        names.push_back(entry.first);
+    for (const auto &row : cuda_nc::tools::demo_layouts) {
+        names.push_back(row.name);
     }
     return names;
 }
 
 catalogue_entry make_entry(const std::string &name) {
-    for (const auto &entry : catalogue()) {
-        if (entry.first == name) {
-            return entry.second();
+    for (const auto &row : cuda_nc::tools::demo_layouts) {
+        if (row.name == name) {
+            return entry_of(row.text);
         }
     }
     return {};

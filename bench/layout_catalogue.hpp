@@ -1,4 +1,5 @@
-// The layouts of the demo: each as an MPI datatype, and as a list of spans made without MPI.
+// The layouts of the demo (demo_layouts in src/tools/perftest/layouts/tables.hpp), each as the MPI
+// datatype that a program would make, and as a list of spans. Shares no code with the product.
 #pragma once
 
 #include <mpi.h>

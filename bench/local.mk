@@ -2,9 +2,13 @@
 # The demo program is built with an MPI's compiler, by mpi_layouts.mk.
 EXTRA_DIST += bench/mpi_layouts.cc bench/mpi_layouts.mk bench/layout_catalogue.cc \
 	bench/layout_catalogue.hpp bench/test_memory.cc bench/test_memory.hpp
+EXTRA_DIST += bench/host_layouts.hpp
+if ENABLE_TOOLS
 EXTRA_PROGRAMS += host_pack_bench
-host_pack_bench_SOURCES = bench/bench_cases.hpp bench/bench_layout.hpp bench/host_pack_bench.cc
-host_pack_bench_LDADD = libcuda_nc_core.la $(BENCHMARK_LIBS)
+host_pack_bench_SOURCES = bench/host_layouts.hpp bench/host_pack_bench.cc
+host_pack_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+host_pack_bench_LDADD = $(tools_library) libcuda_nc_core.la $(BENCHMARK_LIBS)
+endif
 EXTRA_DIST += bench/mpi_sizes.cc bench/mpi_sizes.mk bench/mpi_pairs.cc bench/mpi_pairs.mk
 EXTRA_DIST += bench/mpi_pack_bench.cc bench/idle_cost.cc bench/idle_cost.sh bench/busy_gpu.cu bench/beside.cu
 EXTRA_PROGRAMS += pipe_bench

@@ -1,29 +1,34 @@
-// Two ranks exchange derived datatypes, as any MPI program would; time and every byte are checked.
+// Two ranks exchange derived datatypes, as any MPI program would. Every byte is compared.
 //
 //   mpirun -np 2 mpi_layouts --layout NAME [--memory host|cuda|sim] [--label TEXT]
 //                            [--output FILE] [--quick]
 //   mpi_layouts --list
 //
-// Appends one JSON line: median half round trip in microseconds, payload bytes, and whether all
-// bytes and all gaps were right on both sides. Uses MPI alone; GPU memory comes from the CUDA
-// driver, looked up at run time.
+// Appends one JSON line: the half round trip in microseconds (median, best, and the 10th and the
+// 90th percentile as spread_low_us and spread_high_us), payload bytes, and how many bytes were
+// wrong on both sides, gaps included. Uses MPI and CLI11's headers alone; finds the CUDA driver at
+// run time.
 #include <mpi.h>
+
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "bench/layout_catalogue.hpp"
 #include "bench/test_memory.hpp"
+#include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
 struct options {
     std::string layout, memory = "host", label = "mpi", output;
-    double budget = 2.0;  // seconds of timing
+    bool quick = false, list = false;
+
+    double seconds() const { return quick ? 0.4 : 2.0; }  // of timing
 };
 
 unsigned char pattern(size_t index, unsigned salt) {
@@ -121,11 +126,11 @@ int run(const options &chosen) {
 
     receive->write(filled(entry.extent, own));
     std::vector<double> times;
-    int repeats =
-        static_cast<int>(std::max(3.0, std::min(300.0, chosen.budget / 2 / std::max(first, 1e-6))));
+    int repeats = static_cast<int>(
+        std::max(3.0, std::min(300.0, chosen.seconds() / 2 / std::max(first, 1e-6))));
     MPI_Bcast(&repeats, 1, MPI_INT, 0, MPI_COMM_WORLD);
     for (int i = 0; i < repeats; ++i) {
-        times.push_back(exchange(*send, *receive, type, rank));
+        times.push_back(exchange(*send, *receive, type, rank) * 1e6);
     }
     wrong += wrong_bytes(receive->read(), entry, peer, own);
     unsigned long long all_wrong = 0;
@@ -133,15 +138,14 @@ int run(const options &chosen) {
     MPI_Type_free(&type);
 
     if (rank == 0) {
-        std::sort(times.begin(), times.end());
+        const cuda_nc::tools::summary us = cuda_nc::tools::summarise(std::move(times));
         char line[512];
         std::snprintf(line, sizeof(line),
                       "{\"label\": \"%s\", \"memory\": \"%s\", \"layout\": \"%s\", \"bytes\": %zu, "
-                      "\"microseconds\": %.2f, \"best\": %.2f, \"repeats\": %d, "
-                      "\"wrong_bytes\": %llu}\n",
+                      "\"microseconds\": %.2f, \"best\": %.2f, \"spread_low_us\": %.2f, "
+                      "\"spread_high_us\": %.2f, \"repeats\": %d, \"wrong_bytes\": %llu}\n",
                       chosen.label.c_str(), chosen.memory.c_str(), chosen.layout.c_str(),
-                      entry.payload, times[times.size() / 2] * 1e6, times[0] * 1e6, repeats,
-                      all_wrong);
+                      entry.payload, us.median, us.least, us.p10, us.p90, repeats, all_wrong);
         std::fputs(line, stdout);
         if (!chosen.output.empty()) {
             std::ofstream(chosen.output, std::ios::app) << line;
@@ -150,39 +154,30 @@ int run(const options &chosen) {
     return 0;
 }
 
-bool parse(int argc, char **argv, options *chosen) {
-    for (int i = 1; i < argc; ++i) {
-        std::string name = argv[i];
-        if (name == "--quick") {
-            chosen->budget = 0.4;
-            continue;
-        }
-        std::string *value = name == "--layout"   ? &chosen->layout
-                             : name == "--memory" ? &chosen->memory
-                             : name == "--label"  ? &chosen->label
-                             : name == "--output" ? &chosen->output
-                                                  : nullptr;
-        if (value == nullptr || i + 1 == argc) {
-            std::fprintf(stderr, "mpi_layouts: %s is not understood\n", name.c_str());
-            return false;
-        }
-        *value = argv[++i];
-    }
-    return true;
-}
-
 }  // namespace
 
 int main(int argc, char **argv) {
-    if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
+    options chosen;
+    CLI::App app("Two ranks exchange a derived datatype: mpirun -np 2 mpi_layouts --layout NAME",
+                 "mpi_layouts");
+    app.add_option("--layout", chosen.layout, "Name of a layout, see --list");
+    app.add_option("--memory", chosen.memory, "Where the buffers lie: host, cuda or sim")
+        ->check(CLI::IsMember({"host", "cuda", "sim"}))
+        ->capture_default_str();
+    app.add_option("--label", chosen.label, "Text for the result line")->capture_default_str();
+    app.add_option("--output", chosen.output, "Append the result line to this file");
+    app.add_flag("--quick", chosen.quick, "Fewer repeats");
+    app.add_flag("--list", chosen.list, "Print the names of the layouts");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError &wrong) {
+        return app.exit(wrong) == 0 ? 0 : 2;
+    }
+    if (chosen.list) {
         for (const std::string &name : catalogue_names()) {
             std::puts(name.c_str());
         }
         return 0;
-    }
-    options chosen;
-    if (!parse(argc, argv, &chosen)) {
-        return 2;
     }
     MPI_Init(&argc, &argv);
     int status = run(chosen);

@@ -3,7 +3,8 @@ here := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
 MPICXX ?= mpicxx
 OUTPUT ?= mpi_layouts
 sources := $(addprefix $(here),mpi_layouts.cc layout_catalogue.cc test_memory.cc)
-headers := $(addprefix $(here),layout_catalogue.hpp test_memory.hpp)
+headers := $(addprefix $(here),layout_catalogue.hpp test_memory.hpp) \
+	$(addprefix $(here)../src/tools/perftest/,layouts/tables.hpp support/statistics.hpp)
 
 $(OUTPUT): $(sources) $(headers)
-	$(MPICXX) -std=c++17 -O2 -Wall -Wextra -I$(here).. $(sources) -o $@ -ldl
+	$(MPICXX) -std=c++17 -O2 -Wall -Wextra -I$(here).. -I$(here)../src $(sources) -o $@ -ldl

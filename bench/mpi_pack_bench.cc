@@ -3,9 +3,11 @@
 // for comparison a memcpy that reads and writes as many bytes of each side as the layout's cache
 // lines hold; for random blocks of one length a plain loop that gathers them ("plain").
 //
-//     make libcuda_nc_core.la
-//     mpicxx -O2 -std=c++17 -Isrc bench/mpi_pack_bench.cc .libs/libcuda_nc_core.a -ldl -lpthread
-//     ./a.out [bytes of each layout [turns [part of a layout's name]]]
+//     make libnc_perftest.la libcuda_nc_core.la
+//     mpicxx -O2 -std=c++17 -I. -Isrc -o mpi_pack_bench bench/mpi_pack_bench.cc
+//         src/tools/perftest/mpi/datatype.cc .libs/libnc_perftest.a .libs/libcuda_nc_core.a
+//         -ldl -lpthread
+//     ./mpi_pack_bench [BYTES [TURNS [NAME]]]
 //
 // With FRAGMENT=8192 in the environment both sides move fragments of that size, to and from a small
 // ring of buffers, as UCX asks for them: Open MPI by its convertor, as its UCX layer does.
@@ -13,53 +15,22 @@
 #include <mpi.h>
 #include <sys/uio.h>
 
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <random>
 
-#include "bench_layout.hpp"
+#include "bench/host_layouts.hpp"
+#include "tools/perftest/mpi/datatype.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 
 using namespace cuda_nc;
 
 namespace {
-
-MPI_Datatype make_type(const bench::bench_case &one) {
-    MPI_Datatype type;
-    if (one.list.size() == 1) {
-        const uint64_t length = one.list[0].length;
-        if (length % 8 == 0) {
-            MPI_Type_contiguous(static_cast<int>(length / 8), MPI_DOUBLE, &type);
-        } else if (length % 4 == 0) {
-            MPI_Type_contiguous(static_cast<int>(length / 4), MPI_FLOAT, &type);
-        } else {
-            MPI_Type_contiguous(static_cast<int>(length), MPI_CHAR, &type);
-        }
-    } else {
-        std::vector<int> lengths;
-        std::vector<MPI_Aint> displacements;
-        uint64_t all = 8;
-        for (const bench::piece &p : one.list) {
-            all |= p.length;
-        }
-        const bool doubles = all % 8 == 0;
-        for (const bench::piece &p : one.list) {
-            lengths.push_back(static_cast<int>(doubles ? p.length / 8 : p.length));
-            displacements.push_back(p.displacement);
-        }
-        MPI_Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(),
-                                 displacements.data(), doubles ? MPI_DOUBLE : MPI_CHAR, &type);
-    }
-    for (const layout_dim &dim : one.dims) {
-        MPI_Datatype outer;
-        MPI_Type_create_hvector(static_cast<int>(dim.count), 1, dim.stride, type, &outer);
-        MPI_Type_free(&type);
-        type = outer;
-    }
-    MPI_Type_commit(&type);
-    return type;
-}
 
 // Processor time of this thread: other jobs on the machine disturb it less than wall time.
 double now() {
@@ -122,24 +93,33 @@ class stock_convertor {
 // What can be had for blocks of one length at random places: a plain loop over their displacements,
 // each fetched some iterations ahead, to the same ring of fragments.
 template <unsigned Length>
-void plain_gather(const std::vector<bench::piece> &list, const char *buffer, char *packed,
+void plain_gather(const std::vector<int64_t> &places, const char *buffer, char *packed,
                   uint64_t ring) {
     constexpr size_t ahead = 24;
     uint64_t place = 0;
-    for (size_t i = 0; i < list.size(); ++i) {
-        if (i + ahead < list.size()) {
-            __builtin_prefetch(buffer + list[i + ahead].displacement);
-            __builtin_prefetch(buffer + list[i + ahead].displacement + Length - 1);
+    for (size_t i = 0; i < places.size(); ++i) {
+        if (i + ahead < places.size()) {
+            __builtin_prefetch(buffer + places[i + ahead]);
+            __builtin_prefetch(buffer + places[i + ahead] + Length - 1);
         }
-        std::memcpy(packed + place, buffer + list[i].displacement, Length);
+        std::memcpy(packed + place, buffer + places[i], Length);
         place = place + Length == ring ? 0 : place + Length;
     }
 }
 
-using gather_f = void (*)(const std::vector<bench::piece> &, const char *, char *, uint64_t);
-gather_f find_plain_gather(const bench::bench_case &one) {
+using gather_f = void (*)(const std::vector<int64_t> &, const char *, char *, uint64_t);
+// Null but for layouts named random_LENGTH; else *places_p gets their blocks' displacements.
+gather_f find_plain_gather(const bench::host_layout &one, std::vector<int64_t> *places_p) {
     const bool random = one.name.find("random_") == 0 && one.name.find('_', 7) == std::string::npos;
-    const uint64_t length = random ? one.list[0].length : 0;
+    if (!random) {
+        return nullptr;
+    }
+    layout_cursor cursor(*one.what, 0);
+    uint64_t length = 0;
+    for (block next = cursor.next(UINT64_MAX); next.length != 0; next = cursor.next(UINT64_MAX)) {
+        places_p->push_back(next.displacement);
+        length = next.length;
+    }
     return length == 8     ? plain_gather<8>
            : length == 16  ? plain_gather<16>
            : length == 64  ? plain_gather<64>
@@ -155,9 +135,15 @@ struct best {
 }  // namespace
 
 int main(int argc, char **argv) {
+    uint64_t total = 16 << 20;
+    int turns = 15;
+    std::string part;
+    CLI::App app("MPI_Pack and MPI_Unpack against the host executor", "mpi_pack_bench");
+    app.add_option("BYTES", total, "Packed bytes of each layout")->capture_default_str();
+    app.add_option("TURNS", turns, "Turns, of which the best counts")->capture_default_str();
+    app.add_option("NAME", part, "Only layouts with this in their names");
+    CLI11_PARSE(app, argc, argv);
     MPI_Init(&argc, &argv);
-    const uint64_t total = argc > 1 ? std::strtoull(argv[1], nullptr, 0) : 16 << 20;
-    const int turns = argc > 2 ? std::atoi(argv[2]) : 15;
     const char *text = std::getenv("FRAGMENT");
     const uint64_t fragment = text != nullptr ? std::strtoull(text, nullptr, 0) : UINT64_MAX;
     stock_convertor convertor;
@@ -168,15 +154,16 @@ int main(int argc, char **argv) {
                 exec::host_simd_name(), static_cast<unsigned long long>(total), turns);
     std::printf("%-20s %8s %8s %6s %8s %8s %6s %8s %6s %6s %8s\n", "layout", "MPI", "ours", "ratio",
                 "MPI un", "ours un", "ratio", "lines", "ours/", "un/", "plain");
-    for (const bench::bench_case &one : bench::bench_cases(total)) {
-        if (argc > 3 && one.name.find(argv[3]) == std::string::npos) {
+    for (const bench::host_layout &one : bench::make_host_layouts(total)) {
+        if (one.name.find(part) == std::string::npos) {
             continue;
         }
-        const layout_ref folded = bench::fold(one);
-        const layout_view &view = folded->view();
-        MPI_Datatype type = make_type(one);
+        const layout &moved = *one.what;
+        const layout_view &view = moved.view();
+        MPI_Datatype type = tools::make_datatype(moved);
+        MPI_Type_commit(&type);
         const uint64_t size = view.packed_size;
-        const uint64_t span = static_cast<uint64_t>(folded->upper_bound());
+        const uint64_t span = static_cast<uint64_t>(moved.upper_bound());
         const bench::memory buffer_memory = bench::allocate(span),
                             buffer2_memory = bench::allocate(span),
                             packed_memory = bench::allocate(size),
@@ -185,11 +172,12 @@ int main(int argc, char **argv) {
         char *const buffer = buffer_memory.get(), *const buffer2 = buffer2_memory.get();
         char *const packed = packed_memory.get(), *const packed2 = packed2_memory.get();
         char *const scratch = scratch_memory.get();
-        const uint64_t touched = std::min(bench::touched_bytes(*folded), span);
+        const uint64_t touched = std::min(bench::touched_lines(moved), span);
         // Where the system put a buffer is worth a third of the speed: both sides use both.
         char *theirs = packed, *own = packed2;
         best mpi_pack, our_pack, mpi_unpack, our_unpack, copy, plain;
-        const gather_f gather = find_plain_gather(one);
+        std::vector<int64_t> places;
+        const gather_f gather = find_plain_gather(one, &places);
         // Packed bytes of a fragment: UCX's buffers are few, and stay in cache.
         exec::host_cursor cursor;
         const uint64_t ring = fragment == UINT64_MAX ? size : std::min(size, 64 * fragment);
@@ -241,7 +229,7 @@ int main(int argc, char **argv) {
                 case 4:
                     return plain(seconds([&] {
                         if (gather != nullptr) {
-                            gather(one.list, buffer, scratch, ring);
+                            gather(places, buffer, scratch, ring);
                         }
                     }));
                 default:

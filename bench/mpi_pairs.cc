@@ -14,6 +14,8 @@
 #include <mpi.h>
 #include <ucp/api/ucp.h>
 
+#include <CLI/CLI.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,6 +26,7 @@
 
 #include "bench/layout_catalogue.hpp"
 #include "bench/test_memory.hpp"
+#include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
@@ -248,15 +251,14 @@ void measure(const std::string &name, double seconds, int exchanges, int rank) {
         MPI_Type_free(&types[how]);
         std::sort(times[how].begin(), times[how].end());
     }
-    std::sort(turns.begin(), turns.end());
     unsigned long long all_wrong = 0;
     MPI_Reduce(&wrong, &all_wrong, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank == 0) {
-        auto tenth = [&](way how) { return times[how][times[how].size() / 10]; };
+        auto tenth = [&](way how) { return cuda_nc::tools::percentile(times[how], 10); };
         const double least = times[stock][0] / times[engine][0];
         std::printf("%-12s %8.0f %8.0f %6.2f %6.2f %6.2f %8.0f %8.0f", name.c_str(),
                     times[stock][0], times[engine][0], least, tenth(stock) / tenth(engine),
-                    turns[turns.size() / 2], times[copy][0], times[empty][0]);
+                    cuda_nc::tools::median_of(turns), times[copy][0], times[empty][0]);
         if (times[plain].empty()) {
             std::printf(" %8s", "");
         } else {
@@ -270,21 +272,18 @@ void measure(const std::string &name, double seconds, int exchanges, int rank) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    MPI_Init(&argc, &argv);
     int rank = 0, exchanges = 3;
     double seconds = 3;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     std::vector<std::string> names;
-    for (int i = 1; i < argc; ++i) {
-        const std::string text = argv[i];
-        if (text == "--seconds" && i + 1 < argc) {
-            seconds = std::atof(argv[++i]);
-        } else if (text == "--exchanges" && i + 1 < argc) {
-            exchanges = std::atoi(argv[++i]);
-        } else {
-            names.push_back(text);
-        }
-    }
+    CLI::App app("Derived datatypes served in turns by Open MPI, by the engine, and by plain loops",
+                 "mpi_pairs");
+    app.add_option("--seconds", seconds, "Time for each layout")->capture_default_str();
+    app.add_option("--exchanges", exchanges, "Exchanges in a turn")->capture_default_str();
+    app.add_option("LAYOUT", names, "Names of layouts (default: all)")
+        ->check(CLI::IsMember(catalogue_names()));
+    CLI11_PARSE(app, argc, argv);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (names.empty()) {
         names = catalogue_names();
     }

@@ -5,8 +5,9 @@ MPICXX ?= mpicxx
 UCX ?= /usr
 OUTPUT ?= mpi_pairs
 sources := $(addprefix $(here),mpi_pairs.cc layout_catalogue.cc test_memory.cc)
-headers := $(addprefix $(here),layout_catalogue.hpp test_memory.hpp)
+headers := $(addprefix $(here),layout_catalogue.hpp test_memory.hpp) \
+	$(addprefix $(here)../src/tools/perftest/,layouts/tables.hpp support/statistics.hpp)
 
 $(OUTPUT): $(sources) $(headers)
-	$(MPICXX) -std=c++17 -O2 -Wall -Wextra -rdynamic -I$(here).. -I$(UCX)/include \
+	$(MPICXX) -std=c++17 -O2 -Wall -Wextra -rdynamic -I$(here).. -I$(here)../src -I$(UCX)/include \
 		$(sources) -o $@ -ldl

@@ -4,14 +4,15 @@
 //   mpirun -np 2 mpi_sizes [--memory host|cuda|sim] [--repeats N] [--label TEXT] [--largest BYTES]
 #include <mpi.h>
 
-#include <algorithm>
+#include <CLI/CLI.hpp>
+
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/test_memory.hpp"
+#include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
@@ -72,11 +73,6 @@ struct message {
     }
 };
 
-double median(std::vector<double> times) {
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2] * 1e6;
-}
-
 double ping_pong(message &m) {
     double start = MPI_Wtime();
     for (int turn = 0; turn < 2; ++turn) {
@@ -134,7 +130,7 @@ void run() {
                 }
             }
             m.check();
-            line("ping-pong", bytes, block, 1, median(times));
+            line("ping-pong", bytes, block, 1, cuda_nc::tools::median_of(times) * 1e6);
         }
     }
     struct {
@@ -162,7 +158,8 @@ void run() {
             for (auto &one : all) {
                 one->check();
             }
-            line("both-ways", window.bytes, block, window.messages, median(times));
+            line("both-ways", window.bytes, block, window.messages,
+                 cuda_nc::tools::median_of(times) * 1e6);
         }
     }
 }
@@ -170,19 +167,18 @@ void run() {
 }  // namespace
 
 int main(int argc, char **argv) {
+    CLI::App app("Two ranks exchange vectors of several sizes: mpirun -np 2 mpi_sizes",
+                 "mpi_sizes");
+    app.add_option("--memory", chosen.memory, "Where the buffers lie: host, cuda or sim")
+        ->check(CLI::IsMember({"host", "cuda", "sim"}))
+        ->capture_default_str();
+    app.add_option("--label", chosen.label, "Text for the result lines")->capture_default_str();
+    app.add_option("--repeats", chosen.repeats, "Exchanges of messages below 16 MiB")
+        ->capture_default_str();
+    app.add_option("--largest", chosen.largest, "Bytes of the largest message")
+        ->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
     MPI_Init(&argc, &argv);
-    for (int i = 1; i + 1 < argc; i += 2) {
-        std::string name = argv[i];
-        if (name == "--memory") {
-            chosen.memory = argv[i + 1];
-        } else if (name == "--label") {
-            chosen.label = argv[i + 1];
-        } else if (name == "--repeats") {
-            chosen.repeats = std::atoi(argv[i + 1]);
-        } else if (name == "--largest") {
-            chosen.largest = std::strtoull(argv[i + 1], nullptr, 10);
-        }
-    }
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);

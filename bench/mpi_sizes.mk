@@ -4,5 +4,6 @@ MPICXX ?= mpicxx
 OUTPUT ?= mpi_sizes
 sources := $(addprefix $(here),mpi_sizes.cc test_memory.cc)
 
-$(OUTPUT): $(sources) $(here)test_memory.hpp
-	$(MPICXX) -std=c++17 -O2 -Wall -Wextra -I$(here).. $(sources) -o $@ -ldl
+$(OUTPUT): $(sources) $(here)test_memory.hpp \
+	$(here)../src/tools/perftest/support/statistics.hpp
+	$(MPICXX) -std=c++17 -O2 -Wall -Wextra -I$(here).. -I$(here)../src $(sources) -o $@ -ldl

@@ -2,7 +2,9 @@
 // from the word "go" until both sides are through, beside a contiguous copy of the same bytes
 // between the same GPUs.
 //
-// usage: pipe_bench [--quick]     (UCX_CUDA_NC_GPU chooses the backend)
+//     make pipe_bench && ./pipe_bench [--quick]     (UCX_CUDA_NC_GPU chooses the backend)
+#include <CLI/CLI.hpp>
+
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "tools/perftest/support/statistics.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace {
@@ -223,11 +226,6 @@ class process {
     launch_tracker turns_;
 };
 
-double median(std::vector<double> times) {
-    std::sort(times.begin(), times.end());
-    return times[times.size() / 2];
-}
-
 void run(bool sending, int peer, meeting *meet, bool quick) {
     process me(sending, peer, meet);
     if (sending) {
@@ -261,7 +259,7 @@ void run(bool sending, int peer, meeting *meet, bool quick) {
                         }
                         me.check(block, length);
                         if (sending) {
-                            double us = median(times), copy_us = median(copies);
+                            double us = tools::median_of(times), copy_us = tools::median_of(copies);
                             std::printf("%10lu %6lu %5u %7u %5u %9.1f %9.1f %6.2f %7.1f\n",
                                         static_cast<unsigned long>(length),
                                         static_cast<unsigned long>(block), channels, chunk, depth,
@@ -279,7 +277,10 @@ void run(bool sending, int peer, meeting *meet, bool quick) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+    bool quick = false;
+    CLI::App app("Pipes between two GPUs, beside contiguous copies", "pipe_bench");
+    app.add_flag("--quick", quick, "Messages up to 1 MiB, 3 repeats");
+    CLI11_PARSE(app, argc, argv);
     int pair[2];
     void *shared =
         mmap(nullptr, sizeof(meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
