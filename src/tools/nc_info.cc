@@ -111,8 +111,8 @@ int run(int argc, char **argv) {
     std::string layout;
     std::vector<std::string> explained;
     app.set_version_flag("--version", cuda_nc_version());
-    CLI::Option *for_settings =
-        app.add_flag("--settings", settings, "Print all settings: value in force, default, meaning");
+    CLI::Option *for_settings = app.add_flag(
+        "--settings", settings, "Print all settings: value in force, default, meaning");
     app.add_flag("--markdown", markdown, "With --settings: names, defaults, types as Markdown")
         ->needs(for_settings);
     CLI::Option *for_layout = app.add_option(

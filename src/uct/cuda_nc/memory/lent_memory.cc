@@ -114,8 +114,8 @@ ucs_status_t allocate(gpu::device &device, size_t bytes, arena *made) {
 arena *make_arena(pool &lent, int place, int device, unsigned wanted_log2) {
     gpu::device *where = gpu::platform::instance().get_device(device);
     const size_t bound = pool::bound(place);
-    unsigned log2 =
-        std::min(log2_floor(std::max<size_t>(bound, 1)), std::max(place == host ? host_log2 : usual_log2, wanted_log2));
+    unsigned log2 = std::min(log2_floor(std::max<size_t>(bound, 1)),
+                             std::max(place == host ? host_log2 : usual_log2, wanted_log2));
     if (where == nullptr || log2 < wanted_log2 || (place == host && lent.host_refused)) {
         return nullptr;
     }
