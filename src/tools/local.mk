@@ -18,6 +18,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/compare/compare.hpp \
 	src/tools/perftest/layouts/applications.cc \
 	src/tools/perftest/layouts/applications.hpp \
+	src/tools/perftest/layouts/cases.cc \
+	src/tools/perftest/layouts/cases.hpp \
 	src/tools/perftest/layouts/catalogue.cc \
 	src/tools/perftest/layouts/catalogue.hpp \
 	src/tools/perftest/layouts/sizes.cc \
@@ -56,6 +58,7 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/pack/layouts.hpp \
 	src/tools/perftest/pack/report.cc \
 	src/tools/perftest/pack/report.hpp \
+	src/tools/perftest/support/clock.hpp \
 	src/tools/perftest/support/oracle.cc \
 	src/tools/perftest/support/oracle.hpp \
 	src/tools/perftest/support/program.cc \

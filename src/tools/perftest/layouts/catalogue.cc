@@ -1,5 +1,7 @@
 #include "tools/perftest/layouts/catalogue.hpp"
 
+#include <fmt/format.h>
+
 #include <map>
 
 #include "tools/perftest/layouts/applications.hpp"
@@ -65,6 +67,17 @@ layout_ref layout_of(const std::string &text) {
         throw run_error(error);
     }
     return what;
+}
+
+int list_layouts() {
+    for (const std::string &set : set_names()) {
+        fmt::print("{}:\n", set);
+        for (const named_layout &one : *find_set(set)) {
+            fmt::print("  {:<24} {}{}\n", one.name, one.text,
+                       one.misalign == 0 ? "" : fmt::format(", buffer off by {} B", one.misalign));
+        }
+    }
+    return 0;
 }
 
 }  // namespace cuda_nc::tools

@@ -32,4 +32,7 @@ std::optional<named_layout> find_layout(const std::string &name_or_text);
 // The layout of a text form; throws run_error with what is wrong with it.
 layout_ref layout_of(const std::string &text);
 
+// Prints all of them to standard output, by set; returns 0, an exit status.
+int list_layouts();
+
 }  // namespace cuda_nc::tools

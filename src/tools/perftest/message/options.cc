@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tools/perftest/layouts/catalogue.hpp"
 #include "tools/perftest/support/run_error.hpp"
 #include "tools/perftest/layouts/sizes.hpp"
 #include "ucs/gpu/device.hpp"
@@ -17,7 +18,7 @@ bool takes_layouts(const std::string &test) {
     return test.rfind("halo", 0) != 0;
 }
 
-std::vector<message_case> chosen_cases(const message_options &o) {
+std::vector<layout_case> chosen_cases(const message_options &o) {
     std::vector<std::string> layouts = o.layouts;
     if (layouts.empty()) {
         const std::vector<named_layout> *set = find_set(o.set);
@@ -30,7 +31,7 @@ std::vector<message_case> chosen_cases(const message_options &o) {
         }
     }
     std::vector<std::string> notes;
-    std::vector<message_case> cases = make_cases(layouts, parse_sizes(o.sizes), o.misalign, &notes);
+    std::vector<layout_case> cases = make_cases(layouts, parse_sizes(o.sizes), o.misalign, &notes);
     for (const std::string &note : notes) {
         fmt::print("# {}\n", note);
     }
@@ -130,17 +131,6 @@ void save_results(const message_options &o, const message_heading &about,
     if (!o.csv.empty()) {
         save(o.csv, message_csv(rows));
     }
-}
-
-int list_layouts() {
-    for (const std::string &set : set_names()) {
-        fmt::print("{}:\n", set);
-        for (const named_layout &one : *find_set(set)) {
-            fmt::print("  {:<24} {}{}\n", one.name, one.text,
-                       one.misalign == 0 ? "" : fmt::format(", buffer off by {} B", one.misalign));
-        }
-    }
-    return 0;
 }
 
 }  // namespace cuda_nc::tools

@@ -34,7 +34,4 @@ void choose_memory(message_plan *plan);
 void save_results(const message_options &o, const message_heading &about,
                   const nlohmann::json &rows);
 
-// Prints the names of layouts.
-int list_layouts();
-
 }  // namespace cuda_nc::tools

@@ -1,3 +1,4 @@
+#include "tools/perftest/layouts/catalogue.hpp"
 #include "tools/perftest/message/p2p_mode.hpp"
 
 #include <signal.h>

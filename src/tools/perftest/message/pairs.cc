@@ -74,8 +74,8 @@ class pairs_measurement : public paired_case {
 
 }  // namespace
 
-std::vector<message_row> run_pairs(messenger &by, const message_plan &plan,
-                                   const message_case &what, const std::string &test) {
+std::vector<message_row> run_pairs(messenger &by, const message_plan &plan, const layout_case &what,
+                                   const std::string &test) {
     watch_for(plan.timeout + 60, fmt::format("{} of {}", test, what.text));
     const bool both_ways = test == "pairs-bidir";
     const std::string inner = both_ways ? "bidir" : "bandwidth";

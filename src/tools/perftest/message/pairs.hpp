@@ -8,7 +8,7 @@ namespace cuda_nc::tools {
 
 // "pairs" (one way) or "pairs-bidir"; a row for each pair, complete on rank 0, its time that of a
 // message while all pairs are at work.
-std::vector<message_row> run_pairs(messenger &by, const message_plan &plan,
-                                   const message_case &what, const std::string &test);
+std::vector<message_row> run_pairs(messenger &by, const message_plan &plan, const layout_case &what,
+                                   const std::string &test);
 
 }  // namespace cuda_nc::tools

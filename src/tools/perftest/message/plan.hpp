@@ -4,19 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "tools/perftest/layouts/catalogue.hpp"
+#include "tools/perftest/layouts/cases.hpp"
 
 namespace cuda_nc::tools {
 
-struct message_case {
-    std::string name, text;  // as parse_layout takes it
-    size_t misalign = 0;
-    uint64_t bytes = 0;  // packed
-};
-
 struct message_plan {
     std::vector<std::string> tests;  // latency, bandwidth, bidir, ...
-    std::vector<message_case> cases;
+    std::vector<layout_case> cases;
     unsigned window = 64;
     unsigned iterations = 101;
     unsigned warm_up = 3;
@@ -33,12 +27,6 @@ struct message_plan {
 
 std::string to_json(const message_plan &plan);
 message_plan plan_from_json(const std::string &text);  // throws run_error
-
-// The cases of these layouts (names or texts) at these sizes, sizes outermost; contiguous messages
-// only where asked for. `note_p` gets a sentence for each layout and size that was left out.
-std::vector<message_case> make_cases(const std::vector<std::string> &layouts,
-                                     const std::vector<uint64_t> &sizes, size_t misalign,
-                                     std::vector<std::string> *notes_p);
 
 template <class Value>
 const Value &of_rank(const std::vector<Value> &values, int rank) {

@@ -209,7 +209,7 @@ unsigned received_messages(const std::string &test, const pairing &with, unsigne
     return test == "bandwidth" && with.first ? 0 : window;
 }
 
-prepared_case::prepared_case(messenger &by, const message_plan &plan, const message_case &what,
+prepared_case::prepared_case(messenger &by, const message_plan &plan, const layout_case &what,
                              const std::string &test, int peer)
     : layout_of_type(parse(what.text)),
       window(fitting_window(*layout_of_type, plan, what.misalign, test)),
@@ -232,7 +232,7 @@ std::string paired_case::verify(const char *when) const {
     return fault.empty() ? "" : fmt::format("{} ({}, rank {})", fault, when, by_.rank());
 }
 
-message_row begin_row(const message_plan &plan, const message_case &what, const std::string &test) {
+message_row begin_row(const message_plan &plan, const layout_case &what, const std::string &test) {
     message_row row;
     row.test = test;
     row.layout = what.name;
@@ -243,7 +243,7 @@ message_row begin_row(const message_plan &plan, const message_case &what, const 
     return row;
 }
 
-std::string prepare(messenger &by, const message_plan &plan, const message_case &what,
+std::string prepare(messenger &by, const message_plan &plan, const layout_case &what,
                     const std::string &inner, int peer, std::unique_ptr<prepared_case> *prepared_p,
                     message_row *row_p) {
     std::string why = failure_of([&] {
@@ -257,7 +257,7 @@ std::string prepare(messenger &by, const message_plan &plan, const message_case 
     return agree(by, why);
 }
 
-message_row run_point_to_point(messenger &by, const message_plan &plan, const message_case &what,
+message_row run_point_to_point(messenger &by, const message_plan &plan, const layout_case &what,
                                const std::string &test) {
     watch_for(plan.timeout + 60, fmt::format("{} of {}", test, what.text));
     message_row row = begin_row(plan, what, test);
@@ -278,7 +278,7 @@ void run_point_to_point_tests(messenger &by, const message_plan &plan,
         watch_for(plan.timeout + 60, "the first messages");
         wake_up(by, with);
     }
-    for (const message_case &what : plan.cases) {
+    for (const layout_case &what : plan.cases) {
         for (const std::string &test : plan.tests) {
             if (!is_point_to_point(test)) {
                 continue;

@@ -37,7 +37,7 @@ unsigned received_messages(const std::string &test, const pairing &with, unsigne
 // One rank's preparations for a case of the plan: buffers and types of the layout and of as many
 // contiguous bytes. Throws run_error.
 struct prepared_case {
-    prepared_case(messenger &by, const message_plan &plan, const message_case &what,
+    prepared_case(messenger &by, const message_plan &plan, const layout_case &what,
                   const std::string &test, int peer);
 
     layout_ref layout_of_type;
@@ -67,16 +67,16 @@ class paired_case {
 };
 
 // What a row says before anything is measured.
-message_row begin_row(const message_plan &plan, const message_case &what, const std::string &test);
+message_row begin_row(const message_plan &plan, const layout_case &what, const std::string &test);
 
 // Prepares a case of a test that exchanges messages as `inner` does; the complaint of any rank,
 // empty where all are ready.
-std::string prepare(messenger &by, const message_plan &plan, const message_case &what,
+std::string prepare(messenger &by, const message_plan &plan, const layout_case &what,
                     const std::string &inner, int peer, std::unique_ptr<prepared_case> *prepared_p,
                     message_row *row_p);
 
 // One test between ranks 0 and 1; the row is complete on rank 0.
-message_row run_point_to_point(messenger &by, const message_plan &plan, const message_case &what,
+message_row run_point_to_point(messenger &by, const message_plan &plan, const layout_case &what,
                                const std::string &test);
 
 // All pair tests of the plan. On rank 0 `on_begin` is called with each layout's name before it is

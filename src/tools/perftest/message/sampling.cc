@@ -22,11 +22,6 @@ double batch_for(double exchange_time) {
 
 }  // namespace
 
-double seconds_now() noexcept {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
 std::string agree(messenger &by, const std::string &mine) {
     for (const std::string &one : by.gather(mine)) {
         if (!one.empty()) {

@@ -6,11 +6,9 @@
 
 #include "tools/perftest/message/plan.hpp"
 #include "tools/perftest/message/messenger.hpp"
+#include "tools/perftest/support/clock.hpp"
 
 namespace cuda_nc::tools {
-
-// Of a steady clock.
-double seconds_now() noexcept;
 
 // The first non-empty text of any rank, by rank; empty where all are. The same on all ranks.
 std::string agree(messenger &by, const std::string &mine);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cuda_nc/cuda_nc.h"
+#include "tools/perftest/layouts/catalogue.hpp"
 #include "tools/perftest/message/halo.hpp"
 #include "tools/perftest/message/memory.hpp"
 #include "tools/perftest/message/options.hpp"
@@ -107,7 +108,7 @@ void run_tests(messenger &by, const message_plan &plan, const mpi_options &o,
     run_point_to_point_tests(by, plan, on_begin, on_row);
     for (const std::string &test : plan.tests) {
         if (test == "pairs" || test == "pairs-bidir") {
-            for (const message_case &what : plan.cases) {
+            for (const layout_case &what : plan.cases) {
                 begin(what.name);
                 for (const message_row &row : run_pairs(by, plan, what, test)) {
                     on_row(row);

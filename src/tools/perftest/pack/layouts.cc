@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "tools/perftest/message/plan.hpp"
+#include "tools/perftest/layouts/cases.hpp"
 #include "tools/perftest/support/run_error.hpp"
 #include "tools/perftest/layouts/sizes.hpp"
 
@@ -52,7 +52,7 @@ std::vector<named_layout> choose_layouts(const layout_choice &from,
         sizes = parse_sizes(from.sizes);
     }
     std::vector<named_layout> chosen;
-    for (const message_case &one : make_cases(names, sizes, from.misalign, notes_p)) {
+    for (const layout_case &one : make_cases(names, sizes, from.misalign, notes_p)) {
         named_layout made = *find_layout(one.name);
         made.text = one.text;
         made.misalign = one.misalign;

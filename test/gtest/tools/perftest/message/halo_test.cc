@@ -147,7 +147,7 @@ TEST(halo_test, too_wide_a_halo_is_refused) {
 }
 
 std::vector<message_row> run_pairs(thread_world &world, const std::string &test) {
-    const message_case what = {"v", "vector:5,8,16", 0, 40};
+    const layout_case what = {"v", "vector:5,8,16", 0, 40};
     std::vector<message_row> rows;
     on_all_ranks(world, [&](thread_messenger &by) {
         const std::vector<message_row> mine = run_pairs(by, small_plan(), what, test);
