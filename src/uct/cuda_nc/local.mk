@@ -102,6 +102,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/ucx/internal_ops.hpp \
 	src/uct/cuda_nc/ucx/self_check.cc \
 	src/uct/cuda_nc/ucx/self_check.hpp \
+	src/uct/cuda_nc/ucx/ucp_messages.hpp \
 	src/uct/cuda_nc/ucx/ucx.cc \
 	src/uct/cuda_nc/ucx/ucx.hpp \
 	src/uct/cuda_nc/user_buffer.hpp

@@ -25,10 +25,9 @@ class request_finder {
 
     // The word where the state of `request` would be; 0: it is not an address.
     static uint64_t read(uint64_t request) noexcept {
-        constexpr size_t state_offset = 136;
         uint64_t word = 0;
         if (is_address(request)) {
-            std::memcpy(&word, reinterpret_cast<const char *>(request) + state_offset,
+            std::memcpy(&word, reinterpret_cast<const char *>(request) + wire::request_state_offset,
                         sizeof(word));
         }
         return word;

@@ -12,23 +12,16 @@
 #include "ucs/gpu/device.hpp"
 #include "ucs/layout/layout_view.hpp"
 #include "uct/cuda_nc/memory/process_id.hpp"
+#include "uct/cuda_nc/ucx/ucp_messages.hpp"
 
 namespace cuda_nc::uct::wire {
 
-// Active message ids. The first three are UCP's, the same in every release that is served.
-constexpr uint8_t rndv_data_id = 12;
-constexpr uint8_t rts_id = 9, rtr_id = 11;
+// An active message id that UCP leaves free.
 constexpr uint8_t control_id = 31;
 
-// ---- under UCP's id of rendezvous data
+// ---- under UCP's id of rendezvous data (ucx/ucp_messages.hpp)
 
-// UCP's header of rendezvous data. Its offset never has the highest bit: the bit marks messages of
-// ours.
-struct rndv_header {
-    uint64_t request;  // the receiver's
-    uint64_t offset;   // packed bytes
-};
-
+// The offset in UCP's header never has the highest bit: it marks messages of ours.
 constexpr uint64_t mark = uint64_t(1) << 63;
 
 // Whether a message under UCP's id is ours. `data` may have any alignment.
