@@ -73,4 +73,13 @@ CUDA_NC_HD uint64_t mix64(uint64_t value) {
     return value ^ (value >> 31);
 }
 
+// A hash of a text that is the same in every process: FNV-1a (Fowler, Noll and Vo), 32 bits.
+inline uint32_t fnv1a(const char *text) noexcept {
+    uint32_t hash = 2166136261u;
+    for (; *text != '\0'; ++text) {
+        hash = (hash ^ static_cast<unsigned char>(*text)) * 16777619u;
+    }
+    return hash;
+}
+
 }  // namespace cuda_nc

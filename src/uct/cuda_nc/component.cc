@@ -112,8 +112,8 @@ void register_transport() noexcept try {
     const std::vector<std::string> carriers = split_names(config().carriers);
     if (carriers.empty()) {
         nc_warn(
-            "UCX_CUDA_NC_CARRIERS names no transport of UCX, the transport cuda_nc has nothing to "
-            "stand on");
+            "UCX_CUDA_NC_CARRIERS is empty, so the transport cuda_nc is disabled; set it to the "
+            "names of UCX transports, such as posix,tcp,self");
     }
     for (const std::string &name : carriers) {
         auto *on = new carrier();  // UCX's for ever
@@ -124,7 +124,7 @@ void register_transport() noexcept try {
         nc_debug("the transport cuda_nc stands on %s", name.c_str());
     }
 } catch (const std::bad_alloc &) {
-    nc_warn("the transport cuda_nc stays away, the job runs without it: no memory");
+    nc_warn("out of memory: the job runs without the transport cuda_nc");
 }
 
 }  // namespace cuda_nc::uct

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
@@ -218,11 +219,7 @@ uint32_t host_hash() noexcept {
             text[length] = '\0';
             std::fclose(file);
         }
-        uint32_t value = 2166136261u;  // FNV-1a
-        for (const char *letter = text; *letter != '\0'; ++letter) {
-            value = (value ^ static_cast<unsigned char>(*letter)) * 16777619u;
-        }
-        return value;
+        return fnv1a(text);
     }();
     return hash;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "uct/cuda_nc/component.hpp"
@@ -54,17 +55,14 @@ void warn_without_carriers(const ucx_api &ucx) {
     });
     if (!found) {
         nc_warn_once(
-            "UCX_CUDA_NC_CARRIERS=%s: this UCX has no such transport, the transport cuda_nc has "
-            "nothing to stand on; there are: %s",
+            "UCX_CUDA_NC_CARRIERS=%s: UCX has none of these transports, so cuda_nc is disabled; "
+            "available: %s",
             setting.c_str(), all.c_str());
     }
 }
 
 uint16_t carrier::kind() const noexcept {
-    uint32_t hash = 2166136261u;  // FNV-1a, folded
-    for (char letter : name) {
-        hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
-    }
+    const uint32_t hash = fnv1a(name.c_str());
     return static_cast<uint16_t>(hash ^ (hash >> 16));
 }
 

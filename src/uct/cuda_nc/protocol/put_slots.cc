@@ -12,7 +12,7 @@ namespace cuda_nc::uct {
 using namespace abi;
 
 // As many as the receiver's, smaller where there is no memory for such large ones.
-bool put_slots::take_memory(int device, unsigned num_slots, uint64_t size) noexcept {
+bool put_slots::acquire_memory(int device, unsigned num_slots, uint64_t size) noexcept {
     for (; !ours_ && size != 0; size = size > least_put ? size / 2 : 0) {
         ours_ = acquire_region(device, size * num_slots);
         slot_size_ = size;
@@ -23,22 +23,23 @@ bool put_slots::take_memory(int device, unsigned num_slots, uint64_t size) noexc
 
 std::unique_ptr<put_slots> put_slots::open(carrier_memory &memory, int device,
                                            const wire::control &answer, uint64_t most) noexcept {
-    const wire::network_answer &terms = answer.network;
+    const wire::network_answer &lent = answer.network;
     const unsigned num_slots = answer.slot;
     uint64_t bytes;
     if (num_slots == 0 || num_slots > ring::most_slots || answer.length == 0 ||
         __builtin_mul_overflow(answer.length, uint64_t{num_slots}, &bytes) ||
-        terms.address > UINT64_MAX - bytes || terms.key_length != memory.key_bytes()) {
+        lent.address > UINT64_MAX - bytes || lent.key_length != memory.key_bytes()) {
         nc_debug("a receiver's slots cannot be used");
         return nullptr;
     }
     std::unique_ptr<put_slots> made(new (std::nothrow) put_slots(memory));
-    if (made == nullptr || !made->take_memory(device, num_slots, std::min(answer.length, most))) {
+    if (made == nullptr ||
+        !made->acquire_memory(device, num_slots, std::min(answer.length, most))) {
         return nullptr;
     }
-    made->there_ = terms.address;
+    made->there_ = lent.address;
     made->their_size_ = answer.length;
-    ucs_status_t status = memory.ucx().uct_rkey_unpack(memory.component(), terms.key, &made->key_);
+    ucs_status_t status = memory.ucx().uct_rkey_unpack(memory.component(), lent.key, &made->key_);
     if (status != UCS_OK) {
         nc_debug("a receiver's key cannot be used: %s", status_text(status));
         return nullptr;

@@ -42,7 +42,7 @@ class put_slots {
     };
 
     explicit put_slots(carrier_memory &memory) noexcept : memory_(memory) {}
-    bool take_memory(int device, unsigned num_slots, uint64_t size) noexcept;
+    bool acquire_memory(int device, unsigned num_slots, uint64_t size) noexcept;
     static void ended(abi::uct_completion *completion) noexcept;
 
     carrier_memory &memory_;

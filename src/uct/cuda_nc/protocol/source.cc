@@ -50,21 +50,21 @@ bool inside(int64_t displacement_0, const layout &what, uint64_t size) noexcept 
 }
 
 // Null where the numbers make no sense. Throws std::bad_alloc.
-layout_ref layout_of(const wire::source_descriptor &terms) {
-    if (terms.num_dims > max_dims || terms.block_length == 0) {
+layout_ref layout_of(const wire::source_descriptor &descriptor) {
+    if (descriptor.num_dims > max_dims || descriptor.block_length == 0) {
         return nullptr;
     }
     layout_builder one;
-    one.append(terms.first_displacement, terms.block_length);
+    one.append(descriptor.first_displacement, descriptor.block_length);
     layout_ref made = one.finish();
-    for (uint32_t d = 0; d < terms.num_dims && made != nullptr; ++d) {
+    for (uint32_t d = 0; d < descriptor.num_dims && made != nullptr; ++d) {
         uint64_t bytes;
-        if (terms.dims[d].count == 0 ||
-            __builtin_mul_overflow(made->packed_size(), terms.dims[d].count, &bytes) ||
+        if (descriptor.dims[d].count == 0 ||
+            __builtin_mul_overflow(made->packed_size(), descriptor.dims[d].count, &bytes) ||
             bytes > gpu::max_pipe_length) {
             return nullptr;
         }
-        made = made->repeat(terms.dims[d].count, terms.dims[d].stride);
+        made = made->repeat(descriptor.dims[d].count, descriptor.dims[d].stride);
     }
     return made;
 }
@@ -94,14 +94,14 @@ uint64_t count_detour(const layout &what) noexcept {
 }
 
 // Of this very process: launches reach what is on their own GPU.
-char *find_own(int device, const wire::source_descriptor &terms, uint64_t *size_p) noexcept {
-    auto *address = reinterpret_cast<char *>(static_cast<uintptr_t>(terms.address));
+char *find_own(int device, const wire::source_descriptor &descriptor, uint64_t *size_p) noexcept {
+    auto *address = reinterpret_cast<char *>(static_cast<uintptr_t>(descriptor.address));
     gpu::platform &gpus = gpu::platform::instance();
     gpu::device *gpu = gpus.get_device(device);
     const gpu::memory_info kind = gpus.query(address);
     gpu::allocation_info memory;
     if (gpu == nullptr || kind.kind != gpu::memory_kind::device || kind.device != device ||
-        gpu->find_allocation(address, &memory) != UCS_OK || memory.id != terms.allocation ||
+        gpu->find_allocation(address, &memory) != UCS_OK || memory.id != descriptor.allocation ||
         memory.base != address) {
         return nullptr;
     }
@@ -121,36 +121,36 @@ bool is_on(const gpu::device *gpu, const wire::sender_offer &offer) noexcept {
     return place[0] != '\0' && std::memcmp(place, offer.gpu, sizeof(place)) == 0;
 }
 
-wire::source_descriptor describe_source(const user_buffer &end) noexcept try {
-    wire::source_descriptor terms = {};
+wire::source_descriptor describe_source(const user_buffer &buffer) noexcept try {
+    wire::source_descriptor descriptor = {};
     char *base;
-    const layout *what = end.laid_out(&base);
-    gpu::device *gpu = gpu::platform::instance().get_device(end.device());
+    const layout *what = buffer.laid_out(&base);
+    gpu::device *gpu = gpu::platform::instance().get_device(buffer.device());
     if (what == nullptr || gpu == nullptr || what->packed_size() == 0) {
-        return terms;
+        return descriptor;
     }
     const auto zero = reinterpret_cast<uintptr_t>(base);
     const uintptr_t first = zero + static_cast<uintptr_t>(what->lower_bound());
     gpu::allocation_info memory;
     if (gpu->find_allocation(reinterpret_cast<const void *>(first), &memory) != UCS_OK) {
-        return terms;
+        return descriptor;
     }
-    terms.address = reinterpret_cast<uintptr_t>(memory.base);
-    terms.displacement_0 = static_cast<int64_t>(zero - terms.address);
-    if (!inside(terms.displacement_0, *what, memory.size) ||
-        !handle_of(*gpu, memory, &terms.memory)) {
-        return terms;
+    descriptor.address = reinterpret_cast<uintptr_t>(memory.base);
+    descriptor.displacement_0 = static_cast<int64_t>(zero - descriptor.address);
+    if (!inside(descriptor.displacement_0, *what, memory.size) ||
+        !handle_of(*gpu, memory, &descriptor.memory)) {
+        return descriptor;
     }
     const layout_view &view = what->view();
-    terms.allocation = memory.id;
-    terms.is_list = view.num_blocks > 1 ? 1 : 0;
-    terms.num_dims = view.num_dims;
-    terms.block_length = view.list_size;
-    terms.first_displacement = view.first_displacement;
+    descriptor.allocation = memory.id;
+    descriptor.is_list = view.num_blocks > 1 ? 1 : 0;
+    descriptor.num_dims = view.num_dims;
+    descriptor.block_length = view.list_size;
+    descriptor.first_displacement = view.first_displacement;
     for (unsigned d = 0; d < view.num_dims; ++d) {
-        terms.dims[d] = {view.dims[d].count, view.dims[d].stride};
+        descriptor.dims[d] = {view.dims[d].count, view.dims[d].stride};
     }
-    return terms;
+    return descriptor;
 } catch (const std::bad_alloc &) {
     return {};
 }
@@ -163,17 +163,17 @@ bool is_alike(const wire::sender_offer &offer, const layout &target, uint64_t to
 source reach_source(int device, const wire::early_offer &all, const layout &target, uint64_t total,
                     uint64_t most_detour) noexcept try {
     source from;
-    const wire::source_descriptor &terms = all.source;
+    const wire::source_descriptor &descriptor = all.source;
     const process_id &sender = all.offer.process;
     const bool known = sender.pid != 0;  // others' ids may be the same
-    if (terms.allocation == 0 || !known) {
+    if (descriptor.allocation == 0 || !known) {
         return from;
     }
     const bool alike = is_alike(all.offer, target, total);
     if (!alike) {
         // One kernel serves lists, another one what has none.
-        from.what =
-            terms.is_list == 0 && target.view().num_blocks == 1 ? layout_of(terms) : nullptr;
+        from.what = descriptor.is_list == 0 && target.view().num_blocks == 1 ? layout_of(descriptor)
+                                                                             : nullptr;
         if (from.what == nullptr) {
             return {};
         }
@@ -187,21 +187,21 @@ source reach_source(int device, const wire::early_offer &all, const layout &targ
     }
     uint64_t size = 0;
     if (is_own(sender)) {
-        from.memory.address = find_own(device, terms, &size);
+        from.memory.address = find_own(device, descriptor, &size);
     } else {
-        from.memory =
-            reach_user_memory(device, terms.memory, sender, terms.allocation, terms.address);
+        from.memory = reach_user_memory(device, descriptor.memory, sender, descriptor.allocation,
+                                        descriptor.address);
         size = from.memory ? from.memory.keeper->size() : 0;
     }
     if (!from.memory) {
         return {};
     }
-    if (!inside(terms.displacement_0, what, size)) {
+    if (!inside(descriptor.displacement_0, what, size)) {
         nc_debug("a sender describes bytes outside its memory");
         return {};
     }
     from.base = reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(from.memory.address) +
-                                         static_cast<uintptr_t>(terms.displacement_0));
+                                         static_cast<uintptr_t>(descriptor.displacement_0));
     return from;
 } catch (const std::bad_alloc &) {
     return {};

@@ -12,9 +12,9 @@ namespace cuda_nc::uct {
 // Whether the offer is of bytes on `gpu`, which may be null.
 bool is_on(const gpu::device *gpu, const wire::sender_offer &offer) noexcept;
 
-// terms.allocation is 0 where the bytes cannot be pulled: they lie in more than one allocation, or
-// in memory that CUDA IPC does not share.
-wire::source_descriptor describe_source(const user_buffer &end) noexcept;
+// descriptor.allocation is 0 where the bytes cannot be pulled: they lie in more than one
+// allocation, or in memory that CUDA IPC does not share.
+wire::source_descriptor describe_source(const user_buffer &buffer) noexcept;
 
 struct source {
     peer_memory memory;
@@ -27,10 +27,10 @@ struct source {
 // Whether a sender has laid out a message of `total` bytes just as `target` says.
 bool is_alike(const wire::sender_offer &offer, const layout &target, uint64_t total) noexcept;
 
-// For a message of `total` bytes to `target`. What the terms say is checked: nothing outside the
-// sender's allocation is described. Memory is not opened where more than about `most_detour` bytes
-// beside those wanted would be read.
-source reach_source(int device, const wire::early_offer &terms, const layout &target,
+// For a message of `total` bytes to `target`. What the offer says is checked: nothing outside
+// the sender's allocation is described. Memory is not opened where more than about `most_detour`
+// bytes beside those wanted would be read.
+source reach_source(int device, const wire::early_offer &offer, const layout &target,
                     uint64_t total, uint64_t most_detour) noexcept;
 
 }  // namespace cuda_nc::uct
