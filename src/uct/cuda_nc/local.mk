@@ -67,6 +67,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/message_services.hpp \
 	src/uct/cuda_nc/protocol/message_table.cc \
 	src/uct/cuda_nc/protocol/message_table.hpp \
+	src/uct/cuda_nc/protocol/outgoing_offer.cc \
+	src/uct/cuda_nc/protocol/outgoing_offer.hpp \
 	src/uct/cuda_nc/protocol/put_slots.cc \
 	src/uct/cuda_nc/protocol/put_slots.hpp \
 	src/uct/cuda_nc/protocol/receive_message.cc \
@@ -85,7 +87,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/route_slots.hpp \
 	src/uct/cuda_nc/protocol/send_message.cc \
 	src/uct/cuda_nc/protocol/send_message.hpp \
-	src/uct/cuda_nc/protocol/send_offer.cc \
+	src/uct/cuda_nc/protocol/send_answer.cc \
 	src/uct/cuda_nc/protocol/source.cc \
 	src/uct/cuda_nc/protocol/source.hpp \
 	src/uct/cuda_nc/protocol/unfinished_puts.cc \

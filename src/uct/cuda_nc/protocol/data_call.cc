@@ -44,7 +44,7 @@ void data_call::decide(std::optional<uint64_t> first, size_t *length_p) noexcept
             answer_ = first_ != 0 ? pack_answer::first : pack_answer::wait;
             break;
         case send_message::state::offered:
-            sends_offer_ = message_->consume_unanswered();
+            sends_offer_ = message_->offer().consume_unanswered();
             answer_ = pack_answer::wait;
             break;
         case send_message::state::moving:
@@ -101,7 +101,7 @@ size_t data_call::compose(void *destination, void *self) noexcept {
         kept = sizeof(rndv_header) + call.first_;
         prefix.message = call.message_->id();
         prefix.length = call.message_->total();
-        offer = &call.message_->offer();
+        offer = &call.message_->offer().content();
     } else if (call.sends_fin_) {
         kind = data_kind::fin;
         kept = sizeof(rndv_header);

@@ -63,8 +63,8 @@ void direct_messages::handle_offer(const data_prefix &prefix, char *message,
         return;  // no way to answer; the sender's patience ends
     }
     if (peer->second->is_loopback) {
-        const send_message *own = services_.messages.find_send(prefix.message);
-        offer.source = own != nullptr ? own->source() : source_descriptor{};
+        send_message *own = services_.messages.find_send(prefix.message);
+        offer.source = own != nullptr ? own->offer().source() : source_descriptor{};
     }
     // An early offer may have been answered when UCP already asked for its bytes.
     if (!services_.messages.has_accepted(*peer->second, prefix.message)) {

@@ -1,12 +1,9 @@
 #include "uct/cuda_nc/protocol/send_message.hpp"
 
-#include <utility>
-
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/ep.hpp"
-#include "uct/cuda_nc/pipe/port.hpp"
 
 namespace cuda_nc::uct {
 
@@ -18,22 +15,15 @@ send_message::send_message(message_services &services, endpoint &ep, user_buffer
       id_(id),
       peer_(ep.peer),
       total_(buffer.packed_bytes()),
-      device_(buffer.device()) {
+      device_(buffer.device()),
+      offer_(services, ep, buffer, id) {
     trace_begin("send", id_, total_);
-    make_offer();
 }
 
 send_message::~send_message() {
     route_.reset();
-    return_port();
     trace_end("send", id_);
     buffer_->message = nullptr;
-}
-
-void send_message::return_port() noexcept {
-    if (port_ != nullptr) {
-        release_port(std::exchange(port_, nullptr));
-    }
 }
 
 void send_message::end() noexcept {
@@ -58,11 +48,11 @@ void send_message::give_up() noexcept {
         return;
     }
     count(state_ == state::moving ? counters::all().abandoned : counters::all().declined);
-    early_request_ = 0;
+    offer_.forget_early();
     if (route_ != nullptr) {
         route_->stop();
     }
-    return_port();
+    offer_.release_port();
     cancel();
     state_ = state::declined;
     services_.pending.message_decided(id_);
@@ -75,13 +65,7 @@ void send_message::leave() noexcept {
     if (!is_claimed_) {
         cancel();
     }
-    if (early_request_ != 0) {
-        wire::control message = {};
-        message.kind = wire::control_kind::withdraw;
-        message.from = id_;
-        message.offset = early_request_;
-        services_.control.send(ep_, message);
-    }
+    offer_.withdraw();
     end();
 }
 
@@ -104,7 +88,7 @@ void send_message::handle(const wire::control &message) noexcept {
 }
 
 unsigned send_message::progress() noexcept {
-    if (has_deadline() && clock::now() > deadline_) {
+    if (state_ == state::offered && offer_.is_overdue()) {
         nc_debug("the receiver does not answer an offer: the message goes in fragments");
         give_up();
         return 1;

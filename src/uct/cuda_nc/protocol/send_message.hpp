@@ -11,9 +11,9 @@
 // all bytes, or packs them in fragments.
 #pragma once
 
-#include <chrono>
 #include <memory>
 
+#include "uct/cuda_nc/protocol/outgoing_offer.hpp"
 #include "uct/cuda_nc/protocol/route.hpp"
 #include "uct/cuda_nc/user_buffer.hpp"
 
@@ -35,16 +35,11 @@ class send_message final : public direct_message {
 
     void leave() noexcept override;
 
-    const wire::sender_offer &offer() const noexcept { return offer_; }
-    // Of the user's memory, for a receiver that may pull.
-    wire::source_descriptor source() const noexcept;
-    // Sends the offer ahead of UCP's RTS, in which UCP calls the send `request`. False: the carrier
-    // has no room, and nothing has happened.
+    outgoing_offer &offer() noexcept { return offer_; }
+    // Sends the offer ahead of UCP's RTS: see outgoing_offer::send_early().
     bool send_early_offer(uint64_t request) noexcept;
     // The offer was sent with UCP's data, and `first` bytes with it.
     void offered(uint64_t first) noexcept;
-    // True once: UCP wants the bytes, and the early offer has not been answered.
-    bool consume_unanswered() noexcept;
 
     // The receiver accepts. False: too late.
     bool handle_answer(const wire::control &answer) noexcept;
@@ -78,24 +73,13 @@ class send_message final : public direct_message {
     uint64_t first() const noexcept { return first_; }
     const endpoint *ep() const noexcept { return ep_; }
     bool is_busy() const noexcept {
-        return has_deadline() || (state_ == state::moving && route_->is_busy());
+        return (state_ == state::offered && offer_.has_deadline()) ||
+               (state_ == state::moving && route_->is_busy());
     }
     bool is_polled() const noexcept { return state_ == state::moving && route_->is_polled(); }
 
   private:
-    using clock = std::chrono::steady_clock;
-
-    // For an answer that the peer owes; nobody tells when the time is over.
-    bool has_deadline() const noexcept {
-        return state_ == state::offered && deadline_ != clock::time_point::max();
-    }
-    // To another host, where the two GPUs have nothing in common but the network.
-    bool by_network() const noexcept;
-    void make_offer() noexcept;
-    void return_port() noexcept;
-    void learn_receivers(uint32_t flags) noexcept;
     std::unique_ptr<send_route> open_route(const wire::control &answer) noexcept;
-    void note_unreachable(const wire::control &answer) noexcept;
     void cancel() noexcept;
     void end() noexcept;
 
@@ -108,13 +92,10 @@ class send_message final : public direct_message {
     const int device_;
     state state_ = state::made;
     bool fin_is_sent_ = false;
-    bool is_claimed_ = false;     // by UCP: nothing is to be cancelled any more
-    uint64_t early_request_ = 0;  // not 0: an early offer is out and not answered
-    uint64_t receiver_ = 0;       // the receiver's message; 0: no answer has come
-    uint64_t first_ = 0;          // packed bytes that went with the offer
-    clock::time_point deadline_;
-    wire::sender_offer offer_ = {};
-    pipe_port *port_ = nullptr;  // that is offered, until an answer has come
+    bool is_claimed_ = false;  // by UCP: nothing is to be cancelled any more
+    uint64_t receiver_ = 0;    // the receiver's message; 0: no answer has come
+    uint64_t first_ = 0;       // packed bytes that went with the offer
+    outgoing_offer offer_;
     std::unique_ptr<send_route> route_;
 };
 

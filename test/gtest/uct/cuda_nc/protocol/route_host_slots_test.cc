@@ -63,7 +63,7 @@ TEST_F(direct_messages_test, host_slots_are_asked_for_where_gpu_memory_cannot_be
     answer.length = 65536;
     {
         send_message one(messages_->services(), ep_, end_, 9);
-        EXPECT_EQ(one.offer().flags, 0u);
+        EXPECT_EQ(one.offer().content().flags, 0u);
         one.offered(first);
         EXPECT_TRUE(one.handle_answer(answer));
         EXPECT_EQ(one.now(), send_message::state::declined);
@@ -71,8 +71,8 @@ TEST_F(direct_messages_test, host_slots_are_asked_for_where_gpu_memory_cannot_be
     }
     EXPECT_TRUE(ep_.may_go_direct);
     send_message next(messages_->services(), ep_, end_, 10);
-    EXPECT_EQ(next.offer().flags, host_slots);
-    EXPECT_EQ(next.offer().channels, 0u) << "a pipe needs both GPUs";
+    EXPECT_EQ(next.offer().content().flags, host_slots);
+    EXPECT_EQ(next.offer().content().channels, 0u) << "a pipe needs both GPUs";
     next.offered(first);
     answer.flags = host_slots;
     EXPECT_TRUE(next.handle_answer(answer));

@@ -289,9 +289,9 @@ TEST_F(network_test, another_host_answers_by_slots_for_the_network_or_not_at_all
     for (control_kind kind :
          {control_kind::accept_slots, control_kind::accept_pipe, control_kind::accept_pull}) {
         send_message one(owner, left_.end(), end, 9);
-        EXPECT_EQ(one.offer().channels, 0u);
-        EXPECT_EQ(one.offer().process.pid, 0u);
-        EXPECT_EQ(one.source().allocation, 0u);
+        EXPECT_EQ(one.offer().content().channels, 0u);
+        EXPECT_EQ(one.offer().content().process.pid, 0u);
+        EXPECT_EQ(one.offer().source().allocation, 0u);
         one.offered(0);
         answer.kind = kind;
         EXPECT_TRUE(one.handle_answer(answer));

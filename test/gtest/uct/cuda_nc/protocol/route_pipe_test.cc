@@ -163,7 +163,7 @@ TEST_F(direct_messages_test, answers_that_describe_no_pipe_are_refused) {
         sent.clear();
         send_message one(messages_->services(), ep_, end_, 9);
         one.offered(0);
-        EXPECT_EQ(one.offer().channels != 0, ports_lent() == sides + 1);
+        EXPECT_EQ(one.offer().content().channels != 0, ports_lent() == sides + 1);
         control answer = {};
         answer.kind = control_kind::accept_pipe;
         answer.from = 33;
@@ -343,8 +343,8 @@ TEST_F(direct_messages_with_peer, pipes_between_layouts_that_are_alike_go_in_the
         say(control_kind::cancel, answer.from);
 
         send_message one(messages_->services(), ep_, end_, 9);
-        EXPECT_EQ(one.offer().hash_low, hash.low);
-        EXPECT_EQ(one.offer().hash_high, hash.high);
+        EXPECT_EQ(one.offer().content().hash_low, hash.low);
+        EXPECT_EQ(one.offer().content().hash_high, hash.high);
         one.offered(0);
         control accepted = answer;
         accepted.process = lent_.process;
@@ -352,7 +352,7 @@ TEST_F(direct_messages_with_peer, pipes_between_layouts_that_are_alike_go_in_the
         accepted.offset = lent_.offset;
         accepted.pipe.flags = lent_.offset + accepted.pipe.channels * accepted.pipe.depth *
                                                  uint64_t{accepted.pipe.chunk_size};
-        accepted.pipe.sequence = one.offer().sequence + gpu::pipe_sequence_step;
+        accepted.pipe.sequence = one.offer().content().sequence + gpu::pipe_sequence_step;
         end_.in_order = wrong != 0;
         EXPECT_TRUE(one.handle_answer(accepted));
         messages_->services().schedule.launch_all();
@@ -394,7 +394,7 @@ TEST_F(direct_messages_with_peer, no_answer_leads_out_of_its_memory) {
         answer.pipe.channels = static_cast<uint32_t>(any(1 + random() % 8));
         answer.pipe.chunk_size = static_cast<uint32_t>(any(16 << random() % 10));
         answer.pipe.depth = static_cast<uint32_t>(any(1 + random() % 4));
-        answer.pipe.sequence = any(one.offer().sequence + gpu::pipe_sequence_step);
+        answer.pipe.sequence = any(one.offer().content().sequence + gpu::pipe_sequence_step);
         answer.pipe.segment = any(total);
         EXPECT_TRUE(one.handle_answer(answer));
         messages_->services().schedule.launch_all();
@@ -403,7 +403,7 @@ TEST_F(direct_messages_with_peer, no_answer_leads_out_of_its_memory) {
         for (const gpu::pipe_work &work : end_.launched) {
             ++taken;
             ASSERT_TRUE(work.geometry.valid());
-            ASSERT_LE(work.geometry.channels, one.offer().channels);
+            ASSERT_LE(work.geometry.channels, one.offer().content().channels);
             ASSERT_GE(work.ring, begin);
             ASSERT_LE(work.ring + work.geometry.ring_size(), end);
             ASSERT_GE(work.flags, begin);

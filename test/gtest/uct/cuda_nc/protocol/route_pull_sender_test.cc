@@ -231,7 +231,8 @@ TEST_P(direct_messages_with_source,
         answer.handle = lent_.handle;
         answer.length = 4096;
         if (by_pipe) {
-            answer.pipe = {2, 4096, 2, 0, one.offer().sequence, total, total, lent_.handle};
+            answer.pipe = {2,     4096,  2,           0, one.offer().content().sequence,
+                           total, total, lent_.handle};
         }
         answer.kind = by_pipe ? control_kind::accept_pipe : control_kind::accept_slots;
         EXPECT_TRUE(one.handle_answer(answer));

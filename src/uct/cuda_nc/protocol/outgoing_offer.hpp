@@ -1,0 +1,63 @@
+// The offer of one send: what it says to the receiver, the port that it lends, and how long an
+// answer is awaited. Used with UCX's worker locked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "uct/cuda_nc/pipe/port.hpp"
+#include "uct/cuda_nc/protocol/message_services.hpp"
+#include "uct/cuda_nc/protocol/wire.hpp"
+#include "uct/cuda_nc/user_buffer.hpp"
+
+namespace cuda_nc::uct {
+
+class outgoing_offer {
+  public:
+    // Of message `id` in `buffer` over `ep`. Acquires a port where a pipe is possible; without one
+    // the offer is of slots alone.
+    outgoing_offer(message_services &services, endpoint &ep, const user_buffer &buffer,
+                   uint64_t id) noexcept;
+    ~outgoing_offer() { release_port(); }
+    outgoing_offer(const outgoing_offer &) = delete;
+    outgoing_offer &operator=(const outgoing_offer &) = delete;
+
+    const wire::sender_offer &content() const noexcept { return content_; }
+    // Where the user's memory is, for a receiver that may pull.
+    wire::source_descriptor source() const noexcept;
+
+    // Sends the offer ahead of UCP's RTS, in which UCP calls the send `request`. False: the carrier
+    // has no room, and nothing has happened.
+    bool send_early(uint64_t request) noexcept;
+    // It was sent with UCP's data: an answer is awaited for a second.
+    void sent_with_data() noexcept;
+    // True once: the early offer is out, and has not been answered.
+    bool consume_unanswered() noexcept;
+    // Tells the receiver that the early offer is void, if it is out and has not been answered.
+    void withdraw() noexcept;
+    // No answer is awaited any more.
+    void forget_early() noexcept { early_request_ = 0; }
+
+    // Whether an answer is awaited for a limited time: nobody tells when it is over.
+    bool has_deadline() const noexcept { return deadline_ != clock::time_point::max(); }
+    bool is_overdue() const noexcept { return has_deadline() && clock::now() > deadline_; }
+
+    // Null: there is none, or it has been given to a route.
+    pipe_port *port() const noexcept { return port_; }
+    void port_is_taken_over() noexcept { port_ = nullptr; }
+    void release_port() noexcept;
+
+  private:
+    using clock = std::chrono::steady_clock;
+
+    message_services &services_;
+    endpoint &ep_;
+    const user_buffer &buffer_;
+    const uint64_t id_;
+    wire::sender_offer content_ = {};
+    pipe_port *port_ = nullptr;
+    uint64_t early_request_ = 0;  // not 0: an early offer is out and not answered
+    clock::time_point deadline_ = clock::time_point::max();
+};
+
+}  // namespace cuda_nc::uct

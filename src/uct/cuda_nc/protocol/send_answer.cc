@@ -1,0 +1,122 @@
+// What a sender makes of the receiver's answer to its offer.
+#include <memory>
+#include <new>
+
+#include "ucs/base/trace.hpp"
+#include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/protocol/route_network.hpp"
+#include "uct/cuda_nc/protocol/route_pipe.hpp"
+#include "uct/cuda_nc/protocol/route_pull.hpp"
+#include "uct/cuda_nc/protocol/route_slots.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+void learn_receivers(endpoint &ep, uint32_t flags) noexcept {
+    ep.known_receivers = (flags & wire::known_receivers) != 0     ? receivers_known::yes
+                         : (flags & wire::unknown_receivers) != 0 ? receivers_known::no
+                                                                  : receivers_known::perhaps;
+}
+
+// The receiver's memory cannot be reached. This message goes in fragments; later ones to the same
+// peer are offered otherwise, or not at all.
+void note_unreachable(endpoint &ep, const wire::control &answer,
+                      const carrier_memory *network) noexcept {
+    const bool on_host =
+        answer.kind == wire::control_kind::accept_slots && (answer.flags & wire::host_slots) != 0;
+    if (ep.by_network) {
+        ep.may_go_direct = !network->refuses();
+    } else if (!on_host) {
+        ep.host_slots = true;
+    } else if (ep.host_slots) {
+        ep.may_go_direct = false;
+    }
+}
+
+}  // namespace
+
+bool send_message::send_early_offer(uint64_t request) noexcept {
+    if (!offer_.send_early(request)) {
+        return false;
+    }
+    state_ = state::offered;
+    return true;
+}
+
+void send_message::offered(uint64_t first) noexcept {
+    state_ = state::offered;
+    trace_mark("offer leaves", id_);
+    first_ = first;
+    offer_.sent_with_data();
+}
+
+void send_message::handle_decline(const wire::control &answer) noexcept {
+    if (ep_ != nullptr) {
+        learn_receivers(*ep_, answer.flags);
+        if ((answer.flags & wire::never) != 0 && ep_->by_network) {
+            ep_->may_go_direct = false;
+        }
+    }
+    give_up();
+}
+
+// Null: the answer makes no sense here, or the route cannot be used.
+std::unique_ptr<send_route> send_message::open_route(const wire::control &answer) noexcept {
+    using kind = wire::control_kind;
+    if (ep_->by_network != (answer.kind == kind::accept_network)) {
+        return nullptr;
+    }
+    const send_context context = {services_, *ep_,        *buffer_, device_, id_,
+                                  peer_,     answer.from, total_,   first_};
+    bool unreachable = false;
+    std::unique_ptr<send_route> route;
+    switch (answer.kind) {
+        case kind::accept_pull:
+            route.reset(new (std::nothrow) pull_sender(context));
+            break;
+        case kind::accept_pipe:
+            route = pipe_sender::open(context, answer, offer_.port(), offer_.content().channels,
+                                      &unreachable);
+            if (route != nullptr) {
+                offer_.port_is_taken_over();
+            }
+            break;
+        case kind::accept_slots:
+            route = slot_sender::open(context, answer, &unreachable);
+            break;
+        case kind::accept_network:
+            route = network_sender::open(context, answer, &unreachable);
+            break;
+        default:
+            break;
+    }
+    if (unreachable) {
+        note_unreachable(*ep_, answer, services_.iface.gpu_memory);
+    }
+    return route;
+}
+
+bool send_message::handle_answer(const wire::control &answer) noexcept {
+    if (state_ != state::offered || ep_ == nullptr) {
+        return false;
+    }
+    trace_mark("answer comes", id_);
+    receiver_ = answer.from;
+    if (offer_.consume_unanswered()) {
+        count(counters::all().early);
+    }
+    learn_receivers(*ep_, answer.flags);
+    route_ = open_route(answer);
+    offer_.release_port();
+    if (route_ == nullptr) {
+        give_up();
+        return true;
+    }
+    state_ = state::moving;
+    progress();
+    return true;
+}
+
+}  // namespace cuda_nc::uct
