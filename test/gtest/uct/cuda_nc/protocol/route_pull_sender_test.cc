@@ -212,7 +212,7 @@ TEST_F(direct_messages_asked_for_data,
     expect_ends_by_pull(id, ep_);
 }
 
-TEST_F(direct_messages_asked_for_data, a_pulled_message_ends_as_it_began_over_another_channel) {
+TEST_F(direct_messages_asked_for_data, a_pulled_message_ends_as_it_began_over_another_ucp_lane) {
     const uint64_t id = begin_pull();
     endpoint other = ep_;
     expect_ends_by_pull(id, other);

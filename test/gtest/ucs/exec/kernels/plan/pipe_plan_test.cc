@@ -289,7 +289,7 @@ TEST(pipe_plan, chunks_of_random_layouts_make_the_message) {
     }
 }
 
-TEST(pipe_plan, short_blocks_of_different_lengths_are_moved_by_channels_of_their_own) {
+TEST(pipe_plan, short_blocks_of_different_lengths_are_moved_by_lanes_of_their_own) {
     int short_lists = 0, by_blocks = 0;
     for (uint64_t seed = 1; seed <= 600; ++seed) {
         case_maker random(seed);
