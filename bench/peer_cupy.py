@@ -11,30 +11,17 @@ import statistics
 import cupy as cp
 from cupy.lib.stride_tricks import as_strided
 
+from peer_layouts import LAYOUTS, elements_spanned
+
 CALLS, SAMPLES = 20, 11
 
 
-def view(shape, strides, dtype=cp.float64):
-    """An array of `shape` whose dims lie `strides` bytes apart, in memory of its own."""
-    item = cp.dtype(dtype).itemsize
-    size = sum((n - 1) * s for n, s in zip(shape, strides)) + item
-    return as_strided(cp.zeros(size // item, dtype), shape, strides)
-
-
 def layouts():
-    yield "sub-matrix-4000", view((4000, 4000), (64000, 8))
-    yield "sub-matrix-8000", view((8000, 8000), (128000, 8))
-    yield "transpose-1024", view((1024, 1024), (8, 8192))
-    yield "transpose-4096", view((4096, 4096), (8, 32768))
-    yield "vector-8B", view((1 << 25,), (16,))
-    yield "vector-64B", view((1 << 22, 8), (128, 8))
-    yield "vector-256B", view((1 << 20, 32), (512, 8))
-    yield "vector-4KiB", view((1 << 16, 512), (8192, 8))
-    yield "vector-8B-stride-1000", view((1 << 21,), (1000,))
-    yield "face-x", view((512, 512, 3), (512 * 512 * 8, 4096, 8))
-    yield "face-y", view((512, 3, 512), (512 * 512 * 8, 4096, 8))
-    yield "subarray-4D", view((64, 32, 32, 64), (64 * 64 * 512, 64 * 512, 512, 4), cp.float32)
-    yield "vector-12B", view((1398101, 3), (20, 4), cp.float32)
+    """Each layout as an array in memory of its own."""
+    for name, shape, strides, item in LAYOUTS:
+        dtype = cp.float64 if item == 8 else cp.float32
+        memory = cp.zeros(elements_spanned(shape, strides, item), dtype)
+        yield name, as_strided(memory, shape, strides)
 
 
 def sample(stream, target, source):

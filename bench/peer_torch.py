@@ -11,31 +11,17 @@ from functools import partial
 
 import torch
 
+from peer_layouts import LAYOUTS, elements_spanned
+
 CALLS, SAMPLES = 20, 7
 
 
-def view(shape, strides, dtype=torch.float64):
-    """A tensor of `shape` whose dims lie `strides` bytes apart, in memory of its own."""
-    item = torch.empty(0, dtype=dtype).element_size()
-    steps = tuple(s // item for s in strides)
-    size = sum((n - 1) * s for n, s in zip(shape, steps)) + 1
-    return torch.as_strided(torch.zeros(size, dtype=dtype, device="cuda"), shape, steps)
-
-
 def layouts():
-    yield "sub-matrix-4000", view((4000, 4000), (64000, 8))
-    yield "sub-matrix-8000", view((8000, 8000), (128000, 8))
-    yield "transpose-1024", view((1024, 1024), (8, 8192))
-    yield "transpose-4096", view((4096, 4096), (8, 32768))
-    yield "vector-8B", view((1 << 25,), (16,))
-    yield "vector-64B", view((1 << 22, 8), (128, 8))
-    yield "vector-256B", view((1 << 20, 32), (512, 8))
-    yield "vector-4KiB", view((1 << 16, 512), (8192, 8))
-    yield "vector-8B-stride-1000", view((1 << 21,), (1000,))
-    yield "face-x", view((512, 512, 3), (512 * 512 * 8, 4096, 8))
-    yield "face-y", view((512, 3, 512), (512 * 512 * 8, 4096, 8))
-    yield "subarray-4D", view((64, 32, 32, 64), (64 * 64 * 512, 64 * 512, 512, 4), torch.float32)
-    yield "vector-12B", view((1398101, 3), (20, 4), torch.float32)
+    """Each layout as a tensor in memory of its own."""
+    for name, shape, strides, item in LAYOUTS:
+        dtype = torch.float64 if item == 8 else torch.float32
+        memory = torch.zeros(elements_spanned(shape, strides, item), dtype=dtype, device="cuda")
+        yield name, torch.as_strided(memory, shape, tuple(s // item for s in strides))
 
 
 def random_rows():

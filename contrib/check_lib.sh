@@ -115,7 +115,7 @@ check_format() {
         return
     fi
     # shellcheck disable=SC2016
-    command_test format 120 bash -c 'cd "$1" && git ls-files -z -- "*.cc" "*.hpp" "*.h" "*.c" \
+    command_test format 120 bash -o pipefail -c 'cd "$1" && git ls-files -z -- "*.cc" "*.hpp" "*.h" "*.c" \
         "*.cu" "*.cuh" "*.inc" | xargs -0 clang-format --dry-run -Werror' format "$ROOT"
 }
 
@@ -125,7 +125,7 @@ check_shell() {
         return
     fi
     # shellcheck disable=SC2016
-    command_test shellcheck 120 bash -c 'cd "$1" && git ls-files -z -- "*.sh" .ci/run |
+    command_test shellcheck 120 bash -o pipefail -c 'cd "$1" && git ls-files -z -- "*.sh" .ci/run |
         xargs -0 shellcheck -S warning' shellcheck "$ROOT"
 }
 

@@ -23,7 +23,7 @@ FIRST_PACKAGES=(python3 python3-venv ca-certificates)
 BUILD_PACKAGES=(g++ make autoconf automake libtool pkg-config xz-utils openssh-client libxxhash-dev
     libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev)
 TEST_PACKAGES=(openmpi-bin libopenmpi-dev)
-CI_PACKAGES=(clang-format shellcheck zsh)
+CI_PACKAGES=(clang-format git shellcheck zsh)
 
 say() { printf '==> %s\n' "$*"; }
 die() {
