@@ -12,8 +12,8 @@
 namespace cuda_nc::tools {
 
 std::vector<layout_case> make_cases(const std::vector<std::string> &layouts,
-                                     const std::vector<uint64_t> &sizes, size_t misalign,
-                                     std::vector<std::string> *notes_p) {
+                                    const std::vector<uint64_t> &sizes, size_t misalign,
+                                    std::vector<std::string> *notes_p) {
     std::vector<layout_case> cases;
     for (uint64_t size : sizes) {
         for (const std::string &wanted : layouts) {

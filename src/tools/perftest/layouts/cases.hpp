@@ -17,7 +17,7 @@ struct layout_case {
 // The cases of these layouts (names or texts) at these sizes, sizes outermost; contiguous messages
 // only where asked for. `note_p` gets a sentence for each layout and size that was left out.
 std::vector<layout_case> make_cases(const std::vector<std::string> &layouts,
-                                     const std::vector<uint64_t> &sizes, size_t misalign,
-                                     std::vector<std::string> *notes_p);
+                                    const std::vector<uint64_t> &sizes, size_t misalign,
+                                    std::vector<std::string> *notes_p);
 
 }  // namespace cuda_nc::tools
