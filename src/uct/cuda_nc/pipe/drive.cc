@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
@@ -35,7 +36,7 @@ void pipe_drive::begin(pipe_port &port, user_buffer &buffer, gpu::direction dir,
     segment_bytes_ = segment;
     in_memory_order_ = in_memory_order;
     first_sequence_ = work.sequence;
-    uint64_t segments = (total + segment - 1) / segment;
+    const uint64_t segments = divide_up(total, segment);
     port.sequence = work.sequence + segments * gpu::pipe_sequence_step;
     pause_ = first_pause;
     state_ = state::waiting;

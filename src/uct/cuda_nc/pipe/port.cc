@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/settings.hpp"
 #include "uct/cuda_nc/memory/ipc_block.hpp"
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr size_t state_bytes = 4096;
 // No two ports share a line.
-constexpr size_t report_bytes = (sizeof(gpu::pipe_report) + sizeof(uint64_t) + 127) / 128 * 128;
+constexpr size_t report_bytes = round_up(sizeof(gpu::pipe_report) + sizeof(uint64_t), size_t{128});
 constexpr size_t port_bytes = pipe_words_bytes + state_bytes;
 constexpr size_t most_ports = 512;  // of a GPU
 static_assert(sizeof(gpu::pipe_state) <= state_bytes);

@@ -3,15 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ucs/base/bits.hpp"
+
 namespace cuda_nc::uct {
-namespace {
-
-uint64_t parts(uint64_t all, uint64_t part) noexcept {
-    return (all + part - 1) / part;
-}
-
-}  // namespace
-
 // Measured on two H200 (bench/results, pipes and messages): a message is best cut once for each
 // channel, in chunks of 4 KiB or more and for 128 channels at most. A longer message goes round,
 // and with two slots for each channel that is as fast as with four. Each chunk costs its channel's
@@ -26,9 +20,9 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned channels, uint64_t r
     const double best = std::sqrt(static_cast<double>(bytes) / channels * flag_bytes);
     const uint64_t most_chunk = std::min(std::max(static_cast<uint64_t>(best), usual_chunk),
                                          usual_chunk * most_channels / channels);
-    uint64_t rounds = parts(bytes, channels * most_chunk);
-    uint64_t chunk = parts(parts(bytes, channels * rounds), least_chunk) * least_chunk;
-    uint64_t chunks = parts(bytes, chunk);
+    uint64_t rounds = divide_up(bytes, channels * most_chunk);
+    uint64_t chunk = round_up(divide_up(bytes, channels * rounds), least_chunk);
+    uint64_t chunks = divide_up(bytes, chunk);
     gpu::pipe_geometry g;
     g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, chunks));
     auto depth_of = [&] { return chunks > g.channels ? 2u : 1u; };
@@ -39,13 +33,13 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned channels, uint64_t r
             return g;
         }
         if (chunk > least_chunk) {
-            chunk = parts(chunk / 2, least_chunk) * least_chunk;
+            chunk = round_up(chunk / 2, least_chunk);
         } else if (g.channels > 1) {
             g.channels /= 2;
         } else {
             return {};
         }
-        chunks = parts(bytes, chunk);
+        chunks = divide_up(bytes, chunk);
     }
 }
 
@@ -58,10 +52,10 @@ gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned channels,
     channels = std::min(std::max(channels, 1u), most_channels);
     const uint64_t usual_chunk =
         lone_list && channels >= gpu::many_pipe_channels ? 32 << 10 : 16 << 10;
-    const uint64_t rounds = parts(bytes, channels * usual_chunk);
-    const uint64_t chunk = parts(parts(bytes, channels * rounds), least_chunk) * least_chunk;
+    const uint64_t rounds = divide_up(bytes, channels * usual_chunk);
+    const uint64_t chunk = round_up(divide_up(bytes, channels * rounds), least_chunk);
     gpu::pipe_geometry g;
-    g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, parts(bytes, chunk)));
+    g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, divide_up(bytes, chunk)));
     g.chunk_size = static_cast<uint32_t>(chunk);
     g.depth = 1;
     return g;
@@ -82,7 +76,7 @@ bool copy_pays(const gpu::box &rows, const char *source, const char *target) noe
     const uint64_t one_more = aligned || rows.width <= piece / 2 ? 0 : 1;
     const auto bytes = static_cast<double>(rows.all_rows() * rows.width);
     const auto pieces =
-        static_cast<double>(rows.all_rows() * ((rows.width + piece - 1) / piece + one_more));
+        static_cast<double>(rows.all_rows() * (divide_up(rows.width, piece) + one_more));
     return bytes <= longest &&
            pieces * of_piece <=
                sooner + crossing * std::min(bytes / (1 << 20), 1.0) + bytes / kernel_rate;

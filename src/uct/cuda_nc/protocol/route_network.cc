@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/iface.hpp"
@@ -20,7 +21,7 @@ std::unique_ptr<send_route> network_sender::open(const send_context &context,
     if (!has_slots(answer)) {
         return nullptr;
     }
-    const uint64_t rest = (context.total - context.first + step - 1) / step * step;
+    const uint64_t rest = round_up(context.total - context.first, step);
     const uint64_t most = std::min<uint64_t>(rest, iface.longest_put / step * step);
     std::unique_ptr<put_slots> puts =
         put_slots::open(*iface.gpu_memory, context.device, answer, most);

@@ -35,7 +35,6 @@ class slot_sender : public send_route {
     static bool has_slots(const wire::control &answer) noexcept;
     // `number` slots of `size` bytes each. False: out of resources.
     bool begin(unsigned number, uint64_t size) noexcept;
-    uint64_t slot_size() const noexcept { return slot_size_; }
 
     // Where our kernels pack slot `index`.
     virtual char *slot_address(unsigned index) const noexcept {
