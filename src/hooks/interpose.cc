@@ -11,6 +11,7 @@
 #include "hooks/common/tag_send.hpp"
 #include "hooks/common/ucx_settings.hpp"
 #include "hooks/open_mpi/convertor.hpp"
+#include "hooks/open_mpi/type_faults.hpp"
 #include "ucs/base/elf_walker.hpp"
 #include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"

@@ -31,7 +31,11 @@
       (convertor, parts, num_parts_p, length_p))                                                   \
     X(int32_t, opal_datatype_copy_content_same_ddt, "libopen-pal", copy_same,                      \
       (const void *datatype, int32_t count, char *destination, char *source),                      \
-      (datatype, count, destination, source))
+      (datatype, count, destination, source))                                                      \
+    X(int32_t, opal_datatype_add, "libopen-pal", datatype_add,                                     \
+      (void *base, const void *added, size_t count, ptrdiff_t displacement, ptrdiff_t extent),     \
+      (base, added, count, displacement, extent))                                                  \
+    X(int32_t, opal_datatype_commit, "libopen-pal", datatype_commit, (void *datatype), (datatype))
 
 #define CUDA_NC_INTERPOSED_SYMBOLS(X)                                                              \
     X(int8_t, ucp_dt_create_generic, "libucp", create_generic,                                     \

@@ -35,8 +35,14 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/open_mpi/convertor_parts.hpp \
 	src/hooks/open_mpi/convertor_tracker.cc \
 	src/hooks/open_mpi/convertor_tracker.hpp \
+	src/hooks/open_mpi/datatype_words.cc \
+	src/hooks/open_mpi/datatype_words.hpp \
 	src/hooks/open_mpi/opal_functions.hpp \
 	src/hooks/open_mpi/open_mpi.cc \
 	src/hooks/open_mpi/open_mpi.hpp \
+	src/hooks/open_mpi/originals.cc \
+	src/hooks/open_mpi/originals.hpp \
 	src/hooks/open_mpi/scratch_convertor.cc \
-	src/hooks/open_mpi/scratch_convertor.hpp
+	src/hooks/open_mpi/scratch_convertor.hpp \
+	src/hooks/open_mpi/type_faults.cc \
+	src/hooks/open_mpi/type_faults.hpp

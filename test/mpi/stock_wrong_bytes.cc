@@ -42,6 +42,14 @@ std::vector<example> examples() {
                    {168, 64},
                    16,
                    168 + 16 - 64});
+    MPI_Type_create_hvector(5, 1, -1, MPI_BYTE, &type);
+    all.push_back({"hvector(5 x 1, stride -1) of MPI_BYTE", type, 1, {0, -1, -2, -3, -4}, 1, 0});
+    int second = 1;
+    MPI_Datatype of_second;
+    MPI_Type_create_indexed_block(1, 1, &second, MPI_DOUBLE, &of_second);
+    MPI_Type_create_resized(of_second, 0, 8, &type);
+    MPI_Type_free(&of_second);
+    all.push_back({"3 x the second MPI_DOUBLE of two, resized to one", type, 3, {8}, 8, 8});
     return all;
 }
 

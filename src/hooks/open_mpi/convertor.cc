@@ -1,6 +1,5 @@
 #include "hooks/open_mpi/convertor.hpp"
 
-#include <cstdlib>
 #include <memory>
 
 #include "hooks/common/gpu_presence.hpp"
@@ -11,48 +10,12 @@
 #include "hooks/open_mpi/convertor_parts.hpp"
 #include "hooks/open_mpi/convertor_tracker.hpp"
 #include "hooks/open_mpi/open_mpi.hpp"
-#include "ucs/base/loaded_objects.hpp"
+#include "hooks/open_mpi/originals.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
-
-struct originals : opal_functions {
-    const open_mpi *api = nullptr;  // null: pass every call on
-};
-
-void *find_or_abort(const char *symbol) noexcept {
-    void *found = find_definition(symbol);
-    if (found == nullptr) {
-        nc_error("%s is called, but nothing in this process defines it", symbol);
-        std::abort();
-    }
-    return found;
-}
-
-originals find_originals() noexcept {
-    originals found;
-    found.api = open_mpi::find_loaded();
-    if (found.api == nullptr) {
-        find_all(find_or_abort, &found);
-        return found;
-    }
-    static_cast<opal_functions &>(found) = found.api->originals();
-    if (!found.api->is_known()) {
-        nc_info(
-            "Open MPI %s is newer than those that we know: what does not go as a message is "
-            "left to its own convertor",
-            found.api->version().c_str());
-        found.api = nullptr;
-    }
-    return found;
-}
-
-const originals &opal() noexcept {
-    static const originals only = find_originals();
-    return only;
-}
 
 // What memory holds the first byte; false where there are no bytes.
 bool find_memory(const open_mpi &api, const void *datatype, size_t count, const void *buffer,

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "hooks/common/owner.hpp"
+#include "hooks/open_mpi/datatype_words.hpp"
 #include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 
@@ -55,6 +56,11 @@ bool open_mpi::load(void *handle) noexcept try {
     }
     look_up(handle, "MPIX_Query_cuda_support", &supports_cuda_);
     known_types_ = {dlsym(handle, "ompi_mpi_byte"), dlsym(handle, "ompi_mpi_double")};
+    datatype_words_offset_ = find_datatype_words(known_types_);
+    if (!look_up(handle, "opal_datatype_destroy", &destroy_datatype_) ||
+        !look_up(handle, "opal_datatype_create", &create_datatype_)) {
+        create_datatype_ = nullptr;
+    }
     if (!look_up(handle, "PMPI_Initialized", &initialized_) ||
         !look_up(handle, "PMPI_Finalized", &finalized_) ||
         !look_up(handle, "PMPI_Type_create_keyval", &create_key_) ||

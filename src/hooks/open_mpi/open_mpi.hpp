@@ -65,6 +65,16 @@ class open_mpi final : public mpi_library {
         return CUDA_NC_LIKELY(explored_.load(std::memory_order_acquire)) ? map_ : explore();
     }
 
+    // Where a datatype's size and bounds lie in it (datatype_words.hpp); 0: unknown.
+    size_t datatype_words_offset() const noexcept { return datatype_words_offset_; }
+
+    // A datatype without bytes, which is not committed; null: no memory, or this release has no
+    // such call. The caller destroys it.
+    void *create_datatype(int32_t expected_members) const noexcept {
+        return create_datatype_ != nullptr ? create_datatype_(expected_members) : nullptr;
+    }
+    void destroy_datatype(void *datatype) const noexcept { destroy_datatype_(&datatype); }
+
   private:
     bool load(void *handle) noexcept;
     const convertor_map &explore() const noexcept;
@@ -81,6 +91,9 @@ class open_mpi final : public mpi_library {
     int (*supports_cuda_)() = nullptr;  // null: not known
     const uint32_t *local_arch_ = nullptr;
     known_types known_types_ = {};
+    size_t datatype_words_offset_ = 0;
+    void *(*create_datatype_)(int32_t expected_members) = nullptr;
+    int32_t (*destroy_datatype_)(void **) = nullptr;
     // To watch a datatype's end. get_arguments_ is null where one of them is missing, or where this
     // release may give it other arguments.
     int (*initialized_)(int *) = nullptr;

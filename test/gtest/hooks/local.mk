@@ -17,6 +17,7 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/open_mpi/convertor_host_test.cc \
 	test/gtest/hooks/open_mpi/convertor_map_test.cc \
 	test/gtest/hooks/open_mpi/convertor_test.cc \
+	test/gtest/hooks/open_mpi/datatype_words_test.cc \
 	test/gtest/hooks/open_mpi/layout_bytes.hpp \
 	test/gtest/hooks/open_mpi/open_mpi_test.cc \
 	test/gtest/hooks/open_mpi/scratch_convertor_test.cc \
