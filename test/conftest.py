@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from support import product
+from support import product, uct
 from support.runner import Runner
 
 FULL_SEED = "CUDA_NC_FULL_SEED"
@@ -98,3 +98,21 @@ def only_one(name):
 @pytest.fixture(scope="session")
 def one_at_a_time():
     return only_one
+
+
+@pytest.fixture(scope="session")
+def fetch(one_at_a_time):
+    """Function that makes sure that a release of UCX is there, from PyPI with its debug
+    information, and returns its directory."""
+
+    def fetch(release):
+        directory = uct.RELEASES / release
+        with one_at_a_time("releases"):
+            if (directory / ".complete").exists():
+                return directory / "libucx"
+            run = Runner(uct.LIMIT, product.LOGS / "uct" / f"fetch-{release}-{os.getpid()}.log",
+                         uct.environment())
+            run("bash", "-ec", uct.FETCH, "-", directory, release, product.PYTHON)
+        return directory / "libucx"
+
+    return fetch

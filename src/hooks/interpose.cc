@@ -16,6 +16,8 @@
 #include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/base/ucx_instance.hpp"
+#include "uct/cuda_nc/transport.h"
 
 namespace {
 
@@ -23,14 +25,41 @@ using namespace cuda_nc::hooks;
 using cuda_nc::redirect_loaded_objects;
 using cuda_nc::replacement;
 
+// Calls the original later, so that our transport and settings are there when UCX asks.
+void before_components(const void *caller) noexcept {
+    const cuda_nc::caller_ucx found = cuda_nc::ucx_of(caller);
+    if (found.is_certain()) {
+        register_settings(*found.ucx);
+        cuda_nc_register_transport(caller);
+    }
+}
+
 #define ADDRESS(result, name, library, replacement, parameters, arguments) replacement,
-const cuda_nc_symbols_t replacements = {CUDA_NC_INTERPOSED_SYMBOLS(ADDRESS)};
+const cuda_nc_symbols_t replacements = {CUDA_NC_OPAL_SYMBOLS(ADDRESS) CUDA_NC_UCP_SYMBOLS(ADDRESS)
+                                            before_components};
 #undef ADDRESS
+
+// What calls are redirected to: with UCP's own parameters.
+namespace entry {
+
+#define ENTRY(result, name, library, replacement, parameters, arguments)  \
+    result replacement parameters noexcept {                              \
+        const void *caller = __builtin_return_address(0);                 \
+        return cuda_nc::hooks::replacement CUDA_NC_PASS_CALLER arguments; \
+    }
+CUDA_NC_UCP_SYMBOLS(ENTRY)
+#undef ENTRY
+
+}  // namespace entry
 
 #define REDIRECTION(result, name, library, replacement, parameters, arguments) \
     {#name, reinterpret_cast<void *>(replacement)},
-const replacement redirected[] = {CUDA_NC_INTERPOSED_SYMBOLS(REDIRECTION)};
+#define UCP_REDIRECTION(result, name, library, replacement, parameters, arguments) \
+    {#name, reinterpret_cast<void *>(entry::replacement)},
+const replacement redirected[] = {CUDA_NC_OPAL_SYMBOLS(REDIRECTION)
+                                      CUDA_NC_UCP_SYMBOLS(UCP_REDIRECTION)};
 #undef REDIRECTION
+#undef UCP_REDIRECTION
 
 // The argument of UCX's ucm_reloc_modify, which changes the objects that are loaded now and those
 // that will be. UCX links the patch into a list of its own.
@@ -42,21 +71,24 @@ struct ucm_patch {
     char **blacklist;
 };
 
-// False where some calls have not been redirected.
-bool redirect_by_ucm() noexcept {
-    void *handle = cuda_nc::open_loaded("libucm.so.0");
+// UCX keeps them until the process ends.
+ucm_patch patches[cuda_nc::max_ucx_instances][std::size(redirected)];
+
+// False where some calls have not been redirected. Each libucm changes what is loaded by dlopen
+// calls that go through it, and the last one that is told to takes these calls over: so each is
+// told.
+bool redirect_by_ucm(const cuda_nc::ucx_instance &ucx) noexcept {
     using modify_f = int8_t (*)(ucm_patch *);
-    auto modify =
-        reinterpret_cast<modify_f>(handle != nullptr ? dlsym(handle, "ucm_reloc_modify") : nullptr);
+    auto modify = reinterpret_cast<modify_f>(ucx.find("ucm_reloc_modify"));
     if (modify == nullptr) {
         return false;
     }
-    static ucm_patch patches[std::size(redirected)];  // UCX keeps them until the process ends
     bool all = true;
     for (size_t i = 0; i < std::size(redirected); ++i) {
-        patches[i].symbol = redirected[i].symbol;
-        patches[i].value = redirected[i].value;
-        int8_t status = modify(&patches[i]);
+        ucm_patch &patch = patches[ucx.index][i];
+        patch.symbol = redirected[i].symbol;
+        patch.value = redirected[i].value;
+        int8_t status = modify(&patch);
         if (status != 0) {
             nc_debug("ucm_reloc_modify(%s) failed: %d", redirected[i].symbol, status);
             all = false;
@@ -68,23 +100,31 @@ bool redirect_by_ucm() noexcept {
 }  // namespace
 
 const cuda_nc_symbols_t *cuda_nc_interpose(int version) {
-    register_settings();
-    if (version != CUDA_NC_INTERPOSE_VERSION || !cuda_nc::config().enable) {
+    static const cuda_nc_symbols_t none = [] {
+        cuda_nc_symbols_t symbols = {};
+        symbols.before_components = before_components;  // UCX is to know our settings
+        return symbols;
+    }();
+    if (version != CUDA_NC_INTERPOSE_VERSION) {
         return nullptr;
     }
-    return &replacements;
+    return cuda_nc::config().enable ? &replacements : &none;
 }
 
-void cuda_nc_interpose_install(void) {
-    static std::atomic<bool> done{false};
-    register_settings();
-    if (done.exchange(true) || !cuda_nc::config().enable) {
+void cuda_nc_interpose_install(const void *in_ucx) {
+    static std::atomic<bool> done[cuda_nc::max_ucx_instances];
+    const cuda_nc::caller_ucx found = cuda_nc::ucx_around(in_ucx);
+    if (!found.is_certain()) {
+        return;
+    }
+    register_settings(*found.ucx);
+    if (done[found.ucx->index].exchange(true) || !cuda_nc::config().enable) {
         return;
     }
     if (dlsym(RTLD_DEFAULT, "cuda_nc_preload_version") != nullptr) {
         return;  // the shim's definitions take every call already
     }
-    if (!redirect_by_ucm()) {
+    if (!redirect_by_ucm(*found.ucx)) {
         size_t changed = redirect_loaded_objects(redirected, std::size(redirected));
         nc_debug("redirected %zu calls of the objects loaded so far", changed);
     }

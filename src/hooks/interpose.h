@@ -23,25 +23,35 @@ extern "C" {
 typedef struct cuda_nc_symbols {
 #define CUDA_NC_MEMBER(result, name, library, replacement, parameters, arguments) \
     result(*name) parameters;
-    CUDA_NC_INTERPOSED_SYMBOLS(CUDA_NC_MEMBER)
+    CUDA_NC_OPAL_SYMBOLS(CUDA_NC_MEMBER)
 #undef CUDA_NC_MEMBER
+#define CUDA_NC_MEMBER(result, name, library, replacement, parameters, arguments) \
+    result(*name) CUDA_NC_ADD_CALLER parameters;
+    CUDA_NC_UCP_SYMBOLS(CUDA_NC_MEMBER)
+#undef CUDA_NC_MEMBER
+    /*
+     * To be called before the UCX that `caller` uses lists its components: registers our settings
+     * and our transport with that UCX.
+     */
+    void (*before_components)(const void *caller);
 } cuda_nc_symbols_t;
 
 /*
  * The one function that the shim looks up in libcuda_nc.so. Returns a table that lives as long as
- * the process, or NULL where `version` is another than ours or the setting ENABLE is n. The
+ * the process, or NULL where `version` is another than ours. With ENABLE=n it replaces nothing. The
  * replacements find the original functions by themselves, through a handle of the library that
  * defines them: RTLD_NEXT does not see libraries that were loaded RTLD_LOCAL. Any thread may call.
  */
 CUDA_NC_HOOKS_EXPORT const cuda_nc_symbols_t *cuda_nc_interpose(int version);
 
 /*
- * Called by the module that UCX 1.22 and later load. Redirects calls of these functions in every
- * object that is loaded, now or later, by UCX's ucm_reloc_modify; where that is missing or fails,
- * by our own walk over the objects that are loaded now. Does nothing the second time, and where
- * the shim is preloaded.
+ * Called by the module that UCX 1.22 and later load: once with NULL, then with an address in each
+ * UCX that loads it. Redirects calls of these functions in every object that is loaded, now or
+ * later, by the ucm_reloc_modify of that UCX; where that is missing or fails, by our own walk over
+ * the objects that are loaded now. Does nothing the second time for the same UCX, and where the
+ * shim is preloaded.
  */
-CUDA_NC_HOOKS_EXPORT void cuda_nc_interpose_install(void);
+CUDA_NC_HOOKS_EXPORT void cuda_nc_interpose_install(const void *in_ucx);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,9 @@
  *
  * UCX's ucs_status_t is a packed enumeration of one byte: int8_t here. A row is also a member of
  * cuda_nc_symbols_t: whoever adds, removes or reorders rows raises CUDA_NC_INTERPOSE_VERSION.
+ *
+ * The replacements of UCP's functions have one more parameter, `const void *caller`, an address in
+ * the code that calls: it tells which of several copies of UCX is meant.
  */
 #ifndef CUDA_NC_HOOKS_INTERPOSED_SYMBOLS_H
 #define CUDA_NC_HOOKS_INTERPOSED_SYMBOLS_H
@@ -37,15 +40,18 @@
       (base, added, count, displacement, extent))                                                  \
     X(int32_t, opal_datatype_commit, "libopen-pal", datatype_commit, (void *datatype), (datatype))
 
-#define CUDA_NC_INTERPOSED_SYMBOLS(X)                                                              \
+#define CUDA_NC_UCP_SYMBOLS(X)                                                                     \
     X(int8_t, ucp_dt_create_generic, "libucp", create_generic,                                     \
       (const void *operations, void *context, uint64_t *datatype_p),                               \
       (operations, context, datatype_p))                                                           \
     X(void, ucp_dt_destroy, "libucp", destroy_datatype, (uint64_t datatype), (datatype))           \
-    CUDA_NC_OPAL_SYMBOLS(X)                                                                        \
     X(void *, ucp_tag_send_nbx, "libucp", tag_send_nbx,                                            \
       (void *ep, const void *buffer, size_t count, uint64_t tag, const void *param),               \
       (ep, buffer, count, tag, param))
+
+/* CUDA_NC_ADD_CALLER (parameters), CUDA_NC_PASS_CALLER (arguments) */
+#define CUDA_NC_ADD_CALLER(...) (__VA_ARGS__, const void *caller)
+#define CUDA_NC_PASS_CALLER(...) (__VA_ARGS__, caller)
 /* clang-format on */
 
 #endif

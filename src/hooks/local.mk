@@ -15,8 +15,6 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/thread_context.hpp \
 	src/hooks/common/type_record.cc \
 	src/hooks/common/type_record.hpp \
-	src/hooks/common/ucp_api.cc \
-	src/hooks/common/ucp_api.hpp \
 	src/hooks/common/ucx_settings.cc \
 	src/hooks/common/ucx_settings.hpp \
 	src/hooks/common/watched_types.cc \

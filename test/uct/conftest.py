@@ -1,4 +1,4 @@
-"""Programs and UCX releases of the transport's tests."""
+"""Programs of the transport's tests."""
 import os
 
 import pytest
@@ -33,20 +33,3 @@ def build(one_at_a_time):
         return built[name]
 
     return build
-
-
-@pytest.fixture(scope="session")
-def fetch(one_at_a_time):
-    """Function that makes sure that a release of UCX is there, from PyPI with its debug
-    information, and returns its directory."""
-
-    def fetch(release):
-        directory = uct.RELEASES / release
-        with one_at_a_time("releases"):
-            if (directory / ".complete").exists():
-                return directory / "libucx"
-            run = _runner(f"fetch-{release}")
-            run("bash", "-ec", uct.FETCH, "-", directory, release, product.PYTHON)
-        return directory / "libucx"
-
-    return fetch

@@ -1,12 +1,14 @@
 #include "hooks/common/datatype_ops.hpp"
 
 #include <memory>
+#include <mutex>
+#include <unordered_map>
 
 #include "hooks/common/message_ops.hpp"
 #include "hooks/common/owner.hpp"
 #include "hooks/common/record_map.hpp"
 #include "hooks/common/type_record.hpp"
-#include "hooks/common/ucp_api.hpp"
+#include "ucp/dt/ucp_api.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::hooks {
@@ -19,9 +21,38 @@ registered_map &all_types() {
     return *only;
 }
 
+// The UCX of each generic datatype that was created here, served or not.
+class datatype_homes {
+  public:
+    void set(uint64_t datatype, const ucx_instance *ucx) {
+        std::lock_guard<std::mutex> guard(mutex_);
+        homes_[datatype] = ucx;
+    }
+    // Null: it was not created here.
+    const ucx_instance *remove(uint64_t datatype) noexcept {
+        std::lock_guard<std::mutex> guard(mutex_);
+        auto found = homes_.find(datatype);
+        if (found == homes_.end()) {
+            return nullptr;
+        }
+        const ucx_instance *ucx = found->second;
+        homes_.erase(found);
+        return ucx;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<uint64_t, const ucx_instance *> homes_;
+};
+
+datatype_homes &all_homes() {
+    static auto *only = new datatype_homes;
+    return *only;
+}
+
 // Null: the datatype is registered with the caller's own operations.
-std::unique_ptr<type_record> make_record(const ucp_api &ucp, const ucp_generic_dt_ops_t &operations,
-                                         void *context) {
+std::unique_ptr<type_record> make_record(const ucx_instance &ucx,
+                                         const ucp_generic_dt_ops_t &operations, void *context) {
     const owner &caller = owner_of(reinterpret_cast<const void *>(operations.start_pack));
     switch (caller.what) {
         case owner::kind::no_mpi:
@@ -39,9 +70,9 @@ std::unique_ptr<type_record> make_record(const ucp_api &ucp, const ucp_generic_d
         case owner::kind::served:
             break;
     }
-    if (!ucp.at_least(1, 13)) {
+    if (!ucx.at_least(1, 13)) {
         nc_warn_once("UCX %u.%u.%u is older than 1.13: datatypes are left to %s's own operations",
-                     ucp.major, ucp.minor, ucp.release, caller.product);
+                     ucx.major, ucx.minor, ucx.release, caller.product);
         return nullptr;
     }
     if (!adopt_originals(operations)) {
@@ -55,43 +86,60 @@ std::unique_ptr<type_record> make_record(const ucp_api &ucp, const ucp_generic_d
                                          context);
 }
 
+// The object with the operations tells most: a call may come by way of others.
+caller_ucx ucx_of_datatype(const ucp_generic_dt_ops_t &operations, const void *caller) noexcept {
+    const caller_ucx of_operations = ucx_of(reinterpret_cast<const void *>(operations.start_pack));
+    if (of_operations.why == caller_ucx::reason::by_object) {
+        return of_operations;
+    }
+    return ucx_of(caller);
+}
+
 }  // namespace
 
-int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p) noexcept {
-    const ucp_api *ucp = find_ucp();
-    if (ucp == nullptr) {
+int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p,
+                      const void *caller) noexcept {
+    auto *given = static_cast<const ucp_generic_dt_ops_t *>(operations);
+    const caller_ucx found = ucx_of_datatype(*given, caller);
+    if (found.ucx == nullptr) {
         return UCS_ERR_UNSUPPORTED;
     }
-    auto *given = static_cast<const ucp_generic_dt_ops_t *>(operations);
+    const dt::ucp_api &ucp = dt::ucp_of(*found.ucx);
     std::unique_ptr<type_record> record;
     try {
-        record = make_record(*ucp, *given, context);
+        if (found.is_certain()) {
+            record = make_record(*found.ucx, *given, context);
+        }
     } catch (...) {
         nc_warn_once("no memory to serve a datatype: it is left to the caller's own operations");
     }
-    if (record == nullptr) {
-        return static_cast<int8_t>(ucp->dt_create_generic(given, context, datatype_p));
-    }
-    ucs_status_t status = ucp->dt_create_generic(&message_operations, record.get(), datatype_p);
+    ucs_status_t status = record != nullptr
+                              ? ucp.dt_create_generic(&message_operations, record.get(), datatype_p)
+                              : ucp.dt_create_generic(given, context, datatype_p);
     if (status != UCS_OK) {
         return static_cast<int8_t>(status);
     }
     try {
-        all_types().set(*datatype_p, record);
+        all_homes().set(*datatype_p, found.ucx);
+        if (record != nullptr) {
+            all_types().set(*datatype_p, record);
+        }
     } catch (...) {
         record.release();  // UCX uses it: better leaked than destroyed
     }
     return static_cast<int8_t>(status);
 }
 
-void destroy_datatype(uint64_t datatype) noexcept {
-    const ucp_api *ucp = find_ucp();
-    if (ucp == nullptr) {
-        return;
-    }
+void destroy_datatype(uint64_t datatype, const void *caller) noexcept {
     // removed before UCX may use the handle again, destroyed after UCX's own object
+    const ucx_instance *ucx = all_homes().remove(datatype);
     std::unique_ptr<type_record> record = all_types().remove(datatype);
-    ucp->dt_destroy(datatype);
+    if (ucx == nullptr) {
+        ucx = ucx_of(caller).ucx;
+    }
+    if (ucx != nullptr) {
+        dt::ucp_of(*ucx).dt_destroy(datatype);
+    }
 }
 
 bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept {

@@ -8,9 +8,12 @@
 namespace cuda_nc::hooks {
 
 // Same contract as UCX's. Datatypes of an MPI library that we serve are registered with
-// message_operations instead of the caller's.
-int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p) noexcept;
-void destroy_datatype(uint64_t datatype) noexcept;
+// message_operations instead of the caller's. `caller`: an address in the code that calls, or null.
+// A datatype belongs to the UCX that the object with its operations uses, or else that the caller
+// uses; the same UCX destroys it.
+int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p,
+                      const void *caller) noexcept;
+void destroy_datatype(uint64_t datatype, const void *caller) noexcept;
 
 // False: `datatype` is not registered with message_operations, or its layout is not known. Else
 // *bytes_p is the size and place of `count` elements.

@@ -2,8 +2,8 @@
 
 #include "hooks/common/datatype_ops.hpp"
 #include "hooks/common/gpu_presence.hpp"
-#include "hooks/common/ucp_api.hpp"
 #include "ucp/dt/datatype.hpp"
+#include "ucp/dt/ucp_api.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/selection.hpp"
@@ -43,8 +43,8 @@ uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size
     return bytes.packed >= host_rendezvous ? given.op_attr_mask : eager;
 }
 
-__attribute__((noinline)) void *send_datatype(const ucp_api &ucp, ucp_ep_h ep, const void *buffer,
-                                              size_t count, uint64_t tag,
+__attribute__((noinline)) void *send_datatype(const dt::ucp_api &ucp, ucp_ep_h ep,
+                                              const void *buffer, size_t count, uint64_t tag,
                                               const ucp_request_param_t &param) noexcept {
     if (!sees_gpu_memory()) {
         return ucp.tag_send_nbx(ep, buffer, count, tag, &param);
@@ -55,21 +55,37 @@ __attribute__((noinline)) void *send_datatype(const ucp_api &ucp, ucp_ep_h ep, c
     return ucp.tag_send_nbx(ep, buffer, count, tag, &chosen);
 }
 
-}  // namespace
+void *send(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer, size_t count, uint64_t tag,
+           const ucp_request_param_t *param) noexcept {
+    const dt::ucp_api &ucp = dt::ucp_of(ucx);
+    if (CUDA_NC_LIKELY(uct::direct_interfaces[ucx.index].load(std::memory_order_relaxed) == 0) ||
+        !is_of_datatype(*param)) {
+        return ucp.tag_send_nbx(ep, buffer, count, tag, param);
+    }
+    return send_datatype(ucp, ep, buffer, count, tag, *param);
+}
 
-void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
-                   const void *param) noexcept {
-    const ucp_api *ucp = find_ucp();
-    if (CUDA_NC_UNLIKELY(ucp == nullptr || ucp->tag_send_nbx == nullptr)) {
+// The caller's UCX is not known yet, or remains unknown.
+__attribute__((noinline)) void *find_and_send(const void *caller, ucp_ep_h ep, const void *buffer,
+                                              size_t count, uint64_t tag,
+                                              const ucp_request_param_t *param) noexcept {
+    const caller_ucx found = ucx_of(caller);
+    if (found.ucx == nullptr) {
         return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
     }
+    return found.is_certain() ? send(*found.ucx, ep, buffer, count, tag, param)
+                              : dt::ucp_of(*found.ucx).tag_send_nbx(ep, buffer, count, tag, param);
+}
+
+}  // namespace
+
+void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
+                   const void *caller) noexcept {
     auto *to = static_cast<ucp_ep_h>(ep);
     auto *given = static_cast<const ucp_request_param_t *>(param);
-    if (CUDA_NC_LIKELY(uct::direct_interfaces.load(std::memory_order_relaxed) == 0) ||
-        !is_of_datatype(*given)) {
-        return ucp->tag_send_nbx(to, buffer, count, tag, given);
-    }
-    return send_datatype(*ucp, to, buffer, count, tag, *given);
+    const ucx_instance *ucx = known_ucx_of(caller);
+    return CUDA_NC_LIKELY(ucx != nullptr) ? send(*ucx, to, buffer, count, tag, given)
+                                          : find_and_send(caller, to, buffer, count, tag, given);
 }
 
 }  // namespace cuda_nc::hooks

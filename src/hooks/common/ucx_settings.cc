@@ -1,12 +1,9 @@
 #include "hooks/common/ucx_settings.hpp"
 
-#include <dlfcn.h>
-
+#include <array>
 #include <atomic>
 #include <vector>
 
-#include "ucs/base/loaded_objects.hpp"
-#include "hooks/common/ucp_api.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 
@@ -33,12 +30,6 @@ using fill_entry_f = int8_t (*)(void *values, table_entry *entry, const char *en
 using fill_fields_f = int8_t (*)(void *values, const uintptr_t *fields, const char *env_prefix,
                                  const char *table_prefix, int ignore_errors);
 
-void *find(const char *symbol) noexcept {
-    void *handle = open_loaded("libucs.so.0");
-    void *found = handle != nullptr ? dlsym(handle, symbol) : nullptr;
-    return found != nullptr ? found : find_in_library("libucs", symbol);
-}
-
 // Each setting is a string to UCX, which takes any value; our own table checks them.
 struct settings_table {
     std::vector<setting_description> settings = describe_settings();
@@ -46,15 +37,15 @@ struct settings_table {
     std::vector<char *> values;
     table_entry entry = {};
 
-    bool make(bool with_documentation) {
+    bool make(const ucx_instance &ucx) {
         std::vector<uintptr_t> parser;
         for (const char *symbol :
              {"ucs_config_sscanf_string", "ucs_config_sprintf_string", "ucs_config_clone_string",
               "ucs_config_release_string", "ucs_config_help_generic", "ucs_config_doc_nop"}) {
-            if (parser.size() == 5 && !with_documentation) {
+            if (parser.size() == 5 && !ucx.at_least(1, 17)) {
                 break;
             }
-            parser.push_back(reinterpret_cast<uintptr_t>(find(symbol)));
+            parser.push_back(reinterpret_cast<uintptr_t>(ucx.find(symbol)));
             if (parser.back() == 0) {
                 return false;
             }
@@ -79,8 +70,8 @@ struct settings_table {
     }
 };
 
-bool fill(const ucp_api &ucx, settings_table &table) noexcept {
-    void *function = find("ucs_config_parser_fill_opts");
+bool fill(const ucx_instance &ucx, settings_table &table) noexcept {
+    void *function = ucx.find("ucs_config_parser_fill_opts");
     if (function == nullptr) {
         return false;
     }
@@ -94,15 +85,14 @@ bool fill(const ucp_api &ucx, settings_table &table) noexcept {
 
 }  // namespace
 
-void register_settings() noexcept try {
-    static std::atomic<bool> done{false};
-    const ucp_api *ucx = find_ucp();
-    if (ucx == nullptr || !ucx->at_least(1, 13) || done.exchange(true)) {
+void register_settings(const ucx_instance &ucx) noexcept try {
+    static std::array<std::atomic<bool>, max_ucx_instances> done;
+    if (!ucx.at_least(1, 13) || done[ucx.index].exchange(true)) {
         return;
     }
     auto *table = new settings_table;  // UCX uses it until the process ends
-    auto *head = static_cast<list_link *>(find("ucs_config_global_list"));
-    if (head == nullptr || !table->make(ucx->at_least(1, 17)) || !fill(*ucx, *table)) {
+    auto *head = static_cast<list_link *>(ucx.find("ucs_config_global_list"));
+    if (head == nullptr || !table->make(ucx) || !fill(ucx, *table)) {
         nc_debug("UCX's table of settings does not take ours");
         delete table;
         return;

@@ -2,10 +2,12 @@
 // UCX_CUDA_NC_... is unused.
 #pragma once
 
+#include "ucs/base/ucx_instance.hpp"
+
 namespace cuda_nc::hooks {
 
-// Call it before the first worker is made: UCX looks for unused settings then. Does nothing the
-// second time, and where no UCX from 1.13 on is loaded. Thread safe.
-void register_settings() noexcept;
+// Call it before the first worker of this UCX is made: UCX looks for unused settings then. Does
+// nothing the second time for the same UCX, and for one older than 1.13. Thread safe.
+void register_settings(const ucx_instance &ucx) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -33,22 +33,47 @@ const int cuda_nc_preload_version = CUDA_NC_INTERPOSE_VERSION;
         return target arguments;                                                \
     }
 
-CUDA_NC_INTERPOSED_SYMBOLS(INTERPOSED)
+CUDA_NC_OPAL_SYMBOLS(INTERPOSED)
+
+/* The same for functions of which a process may have several originals. */
+#define UCP_INTERPOSED(result, name, library, replacement, parameters, arguments)                  \
+    EXPORT result name parameters {                                                                \
+        static result(*known) CUDA_NC_ADD_CALLER parameters;                                       \
+        static cuda_nc_originals_t originals = {                                                   \
+            #name, "ucp_", "ucp_get_version", library, {NULL}};                                    \
+        const void *caller = __builtin_return_address(0);                                          \
+        result(*target) CUDA_NC_ADD_CALLER parameters = __atomic_load_n(&known, __ATOMIC_ACQUIRE); \
+        result(*original) parameters;                                                              \
+        void *address;                                                                             \
+        if (__builtin_expect(target == NULL, 0)) {                                                 \
+            target = cuda_nc_find_replacements()->name;                                            \
+            if (target == NULL) {                                                                  \
+                address = cuda_nc_find_original_of(&originals, caller);                            \
+                memcpy(&original, &address, sizeof(original));                                     \
+                return original arguments;                                                         \
+            }                                                                                      \
+            __atomic_store_n(&known, target, __ATOMIC_RELEASE);                                    \
+        }                                                                                          \
+        return target CUDA_NC_PASS_CALLER arguments;                                               \
+    }
+
+CUDA_NC_UCP_SYMBOLS(UCP_INTERPOSED)
 
 /*
  * Not replaced, but used as a signal: UCX asks for its components here. Our transport must be
  * registered before UCX looks for it, and our settings before UCX warns that they are unused.
  */
 EXPORT int8_t uct_query_components(void *components_p, unsigned *num_components_p) {
-    typedef int8_t (*query_f)(void *, unsigned *);
-    static query_f known;
-    query_f original = __atomic_load_n(&known, __ATOMIC_ACQUIRE);
-    cuda_nc_find_replacements();
-    cuda_nc_load_module();
-    if (original == NULL) {
-        void *address = cuda_nc_find_original("uct_query_components", "libuct");
-        memcpy(&original, &address, sizeof(original));
-        __atomic_store_n(&known, original, __ATOMIC_RELEASE);
+    static cuda_nc_originals_t originals = {
+        "uct_query_components", "uct_", "uct_release_component_list", "libuct", {NULL}};
+    const void *caller = __builtin_return_address(0);
+    const cuda_nc_symbols_t *symbols = cuda_nc_find_replacements();
+    int8_t (*original)(void *, unsigned *);
+    void *address;
+    if (symbols->before_components != NULL) {
+        symbols->before_components(caller);
     }
+    address = cuda_nc_find_original_of(&originals, caller);
+    memcpy(&original, &address, sizeof(original));
     return original(components_p, num_components_p);
 }

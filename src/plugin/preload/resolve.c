@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ucs/base/definer.h"
+
 enum {
     min_served_minor = 13, /* UCX 1.13 */
     max_objects = 1024
@@ -93,6 +95,55 @@ void *cuda_nc_find_original(const char *symbol, const char *library) {
     return found;
 }
 
+typedef struct {
+    uintptr_t page;           /* of code; it belongs to one object, which stays loaded */
+    unsigned long long loads; /* 0: certain; else a guess, until more objects are loaded */
+    void *address;
+} original_t;
+
+/* Kept while there is room; a guess that no longer holds stays in its place. */
+static void keep(cuda_nc_originals_t *originals, original_t made) {
+    original_t *kept = malloc(sizeof(*kept));
+    unsigned i;
+    if (kept == NULL) {
+        return;
+    }
+    *kept = made;
+    for (i = 0; i < sizeof(originals->found) / sizeof(originals->found[0]); ++i) {
+        void *none = NULL;
+        if (__atomic_compare_exchange_n(&originals->found[i], &none, kept, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+            return;
+        }
+    }
+    free(kept);
+}
+
+void *cuda_nc_find_original_of(cuda_nc_originals_t *originals, const void *caller) {
+    original_t made = {(uintptr_t)caller >> 12, 0, NULL};
+    cuda_nc_definer_t definer;
+    unsigned i;
+    for (i = 0; i < sizeof(originals->found) / sizeof(originals->found[0]); ++i) {
+        const original_t *known = __atomic_load_n(&originals->found[i], __ATOMIC_ACQUIRE);
+        if (known == NULL) {
+            break;
+        }
+        if (known->page == made.page &&
+            (known->loads == 0 || known->loads == cuda_nc_count_loads())) {
+            return known->address;
+        }
+    }
+    if (cuda_nc_find_definer(caller, originals->prefix, originals->marker, &definer)) {
+        made.address = dlsym(definer.handle, originals->symbol);
+    }
+    if (made.address == NULL) {
+        made.loads = cuda_nc_count_loads();
+        made.address = cuda_nc_find_original(originals->symbol, originals->library);
+    }
+    keep(originals, made);
+    return made.address;
+}
+
 static int ucx_is_at_least(unsigned minor_wanted) {
     void (*version)(unsigned *, unsigned *, unsigned *) = NULL;
     unsigned major = 0, minor = 0, release = 0;
@@ -169,15 +220,4 @@ const cuda_nc_symbols_t *cuda_nc_find_replacements(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load_replacements);
     return &replacements;
-}
-
-static void load_module(void) {
-    if (ucx_is_at_least(min_served_minor)) {
-        open_own("libuct_cudanc.so.0");
-    }
-}
-
-void cuda_nc_load_module(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load_module);
 }

@@ -1,5 +1,5 @@
 /*
- * Finding libcuda_nc.so, the module, and the functions that the shim stands in front of. libc and
+ * Finding libcuda_nc.so, and the functions that the shim stands in front of. libc and
  * libdl only; every function may be called from any thread.
  */
 #ifndef CUDA_NC_PLUGIN_RESOLVE_H
@@ -17,7 +17,20 @@ const cuda_nc_symbols_t *cuda_nc_find_replacements(void);
  */
 void *cuda_nc_find_original(const char *symbol, const char *library);
 
-/* Loads the module that registers our transport, once, where the UCX of this process can use it. */
-void cuda_nc_load_module(void);
+/* How the definitions of a function are found of which a process may have several, and those found.
+ */
+typedef struct {
+    const char *symbol;
+    const char *prefix; /* of its library's functions: "ucp_" */
+    const char *marker; /* a function of that library which the shim does not define */
+    const char *library;
+    void *found[16]; /* private; NULL: none */
+} cuda_nc_originals_t;
+
+/*
+ * The same for the code that holds `caller`: as its object calls it (ucs/base/definer.h); where
+ * that does not tell, as above.
+ */
+void *cuda_nc_find_original_of(cuda_nc_originals_t *originals, const void *caller);
 
 #endif

@@ -38,7 +38,8 @@ extern "C" ucs_status_t cuda_nc_dt_create(const cuda_nc_block_t *blocks, size_t 
     }
     try {
         cuda_nc::layout_ref element = make_layout(blocks, num_blocks);
-        return element != nullptr ? cuda_nc::dt::create(std::move(element), extent, datatype_p)
+        return element != nullptr ? cuda_nc::dt::create(std::move(element), extent, datatype_p,
+                                                        __builtin_return_address(0))
                                   : UCS_ERR_INVALID_PARAM;
     } catch (const std::bad_alloc &) {
         return UCS_ERR_NO_MEMORY;

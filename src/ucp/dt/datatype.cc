@@ -1,7 +1,5 @@
 #include "ucp/dt/datatype.hpp"
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -11,33 +9,12 @@
 
 #include "ucp/dt/address.hpp"
 #include "ucp/dt/request_state.hpp"
+#include "ucp/dt/ucp_api.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::dt {
 namespace {
-
-using create_f = ucs_status_t (*)(const ucp_generic_dt_ops_t *ops, void *context,
-                                  ucp_datatype_t *datatype_p);
-using destroy_f = void (*)(ucp_datatype_t datatype);
-
-struct ucp_functions {
-    create_f create = nullptr;
-    destroy_f destroy = nullptr;
-};
-
-// The functions of the UCX that the process has loaded, looked up through its handle: what the
-// linker finds under these names may be our own hooks. Null members: no UCX.
-ucp_functions find_ucp() noexcept {
-    ucp_functions found;
-    void *handle = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
-    if (handle != nullptr) {
-        found.create = reinterpret_cast<create_f>(dlsym(handle, "ucp_dt_create_generic"));
-        found.destroy = reinterpret_cast<destroy_f>(dlsym(handle, "ucp_dt_destroy"));
-        dlclose(handle);  // whoever loaded it keeps it
-    }
-    return found;
-}
 
 // The layout of `count` elements. It lives as long as its type, so readers need no lock.
 struct repetition {
@@ -68,14 +45,14 @@ class generic_type {
     // The last reference destroys UCP's object, through which UCP calls finish().
     void release() noexcept {
         if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            destroy_f destroy = ucp.destroy;
+            const ucp_api *its_ucp = ucp;
             ucp_datatype_t handle = datatype;
             delete this;
-            destroy(handle);
+            its_ucp->dt_destroy(handle);
         }
     }
 
-    ucp_functions ucp;
+    const ucp_api *ucp = nullptr;
     ucp_datatype_t datatype = 0;
 
   private:
@@ -221,20 +198,25 @@ registry &get_registry() {
 
 }  // namespace
 
-ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p) noexcept {
+ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p,
+                    const void *caller) noexcept {
     if (element == nullptr || datatype_p == nullptr) {
         return UCS_ERR_INVALID_PARAM;
     }
-    ucp_functions ucp = find_ucp();
-    if (ucp.create == nullptr || ucp.destroy == nullptr) {
+    const caller_ucx found = ucx_of(caller);
+    if (!found.is_certain()) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    const ucp_api &ucp = ucp_of(*found.ucx);
+    if (ucp.dt_create_generic == nullptr || ucp.dt_destroy == nullptr) {
         return UCS_ERR_UNSUPPORTED;
     }
     auto *type = new (std::nothrow) generic_type(std::move(element), extent);
     if (type == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
-    type->ucp = ucp;
-    ucs_status_t status = ucp.create(&operations, type, &type->datatype);
+    type->ucp = &ucp;
+    ucs_status_t status = ucp.dt_create_generic(&operations, type, &type->datatype);
     if (status != UCS_OK) {
         delete type;
         return status;

@@ -8,9 +8,12 @@
 namespace cuda_nc::dt {
 
 // A UCP datatype whose element is `element` at `extent` bytes; UCP's count repeats it. Uses only
-// ucp_dt_create_generic of the UCX that the process has loaded.
-// Failures: UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED (no UCX loaded).
-ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p) noexcept;
+// ucp_dt_create_generic, of the UCX that `caller` uses: an address in its code. Null, or where that
+// does not tell: of the only UCX of the process.
+// Failures: UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED (no UCX is loaded, or
+// several, and nothing tells which one the caller uses).
+ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p,
+                    const void *caller = nullptr) noexcept;
 
 // Messages in flight keep what they need. Thread safe, as the other functions.
 void destroy(ucp_datatype_t datatype) noexcept;

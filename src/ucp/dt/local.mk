@@ -23,4 +23,6 @@ libcuda_nc_messages_la_SOURCES += \
 	src/ucp/dt/shape_text.cc \
 	src/ucp/dt/shape_text.hpp \
 	src/ucp/dt/staging.cc \
-	src/ucp/dt/staging.hpp
+	src/ucp/dt/staging.hpp \
+	src/ucp/dt/ucp_api.cc \
+	src/ucp/dt/ucp_api.hpp

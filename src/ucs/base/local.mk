@@ -2,6 +2,9 @@
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/bits.hpp \
 	src/ucs/base/compiler.hpp \
+	src/ucs/base/definer.c \
+	src/ucs/base/definer.h \
+	src/ucs/base/elf_tables.h \
 	src/ucs/base/elf_walker.cc \
 	src/ucs/base/elf_walker.hpp \
 	src/ucs/base/fast_divide.hpp \
@@ -22,7 +25,9 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/status.hpp \
 	src/ucs/base/text.hpp \
 	src/ucs/base/trace.cc \
-	src/ucs/base/trace.hpp
+	src/ucs/base/trace.hpp \
+	src/ucs/base/ucx_instance.cc \
+	src/ucs/base/ucx_instance.hpp
 if HAVE_NVTX
 libcuda_nc_core_la_SOURCES += src/ucs/base/nvtx.cc
 endif

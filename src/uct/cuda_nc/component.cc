@@ -1,11 +1,13 @@
 #include "uct/cuda_nc/component.hpp"
 
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/base/ucx_instance.hpp"
 #include "uct/cuda_nc/carrier/carrier.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/md.hpp"
@@ -21,7 +23,7 @@ constexpr char setting_prefix[] = "CUDA_NC_";
 // ---- remote keys are the carrier's
 
 uct_component *theirs(uct_component *component) noexcept {
-    return carrier::of(component).find_component(*find_ucx());
+    return carrier::of(component).find_component();
 }
 
 ucs_status_t unpack_rkey(uct_component *component, const void *buffer, const void *params,
@@ -65,6 +67,7 @@ bool is_registered(const ucx_api &ucx) noexcept {
 }
 
 void fill(carrier &on, const ucx_api &ucx) {
+    on.ucx = &ucx;
     uct_component &component = on.component;
     std::snprintf(component.name, sizeof(component.name), "%s_%.7s", transport_name,
                   on.name.c_str());
@@ -100,12 +103,16 @@ bool is_transport_wanted() noexcept {
     return all.enable && (all.transport == "auto" ? all.transport_is_named : all.transport == "y");
 }
 
-void register_transport() noexcept try {
-    static std::atomic<bool> done{false};
-    if (!is_transport_wanted() || done.exchange(true)) {
+void register_transport(const void *in_ucx) noexcept try {
+    static std::array<std::atomic<bool>, max_ucx_instances> done;
+    if (!is_transport_wanted()) {
         return;
     }
-    const ucx_api *ucx = find_ucx();
+    const caller_ucx with = ucx_around(in_ucx);
+    if (!with.is_certain() || done[with.ucx->index].exchange(true)) {
+        return;
+    }
+    const ucx_api *ucx = find_api(*with.ucx);
     if (ucx == nullptr || is_registered(*ucx)) {
         return;
     }
@@ -129,6 +136,6 @@ void register_transport() noexcept try {
 
 }  // namespace cuda_nc::uct
 
-void cuda_nc_register_transport(void) {
-    cuda_nc::uct::register_transport();
+void cuda_nc_register_transport(const void *in_ucx) {
+    cuda_nc::uct::register_transport(in_ucx);
 }

@@ -1,4 +1,4 @@
-// Registers the transport cuda_nc with the UCX of this process.
+// Registers the transport cuda_nc with UCX.
 #pragma once
 
 namespace cuda_nc::uct {
@@ -8,8 +8,10 @@ constexpr char transport_name[] = "cuda_nc";
 // True where the settings ask for the transport.
 bool is_transport_wanted() noexcept;
 
-// Once in a process, whoever asks and from however many copies of this library. Does nothing where
-// the settings do not ask for it, or where this UCX is not served (one message).
-void register_transport() noexcept;
+// Once with each UCX, whoever asks and from however many copies of this library: with the UCX
+// around `in_ucx` (ucx_around() in ucs/base/ucx_instance.hpp). Does nothing where the settings do
+// not ask for it, where it is not clear which UCX is meant, or where that one is not served (one
+// message).
+void register_transport(const void *in_ucx) noexcept;
 
 }  // namespace cuda_nc::uct

@@ -172,7 +172,7 @@ ucs_status_t flush(uct_iface *iface, unsigned flags, void *completion) {
 void close(uct_iface *iface) {
     interface *ours = &interface::of(iface);
     if (ours->messages != nullptr) {
-        --direct_interfaces;
+        --direct_interfaces[ours->ucx->instance];
     }
     ours->messages.reset();
     ours->ucx->uct_iface_close(ours->carrier);
@@ -310,7 +310,7 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
     }
     learn_abilities(*iface, domain.gpu_memory.get());
     if (iface->messages != nullptr) {
-        ++direct_interfaces;
+        ++direct_interfaces[iface->ucx->instance];
         set_own_handlers(*iface);
     }
     lead_handlers(*iface, false);

@@ -1,7 +1,9 @@
 #include "uct/cuda_nc/md.hpp"
 
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <new>
 
 #include "ucs/base/log.hpp"
@@ -13,21 +15,21 @@ namespace {
 
 using namespace abi;
 
-// The UCX of this process, once its tables have been seen to be as we think.
-const ucx_api *checked_ucx() noexcept {
-    static const ucx_api *const checked = []() -> const ucx_api * {
-        const ucx_api *ucx = find_ucx();
-        const char *mismatch = ucx != nullptr ? find_mismatch(*ucx) : nullptr;
+// Whether the tables of this UCX have been seen to be as we think.
+bool is_checked(const ucx_api &ucx) noexcept {
+    static std::array<std::once_flag, max_ucx_instances> once;
+    static std::array<bool, max_ucx_instances> is_right;
+    std::call_once(once[ucx.instance], [&ucx] {
+        const char *mismatch = find_mismatch(ucx);
+        is_right[ucx.instance] = mismatch == nullptr;
         if (mismatch != nullptr) {
             nc_warn(
                 "the transport cuda_nc stays away, the job runs without it: %s of this UCX is "
                 "not as in its release",
                 mismatch);
-            return nullptr;
         }
-        return ucx;
-    }();
-    return checked;
+    });
+    return is_right[ucx.instance];
 }
 
 void our_name(const uct_md_resource_desc &carrier, uct_md_resource_desc &ours) noexcept {
@@ -36,13 +38,13 @@ void our_name(const uct_md_resource_desc &carrier, uct_md_resource_desc &ours) n
 }
 
 // The carrier's own resources; UCX's, to be freed by free().
-ucs_status_t carrier_resources(const ucx_api &ucx, const carrier &on, uct_component **component_p,
+ucs_status_t carrier_resources(const carrier &on, uct_component **component_p,
                                uct_md_resource_desc **resources_p, unsigned *num_p) noexcept {
-    *component_p = on.find_component(ucx);
+    *component_p = on.find_component();
     if (*component_p == nullptr) {
         nc_debug("no transport is named %s", on.name.c_str());
         try {
-            warn_without_carriers(ucx);
+            warn_without_carriers(*on.ucx);
         } catch (...) {
             // no memory for a warning
         }
@@ -59,20 +61,29 @@ void close_md(uct_md *md) noexcept {
     delete ours;
 }
 
-const uct_md_ops md_ops = {
-    close_md,
-    md_forward<&uct_md_ops::query>::call,
-    md_forward<&uct_md_ops::mem_alloc>::call,
-    md_forward<&uct_md_ops::mem_free>::call,
-    md_forward<&uct_md_ops::mem_advise>::call,
-    md_forward<&uct_md_ops::mem_reg>::call,
-    md_forward<&uct_md_ops::mem_dereg>::call,
-    md_forward<&uct_md_ops::mem_query>::call,
-    md_forward<&uct_md_ops::mkey_pack>::call,
-    md_forward<&uct_md_ops::mem_attach>::call,
-    md_forward<&uct_md_ops::detect_memory_type>::call,
-    md_forward<&uct_md_ops::mem_elem_pack>::call,
-};
+ucs_status_t unsupported() {
+    return UCS_ERR_UNSUPPORTED;
+}
+
+// The table, and behind it what a later UCX would find there.
+const struct {
+    uct_md_ops known;
+    ucs_status_t (*later[4])();
+} md_ops = {{
+                close_md,
+                md_forward<&uct_md_ops::query>::call,
+                md_forward<&uct_md_ops::mem_alloc>::call,
+                md_forward<&uct_md_ops::mem_free>::call,
+                md_forward<&uct_md_ops::mem_advise>::call,
+                md_forward<&uct_md_ops::mem_reg>::call,
+                md_forward<&uct_md_ops::mem_dereg>::call,
+                md_forward<&uct_md_ops::mem_query>::call,
+                md_forward<&uct_md_ops::mkey_pack>::call,
+                md_forward<&uct_md_ops::mem_attach>::call,
+                md_forward<&uct_md_ops::detect_memory_type>::call,
+                md_forward<&uct_md_ops::mem_elem_pack>::call,
+            },
+            {unsupported, unsupported, unsupported, unsupported}};
 
 }  // namespace
 
@@ -80,10 +91,10 @@ ucs_status_t query_md_resources(uct_component *component, uct_md_resource_desc *
                                 unsigned *num_resources_p) noexcept {
     *resources_p = nullptr;
     *num_resources_p = 0;
-    const ucx_api *ucx = checked_ucx();
+    const carrier &on = carrier::of(component);
     uct_component *theirs;
-    if (ucx == nullptr || carrier_resources(*ucx, carrier::of(component), &theirs, resources_p,
-                                            num_resources_p) != UCS_OK) {
+    if (!is_checked(*on.ucx) ||
+        carrier_resources(on, &theirs, resources_p, num_resources_p) != UCS_OK) {
         return UCS_OK;  // there is nothing
     }
     for (unsigned i = 0; i < *num_resources_p; ++i) {
@@ -94,17 +105,17 @@ ucs_status_t query_md_resources(uct_component *component, uct_md_resource_desc *
 
 ucs_status_t open_md(uct_component *component, const char *name, const void *,
                      uct_md **md_p) noexcept {
-    const ucx_api *ucx = checked_ucx();
-    if (ucx == nullptr) {
+    carrier &on = carrier::of(component);
+    const ucx_api *ucx = on.ucx;
+    if (!is_checked(*ucx)) {
         return UCS_ERR_UNSUPPORTED;
     }
-    carrier &on = carrier::of(component);
     uct_component *theirs;
     uct_md_resource_desc *resources = nullptr;
     uct_md_resource_desc wanted, ours;
     unsigned num = 0;
     bool found = false;
-    ucs_status_t status = carrier_resources(*ucx, on, &theirs, &resources, &num);
+    ucs_status_t status = carrier_resources(on, &theirs, &resources, &num);
     if (status != UCS_OK) {
         return status;
     }
@@ -127,7 +138,7 @@ ucs_status_t open_md(uct_component *component, const char *name, const void *,
         ucx->uct_config_release(config);
         return UCS_ERR_NO_MEMORY;
     }
-    md->super = {&md_ops, component};
+    md->super = {&md_ops.known, component};
     md->ucx = ucx;
     md->standing_on = &on;
     status = ucx->uct_md_open(theirs, wanted.md_name, config, &md->carrier);

@@ -8,7 +8,10 @@
 // Which messages make use of it the hook of ucp_tag_send_nbx decides by their size.
 #pragma once
 
+#include <array>
 #include <atomic>
+
+#include "ucs/base/ucx_instance.hpp"
 
 namespace cuda_nc::uct {
 
@@ -18,7 +21,7 @@ namespace cuda_nc::uct {
 // faster). Between hosts, where the round trip is one of a network, it does from a few KiB on.
 constexpr double slowness_within_machine = 1e9, slowness_between_hosts = 8;
 
-// Interfaces that move messages from GPU to GPU.
-inline std::atomic<unsigned> direct_interfaces{0};
+// Interfaces that move messages from GPU to GPU, by the index of their UCX instance.
+inline std::array<std::atomic<unsigned>, max_ucx_instances> direct_interfaces;
 
 }  // namespace cuda_nc::uct

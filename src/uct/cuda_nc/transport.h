@@ -7,10 +7,11 @@ extern "C" {
 #endif
 
 /*
- * Registers the transport cuda_nc with the UCX of this process, where the settings ask for it and
- * that UCX is served. Idempotent.
+ * Registers the transport cuda_nc, where the settings ask for it, with the UCX that holds the
+ * address, or that is used by the object which holds it; NULL: with the only UCX of the process.
+ * Does nothing where that is not clear, or where this UCX is not served. Idempotent.
  */
-__attribute__((visibility("default"))) void cuda_nc_register_transport(void);
+__attribute__((visibility("default"))) void cuda_nc_register_transport(const void *in_ucx);
 
 #ifdef __cplusplus
 }

@@ -31,9 +31,9 @@ bool is_named(const uct_tl &transport, const std::string &name) noexcept {
 
 }  // namespace
 
-uct_component *carrier::find_component(const ucx_api &ucx) const noexcept {
+uct_component *carrier::find_component() const noexcept {
     uct_component *found = nullptr;
-    for_each_transport(ucx, [&](uct_component *candidate, const uct_tl &tl) {
+    for_each_transport(*ucx, [&](uct_component *candidate, const uct_tl &tl) {
         if (found == nullptr && is_named(tl, name)) {
             found = candidate;
         }

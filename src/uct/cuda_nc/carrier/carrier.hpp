@@ -9,11 +9,12 @@
 namespace cuda_nc::uct {
 
 // One item of UCX_CUDA_NC_CARRIERS, a transport's name as ucx_info -d prints it, and a component of
-// ours that stands on it. Lives for ever.
+// ours that stands on it; one for each UCX that we are registered with. Lives for ever.
 struct carrier {
     abi::uct_component component;  // ours, first: UCX hands it back
     abi::uct_tl transport;         // named cuda_nc
-    std::string name;              // the carrier's
+    const ucx_api *ucx;
+    std::string name;  // the carrier's
 
     static carrier &of(abi::uct_component *component) {
         return *reinterpret_cast<carrier *>(component);
@@ -21,7 +22,7 @@ struct carrier {
 
     // The component that has the carrier, or null: its module may be missing. Looked for at each
     // call, because modules are loaded in any order.
-    abi::uct_component *find_component(const ucx_api &ucx) const noexcept;
+    abi::uct_component *find_component() const noexcept;
 
     // On the wire: two sides agree on their carrier by it.
     uint16_t kind() const noexcept;

@@ -45,9 +45,15 @@ ucs_status_t unsupported() {
     return UCS_ERR_UNSUPPORTED;
 }
 
+// A table, and behind it what a later UCX would find there.
 template <typename table>
-table common_ops() noexcept {
-    table ops = {};
+struct with_later_members : table {
+    function later[8];
+};
+
+template <typename table>
+with_later_members<table> common_ops() noexcept {
+    with_later_members<table> ops = {};
     ops.iface_estimate_perf = estimate_perf;
     ops.iface_vfs_refresh = refresh_vfs;
     ops.ep_query = query_ep;
@@ -55,6 +61,9 @@ table common_ops() noexcept {
     ops.ep_connect_to_ep_v2 = connect_to_ep;
     ops.iface_is_reachable_v2 = is_iface_reachable;
     ops.ep_is_connected = ep_is_connected;
+    for (function &one : ops.later) {
+        one = reinterpret_cast<function>(unsupported);
+    }
     return ops;
 }
 

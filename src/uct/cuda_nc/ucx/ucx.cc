@@ -1,31 +1,21 @@
 #include "uct/cuda_nc/ucx/ucx.hpp"
 
-#include <dlfcn.h>
-
-#include <cstdio>
+#include <array>
 #include <cstdlib>
+#include <mutex>
 
-#include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::uct {
 namespace {
 
-// A symbol of the loaded library, also where a package has renamed that (libuct-1a2b3c.so).
-void *find_symbol(const char *library, const char *symbol) noexcept {
-    char name[32];
-    snprintf(name, sizeof(name), "%s.so.0", library);
-    void *handle = open_loaded(name);
-    void *address = handle != nullptr ? dlsym(handle, symbol) : nullptr;
-    return address != nullptr ? address : find_in_library(library, symbol);
-}
-
 struct lookup {
+    const ucx_instance &ucx;
     const char *missing = nullptr;
 
     template <typename pointer>
-    void operator()(const char *library, const char *symbol, pointer *pointer_p) {
-        void *address = find_symbol(library, symbol);
+    void operator()(const char *symbol, pointer *pointer_p) {
+        void *address = ucx.find(symbol);
         if (address == nullptr && missing == nullptr) {
             missing = symbol;
         }
@@ -33,9 +23,9 @@ struct lookup {
     }
 };
 
-const char *look_up_all(ucx_api &api) noexcept {
-    lookup find;
-#define FIND(name) find("libuct", #name, &api.name)
+const char *look_up_all(const ucx_instance &ucx, ucx_api &api) noexcept {
+    lookup find = {ucx};
+#define FIND(name) find(#name, &api.name)
     FIND(uct_component_register);
     FIND(uct_tl_register);
     FIND(uct_md_config_read);
@@ -70,15 +60,15 @@ const char *look_up_all(ucx_api &api) noexcept {
     FIND(uct_md_config_table);
     FIND(uct_iface_config_table);
 #undef FIND
-    find("libucs", "ucs_async_context_create", &api.ucs_async_context_create);
-    find("libucs", "ucs_async_context_destroy", &api.ucs_async_context_destroy);
+    find("ucs_async_context_create", &api.ucs_async_context_create);
+    find("ucs_async_context_destroy", &api.ucs_async_context_destroy);
     if (api.which == release::v1_20 || api.which == release::v1_22) {
-        find("libuct", "uct_iface_base_query_v2", &api.uct_iface_base_query_v2);
+        find("uct_iface_base_query_v2", &api.uct_iface_base_query_v2);
     }
     // A UCX built without memory statistics has only the names.
-    lookup find_optional;
-    find_optional("libucs", "ucs_malloc", &api.ucs_malloc);
-    find_optional("libucs", "ucs_free", &api.ucs_free);
+    lookup find_optional = {ucx};
+    find_optional("ucs_malloc", &api.ucs_malloc);
+    find_optional("ucs_free", &api.ucs_free);
     if (api.ucs_malloc == nullptr || api.ucs_free == nullptr) {
         api.ucs_malloc = [](size_t size, const char *) { return std::malloc(size); };
         api.ucs_free = [](void *memory) { std::free(memory); };
@@ -87,49 +77,45 @@ const char *look_up_all(ucx_api &api) noexcept {
 }
 
 // Which tables a release has shows in the functions that read them.
-bool has_functions_of(release which) noexcept {
-    auto has = [](const char *symbol) { return find_symbol("libuct", symbol) != nullptr; };
+bool has_functions_of(const ucx_instance &ucx, release which) noexcept {
+    auto has = [&ucx](const char *symbol) { return ucx.find(symbol) != nullptr; };
+    // of members behind the last one that we know
+    for (const char *symbol :
+         {"uct_ep_get_sgl_zcopy", "uct_ep_outstanding_purge", "uct_md_mem_elem_release"}) {
+        if (has(symbol)) {
+            return false;
+        }
+    }
     return has("uct_iface_mem_element_pack") == (which == release::v1_20) &&
            has("uct_md_mem_elem_pack") == (which >= release::v1_21) &&
            has("uct_ep_put_sgl_zcopy") == (which == release::v1_22);
 }
 
-bool identify(unsigned *major_p, unsigned *minor_p, unsigned *patch_p, release *which_p) noexcept {
-    using version_f = void (*)(unsigned *, unsigned *, unsigned *);
-    auto version = reinterpret_cast<version_f>(find_symbol("libucp", "ucp_get_version"));
-    if (version == nullptr) {
-        return false;
-    }
-    version(major_p, minor_p, patch_p);
-    *which_p = static_cast<release>(*minor_p - 19);
-    return true;
-}
-
-const ucx_api *look_up() noexcept {
-    static ucx_api api = {};
-    unsigned major = 0, minor = 0, patch = 0;
-    if (!identify(&major, &minor, &patch, &api.which)) {
-        nc_debug("the transport cuda_nc stays away: no libucp is loaded");
-        return nullptr;
-    }
+const ucx_api *look_up(const ucx_instance &ucx) noexcept {
+    static std::array<ucx_api, max_ucx_instances> all;
+    ucx_api &api = all[ucx.index];
+    api.which = static_cast<release>(ucx.minor - 19);
+    api.instance = ucx.index;
     const char *reason = nullptr;
-    if (major != 1 || minor < 19 || minor > 22) {
+    if (ucx.major != 1 || ucx.minor < 19 || ucx.minor > 22) {
         reason = "it serves UCX 1.19 to 1.22";
-    } else if (!has_functions_of(api.which)) {
+    } else if (!has_functions_of(ucx, api.which)) {
         reason = "this UCX does not have the functions of its release";
-    } else if ((reason = look_up_all(api)) == nullptr) {
+    } else if ((reason = look_up_all(ucx, api)) == nullptr) {
         return &api;
     }
     nc_warn("the transport cuda_nc stays away from UCX %u.%u.%u, the job runs without it: %s",
-            major, minor, patch, reason);
+            ucx.major, ucx.minor, ucx.release, reason);
     return nullptr;
 }
 
 }  // namespace
 
-const ucx_api *find_ucx() noexcept {
-    static const ucx_api *const found = look_up();
-    return found;
+const ucx_api *find_api(const ucx_instance &ucx) noexcept {
+    static std::array<std::once_flag, max_ucx_instances> once;
+    static std::array<const ucx_api *, max_ucx_instances> found;
+    std::call_once(once[ucx.index], [&] { found[ucx.index] = look_up(ucx); });
+    return found[ucx.index];
 }
 
 }  // namespace cuda_nc::uct

@@ -1,7 +1,8 @@
-// The UCX of this process as the transport uses it: its public UCT functions, looked up and never
-// linked, and which release it is.
+// A UCX instance as the transport uses it: its public UCT functions, looked up and never linked,
+// and which release it is.
 #pragma once
 
+#include "ucs/base/ucx_instance.hpp"
 #include "uct/cuda_nc/ucx/abi_memory.hpp"
 #include "uct/cuda_nc/ucx/abi_parameters.hpp"
 
@@ -11,6 +12,7 @@ enum class release { v1_19, v1_20, v1_21, v1_22 };
 
 struct ucx_api {
     release which;
+    unsigned instance;  // index of the UCX instance
 
     void (*uct_component_register)(abi::uct_component *);
     void (*uct_tl_register)(abi::uct_component *, abi::uct_tl *);
@@ -64,9 +66,9 @@ struct ucx_api {
     const void *uct_iface_config_table;
 };
 
-// Null where no UCX is loaded, or one whose tables we do not know: then one message says so. Valid
-// for ever, free of locks once found.
-const ucx_api *find_ucx() noexcept;
+// Null where we do not know the tables of this UCX: then one message says so. Valid for ever.
+// Thread safe.
+const ucx_api *find_api(const ucx_instance &ucx) noexcept;
 
 // The components that UCX knows now.
 template <typename visitor>

@@ -24,7 +24,8 @@ class registered {
   public:
     explicit registered(const datatype &type) {
         const void *operations = find_in_fake<const void *(*)()>(mpi_library, "fake_operations")();
-        status = create_generic(operations, const_cast<fake_datatype_t *>(type.get()), &handle);
+        status =
+            create_generic(operations, const_cast<fake_datatype_t *>(type.get()), &handle, nullptr);
         ops = *find_in_fake<const ucp_generic_dt_ops_t *(*)(uint64_t)>(
             ucp_library, "fake_ucp_operations")(handle);
         context = find_in_fake<void *(*)(uint64_t)>(ucp_library, "fake_ucp_context")(handle);
@@ -32,7 +33,7 @@ class registered {
     }
     ~registered() {
         if (!destroyed) {
-            destroy_datatype(handle);
+            destroy_datatype(handle, nullptr);
         }
     }
 
@@ -198,12 +199,16 @@ TEST(datatype_ops_gpu, the_cpu_does_not_touch_what_is_laid_out_nobody_knows_how)
     EXPECT_EQ(to.read(), std::vector<char>(96, buffer::untouched));
 }
 
+void destroy_as_ucp(uint64_t handle) {
+    destroy_datatype(handle, __builtin_return_address(0));
+}
+
 TEST(datatype_ops_host, a_type_may_be_destroyed_from_within_its_last_finish) {
     int before = live_in_ucp();
     datatype type("vector", vector_blocks, 96);
     // as in a job: what the MPI library calls is ours
     auto *original = find_in_fake<void *>(ucp_library, "ucp_dt_destroy");
-    replacement ours = {"ucp_dt_destroy", reinterpret_cast<void *>(destroy_datatype)};
+    replacement ours = {"ucp_dt_destroy", reinterpret_cast<void *>(destroy_as_ucp)};
     ASSERT_EQ(redirect_loaded_objects(&ours, 1), 1u);
     registered in_ucp(type);
     in_ucp.destroyed = true;
@@ -223,7 +228,7 @@ TEST(datatype_ops_host, a_type_may_be_destroyed_from_within_its_last_finish) {
 
 TEST(datatype_ops_host, unknown_handles_are_passed_on) {
     int before = live_in_ucp();
-    destroy_datatype(0x40);  // a contiguous type, as Open MPI destroys them too
+    destroy_datatype(0x40, nullptr);  // a contiguous type, as Open MPI destroys them too
     EXPECT_EQ(live_in_ucp(), before);
 }
 
@@ -237,10 +242,10 @@ TEST(datatype_ops_host, a_plain_program_keeps_its_own_operations) {
     uint64_t handle = 0;
     int context = 0;
     testing::internal::CaptureStderr();
-    ASSERT_EQ(create_generic(&mine, &context, &handle), UCS_OK);
+    ASSERT_EQ(create_generic(&mine, &context, &handle, nullptr), UCS_OK);
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
     EXPECT_EQ(find_in_fake<void *(*)(uint64_t)>(ucp_library, "fake_ucp_context")(handle), &context);
-    destroy_datatype(handle);
+    destroy_datatype(handle, nullptr);
 }
 
 TEST(datatype_ops_host, an_unknown_mpi_keeps_its_own_operations_with_one_warning) {
@@ -250,9 +255,9 @@ TEST(datatype_ops_host, an_unknown_mpi_keeps_its_own_operations_with_one_warning
     testing::internal::CaptureStderr();
     for (int i = 0; i < 2; ++i) {
         uint64_t handle = 0;
-        ASSERT_EQ(create_generic(&its, &its, &handle), UCS_OK);
+        ASSERT_EQ(create_generic(&its, &its, &handle, nullptr), UCS_OK);
         EXPECT_EQ(find_in_fake<void *(*)(uint64_t)>(ucp_library, "fake_ucp_context")(handle), &its);
-        destroy_datatype(handle);
+        destroy_datatype(handle, nullptr);
     }
     std::string said = testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find("libfake_unknown_mpi.so"), std::string::npos) << said;

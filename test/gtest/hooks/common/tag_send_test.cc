@@ -20,15 +20,20 @@ constexpr uint32_t has_type = UCP_OP_ATTR_FIELD_DATATYPE, fast = UCP_OP_ATTR_FLA
                    multi = UCP_OP_ATTR_FLAG_MULTI_SEND;
 constexpr size_t element_size = 32, extent = 96;
 
+// Of the fake UCX, the only one here.
+std::atomic<unsigned> &direct_interfaces() {
+    return uct::direct_interfaces[ucx_of(nullptr).ucx->index];
+}
+
 class tag_send : public testing::Test {
   protected:
     tag_send() {
         setenv("UCX_CUDA_NC_DIRECT_THRESH", "64", 1);
         reload_config_for_test();
-        ++uct::direct_interfaces;
+        ++direct_interfaces();
     }
     ~tag_send() override {
-        --uct::direct_interfaces;
+        --direct_interfaces();
         unsetenv("UCX_CUDA_NC_DIRECT_THRESH");
         reload_config_for_test();
     }
@@ -36,7 +41,7 @@ class tag_send : public testing::Test {
         ucp_request_param_t param = {};
         param.op_attr_mask = has_type | given;
         param.datatype = handle;
-        EXPECT_EQ(tag_send_nbx(nullptr, address, count, 0, &param), nullptr);
+        EXPECT_EQ(tag_send_nbx(nullptr, address, count, 0, &param, nullptr), nullptr);
         return find_in_fake<uint32_t (*)()>(ucp_library, "fake_ucp_sent_flags")() & ~has_type;
     }
     // The first message of a type, of `count` elements.
@@ -45,11 +50,12 @@ class tag_send : public testing::Test {
         const void *operations =
             find_in_fake<const void *(*)()>("libfake_open_mpi.so", "fake_operations")();
         uint64_t handle;
-        EXPECT_EQ(create_generic(operations, const_cast<fake_datatype_t *>(type.get()), &handle),
-                  UCS_OK);
+        EXPECT_EQ(
+            create_generic(operations, const_cast<fake_datatype_t *>(type.get()), &handle, nullptr),
+            UCS_OK);
         const uint32_t flags = sent(handle, address, count, given);
         EXPECT_EQ(sent(handle, address, count, given), flags) << "as the next";
-        destroy_datatype(handle);
+        destroy_datatype(handle, nullptr);
         return flags;
     }
 };
@@ -88,9 +94,9 @@ TEST_F(tag_send, what_is_not_served_has_no_part_in_the_choice_for_what_is) {
     buffer memory(extent, true);
     ucp_generic_dt_ops_t mine = {};
     uint64_t handle = 0;
-    ASSERT_EQ(create_generic(&mine, nullptr, &handle), UCS_OK);
+    ASSERT_EQ(create_generic(&mine, nullptr, &handle, nullptr), UCS_OK);
     EXPECT_EQ(sent(handle, memory.address(), 1), fast);
-    destroy_datatype(handle);
+    destroy_datatype(handle, nullptr);
 }
 
 TEST_F(tag_send, contiguous_memory_is_left_alone) {
@@ -102,11 +108,11 @@ TEST_F(tag_send, contiguous_memory_is_left_alone) {
 
 TEST_F(tag_send, nothing_changes_where_no_interface_moves_messages_between_gpus) {
     buffer memory(2 * extent, true);
-    --uct::direct_interfaces;
+    --direct_interfaces();
     for (uint32_t given : {0u, fast, multi}) {
         EXPECT_EQ(first_sent(memory.address(), 2, given), given);
     }
-    ++uct::direct_interfaces;
+    ++direct_interfaces();
 }
 
 }  // namespace

@@ -115,7 +115,9 @@ TEST_F(unknown_memory, DISABLED_message) {
     const void *operations =
         test::find_in_fake<const void *(*)()>("libfake_open_mpi.so", "fake_operations")();
     uint64_t handle = 0;
-    ASSERT_EQ(create_generic(operations, const_cast<fake_datatype_t *>(type_.get()), &handle), 0);
+    ASSERT_EQ(
+        create_generic(operations, const_cast<fake_datatype_t *>(type_.get()), &handle, nullptr),
+        0);
     const auto &ops = *test::find_in_fake<const ucp_generic_dt_ops_t *(*)(uint64_t)>(
         "libucp_fake.so", "fake_ucp_operations")(handle);
     void *context =
@@ -133,7 +135,7 @@ TEST_F(unknown_memory, DISABLED_message) {
     EXPECT_EQ(calls().convertor_moves, 2);
     EXPECT_NE(said.find("GPU memory of an unknown kind"), std::string::npos) << said;
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
-    destroy_datatype(handle);
+    destroy_datatype(handle, nullptr);
 }
 
 TEST(unknown_memory_process, is_left_to_the_original_operations_with_one_warning) {

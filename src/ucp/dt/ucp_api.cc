@@ -1,0 +1,32 @@
+#include "ucp/dt/ucp_api.hpp"
+
+#include <mutex>
+
+namespace cuda_nc::dt {
+namespace {
+
+// UCX before 1.10 may lack one.
+template <typename result, typename... arguments>
+void look_up(const ucx_instance &ucx, const char *symbol, result (**function_p)(arguments...)) {
+    void *address = ucx.find(symbol);
+    *function_p = reinterpret_cast<result (*)(arguments...)>(address);
+}
+
+}  // namespace
+
+std::array<std::atomic<const ucp_api *>, max_ucx_instances> ucp_apis;
+
+const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept {
+    static std::array<ucp_api, max_ucx_instances> all;
+    static std::array<std::once_flag, max_ucx_instances> once;
+    ucp_api &found = all[ucx.index];
+    std::call_once(once[ucx.index], [&] {
+        look_up(ucx, "ucp_dt_create_generic", &found.dt_create_generic);
+        look_up(ucx, "ucp_dt_destroy", &found.dt_destroy);
+        look_up(ucx, "ucp_tag_send_nbx", &found.tag_send_nbx);
+        ucp_apis[ucx.index].store(&found, std::memory_order_release);
+    });
+    return found;
+}
+
+}  // namespace cuda_nc::dt

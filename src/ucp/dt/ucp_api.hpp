@@ -1,0 +1,28 @@
+// The functions of UCP that we call, looked up in each UCX instance and never linked.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include "ucs/base/ucx_instance.hpp"
+
+namespace cuda_nc::dt {
+
+struct ucp_api {
+    ucs_status_t (*dt_create_generic)(const ucp_generic_dt_ops_t *, void *, ucp_datatype_t *);
+    void (*dt_destroy)(ucp_datatype_t);
+    ucs_status_ptr_t (*tag_send_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
+                                     const ucp_request_param_t *);
+};
+
+// By the instance's index; null: not looked up yet.
+extern std::array<std::atomic<const ucp_api *>, max_ucx_instances> ucp_apis;
+
+const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept;
+
+// UCX's own definitions, and never our hooks. Lives as long as the process. Thread safe.
+inline const ucp_api &ucp_of(const ucx_instance &ucx) noexcept {
+    const ucp_api *known = ucp_apis[ucx.index].load(std::memory_order_acquire);
+    return CUDA_NC_LIKELY(known != nullptr) ? *known : look_up_ucp(ucx);
+}
+
+}  // namespace cuda_nc::dt

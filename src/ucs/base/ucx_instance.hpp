@@ -1,0 +1,78 @@
+// The copies of UCX in this process, and which of them a caller uses. A process has several where
+// libraries bring their own: an MPI and a Python package, for instance. Handles of one UCX
+// (workers, endpoints, datatypes) mean nothing to another.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "ucs/base/compiler.hpp"
+
+namespace cuda_nc {
+
+// A UCX instance: the loaded object that defines ucp_..., with what that object and those it
+// depends on define. Lives as long as the process, and so do its objects.
+struct ucx_instance {
+    unsigned index;  // below max_ucx_instances: for tables with an entry for each
+    unsigned major, minor, release;
+    void *handle;      // of dlopen
+    const void *base;  // where the object is loaded
+
+    // This instance's own `symbol`; null where it has none.
+    void *find(const char *symbol) const noexcept;
+
+    bool at_least(unsigned wanted_major, unsigned wanted_minor) const noexcept {
+        return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
+    }
+};
+
+constexpr unsigned max_ucx_instances = 64;
+
+struct caller_ucx {
+    const ucx_instance *ucx = nullptr;  // null: no UCX is loaded
+    enum class reason {
+        by_object,  // the caller's object calls it
+        only,       // that object calls none, but the process has no other
+        guess       // one of several: that of the global scope, or the one found first
+    } why = reason::guess;
+
+    // Where not, pass the call on unchanged.
+    bool is_certain() const noexcept { return ucx != nullptr && why != reason::guess; }
+};
+
+// The instance whose functions the object around `caller` calls (definer.h); `caller` is an address
+// in its code, or null where it is not known. Thread safe. The first call for a page of code takes
+// microseconds to milliseconds, later ones a few nanoseconds; 100 ns where the caller's object does
+// not tell.
+caller_ucx ucx_of(const void *caller) noexcept;
+
+// The instance whose libucs, libuct or libucp holds `address`; else as ucx_of().
+caller_ucx ucx_around(const void *address) noexcept;
+
+// Null: no UCX has been looked for, or found, so far. Takes no lock and searches nothing.
+const ucx_instance *first_known_ucx() noexcept;
+
+namespace ucx_cache {
+
+// Answers for pages of code: (page_key << 8) + index of the instance; 0: none. A page belongs to
+// one object, and that object stays loaded.
+constexpr unsigned slots = 64;
+extern std::array<std::atomic<uint64_t>, slots> answers;
+extern std::array<ucx_instance, max_ucx_instances> instances;
+
+inline uint64_t page_key(const void *address) noexcept {
+    return (reinterpret_cast<uintptr_t>(address) >> 12) + 1;
+}
+
+}  // namespace ucx_cache
+
+// ucx_of() where the answer is certain and known already; else null.
+inline const ucx_instance *known_ucx_of(const void *caller) noexcept {
+    const uint64_t key = ucx_cache::page_key(caller);
+    const uint64_t answer =
+        ucx_cache::answers[key % ucx_cache::slots].load(std::memory_order_acquire);
+    return CUDA_NC_LIKELY(answer >> 8 == key) ? &ucx_cache::instances[answer & 255] : nullptr;
+}
+
+}  // namespace cuda_nc
