@@ -145,8 +145,29 @@ ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, cha
             status = stream->launch(work);
         }
         if (status != UCS_OK) {  // the peer waits for these bytes
-            status = enqueue_blocks(*stream, offset, packed, length);
+            status = enqueue_blocks(*stream, *layout_, offset, packed, length);
         }
+        if (status == UCS_OK) {
+            status = stream->record(done);
+        }
+    }
+    if (status != UCS_OK) {
+        stream_->give_up();  // waits for its work
+    }
+    return status;
+}
+
+ucs_status_t device_packer::enqueue_copies(uint64_t offset, uint64_t length, char *packed,
+                                           bool in_memory_order, gpu::event &done) noexcept {
+    const layout &ordered = in_memory_order ? what().in_memory_order() : what();
+    ucs_status_t status;
+    {
+        std::lock_guard<std::mutex> guard(stream_->mutex);
+        gpu::stream *stream = stream_->ready(staging_->device());
+        if (stream == nullptr) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        status = enqueue_blocks(*stream, ordered, offset, packed, length);
         if (status == UCS_OK) {
             status = stream->record(done);
         }
@@ -244,10 +265,11 @@ ucs_status_t device_packer::bounce(uint64_t offset, char *packed, size_t length)
     return UCS_OK;
 }
 
-ucs_status_t device_packer::enqueue_blocks(gpu::stream &stream, uint64_t offset, char *packed,
+ucs_status_t device_packer::enqueue_blocks(gpu::stream &stream, const layout &ordered,
+                                           uint64_t offset, char *packed,
                                            uint64_t length) noexcept {
     ucs_status_t status = UCS_OK;
-    layout_cursor cursor(*layout_, offset);
+    layout_cursor cursor(ordered, offset);
     while (length != 0 && status == UCS_OK) {
         block span = cursor.next(length);
         char *laid_out = displaced(base_, span.displacement);
@@ -271,7 +293,7 @@ ucs_status_t device_packer::copy_blocks(uint64_t offset, char *packed, size_t le
         if (stream == nullptr) {
             return UCS_ERR_NO_RESOURCE;
         }
-        status = enqueue_blocks(*stream, offset, packed, length);
+        status = enqueue_blocks(*stream, *layout_, offset, packed, length);
         ended = stream->record(*done->mark);
     }
     if (ended == UCS_OK) {

@@ -50,6 +50,10 @@ class device_packer {
     ucs_status_t enqueue_packed(uint64_t offset, uint64_t length, char *packed,
                                 gpu::event &done) noexcept;
 
+    // The same by copies alone, of bytes in the order of type map or of memory.
+    ucs_status_t enqueue_copies(uint64_t offset, uint64_t length, char *packed,
+                                bool in_memory_order, gpu::event &done) noexcept;
+
     // To be called before one side of a pipe is launched on the caller's stream: fills in the
     // request's direction, layout and base. `in_memory_order`: both sides are laid out alike, so
     // both may take the bytes in the order of their addresses.
@@ -71,9 +75,9 @@ class device_packer {
     // `only`: this is all the work of the buffer.
     ucs_status_t enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                const staged_range &range, bool staged, bool only) noexcept;
-    // One copy for each block, in order on `stream`.
-    ucs_status_t enqueue_blocks(gpu::stream &stream, uint64_t offset, char *packed,
-                                uint64_t length) noexcept;
+    // One copy for each block of `ordered`, in order on `stream`.
+    ucs_status_t enqueue_blocks(gpu::stream &stream, const layout &ordered, uint64_t offset,
+                                char *packed, uint64_t length) noexcept;
     ucs_status_t run(staging_buffer &buffer, const staged_range &range, bool *lost_p) noexcept;
 
     gpu::direction dir_ = gpu::direction::pack;

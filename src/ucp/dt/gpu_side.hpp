@@ -35,6 +35,10 @@ struct gpu_side final : pipeline, uct::user_buffer {
         }
         return pipeline::packer().enqueue_packed(offset, length, packed, done);
     }
+    ucs_status_t enqueue_copies(uint64_t offset, uint64_t length, char *packed,
+                                bool in_memory_order, gpu::event &done) noexcept override {
+        return pipeline::packer().enqueue_copies(offset, length, packed, in_memory_order, done);
+    }
     ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &on,
                          bool in_memory_order) noexcept override {
         return pipeline::packer().prepare_pipe(work, on, in_memory_order);

@@ -92,11 +92,16 @@ void destroy(uct_ep *ep) noexcept {
     delete ours;
 }
 
+// UCS_ERR_NO_RESOURCE may be ours: where the carrier then says that it has room, UCP asks again,
+// and what is to go first goes.
 ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *payload,
                       unsigned length) {
     endpoint &ours = endpoint::of(ep);
     if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.may_go_direct)) {
-        interface::of(ep->iface).messages->before_short(ours, id, header, payload, length);
+        direct_messages &messages = *interface::of(ep->iface).messages;
+        if (!messages.before_short(ours, id, header, payload, length)) {
+            return UCS_ERR_NO_RESOURCE;
+        }
     }
     return ours.carrier->iface->ops.ep_am_short(ours.carrier, id, header, payload, length);
 }

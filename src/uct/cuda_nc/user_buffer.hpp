@@ -56,6 +56,12 @@ class user_buffer {
     virtual ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
                                  gpu::event &done) noexcept = 0;
 
+    // The same by copies alone. `in_memory_order`: as of prepare().
+    virtual ucs_status_t enqueue_copies(uint64_t /*offset*/, uint64_t /*length*/, char * /*packed*/,
+                                        bool /*in_memory_order*/, gpu::event &) noexcept {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
     // Before one end of a pipe, or a pull, is launched on a stream: fills in direction, layout and
     // base, and lets the stream wait for what the layout needs. `in_memory_order`: the other side
     // has the same layout, and both take the bytes as layout::in_memory_order() has them.

@@ -1,14 +1,16 @@
 #include "uct/cuda_nc/engine/event_pool.hpp"
 
 #include <new>
+#include <utility>
 
 namespace cuda_nc::uct {
 
 std::unique_ptr<gpu::event> event_pool::acquire(int device) noexcept {
-    for (auto &[where, idle] : all_) {
-        if (where == device && idle != nullptr) {
-            return std::move(idle);
-        }
+    const auto found = idle_.find(device);
+    if (found != idle_.end() && !found->second.empty()) {
+        std::unique_ptr<gpu::event> idle = std::move(found->second.back());
+        found->second.pop_back();
+        return idle;
     }
     gpu::device *gpu = gpu::platform::instance().get_device(device);
     std::unique_ptr<gpu::event> made;
@@ -19,14 +21,7 @@ std::unique_ptr<gpu::event> event_pool::acquire(int device) noexcept {
 }
 
 void event_pool::release(int device, std::unique_ptr<gpu::event> back) noexcept try {
-    for (auto &[where, place] : all_) {
-        if (place == nullptr) {
-            where = device;
-            place = std::move(back);
-            return;
-        }
-    }
-    all_.emplace_back(device, std::move(back));
+    idle_[device].push_back(std::move(back));
 } catch (const std::bad_alloc &) {
     // the event ends here
 }

@@ -1,8 +1,8 @@
 // Events of one interface that are not in use. Used with UCX's worker locked.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "ucs/gpu/device.hpp"
@@ -16,7 +16,7 @@ class event_pool {
     void release(int device, std::unique_ptr<gpu::event> back) noexcept;
 
   private:
-    std::vector<std::pair<int, std::unique_ptr<gpu::event>>> all_;  // null: the place is free
+    std::map<int, std::vector<std::unique_ptr<gpu::event>>> idle_;  // by device
 };
 
 }  // namespace cuda_nc::uct

@@ -38,7 +38,13 @@ ucs_status_t flush_queue::flush(endpoint &ep, unsigned flags, uct_completion *co
         end(ep, UCS_ERR_CANCELED);
     } else if (is_blocked(ep, pending_.next_place())) {
         if (completion != nullptr) {
-            all_.push_back({&ep, flags, completion, pending_.next_place()});
+            const held_flush one = {flags, completion, pending_.next_place()};
+            auto found = all_.find(&ep);
+            if (found != all_.end()) {
+                found->second.push_back(one);
+            } else {
+                all_.emplace(&ep, std::deque<held_flush>{one});
+            }
             progress_.start();
         }
         return UCS_INPROGRESS;
@@ -48,43 +54,58 @@ ucs_status_t flush_queue::flush(endpoint &ep, unsigned flags, uct_completion *co
     return UCS_ERR_NO_MEMORY;
 }
 
-unsigned flush_queue::progress() noexcept {
+flush_queue::held_flush flush_queue::extract(const endpoint &ep) noexcept {
+    const auto found = all_.find(&ep);
+    const held_flush one = found->second.front();
+    found->second.pop_front();
+    if (found->second.empty()) {
+        all_.erase(found);
+    }
+    return one;
+}
+
+unsigned flush_queue::progress_those_of(endpoint &ep) noexcept {
     unsigned happened = 0;
-    for (size_t i = 0; i < all_.size();) {
-        const held_flush one = all_[i];
-        ucs_status_t status = is_blocked(*one.ep, one.place)
-                                  ? UCS_ERR_NO_RESOURCE
-                                  : flush_carrier(*one.ep, one.flags, one.completion);
+    for (auto found = all_.find(&ep); found != all_.end(); found = all_.find(&ep)) {
+        const held_flush one = found->second.front();
+        const ucs_status_t status = is_blocked(ep, one.place)
+                                        ? UCS_ERR_NO_RESOURCE
+                                        : flush_carrier(ep, one.flags, one.completion);
         if (status == UCS_ERR_NO_RESOURCE) {
-            ++i;
-            continue;
+            break;
         }
-        all_.erase(all_.begin() + static_cast<ptrdiff_t>(i));
+        extract(ep);
         ++happened;
         if (status != UCS_INPROGRESS) {
-            complete(one.completion, status);
-            i = 0;  // the completion may have changed the list
+            complete(one.completion, status);  // which may change the queue
         }
     }
     return happened;
 }
 
+// So many endpoints at a time, one after the other.
+unsigned flush_queue::progress() noexcept {
+    constexpr size_t most = 16;
+    unsigned happened = 0;
+    for (size_t looks = std::min(most, all_.size()); looks != 0 && !all_.empty(); --looks) {
+        auto at = all_.upper_bound(last_visited_);
+        at = at != all_.end() ? at : all_.begin();
+        last_visited_ = at->first;
+        happened += progress_those_of(*at->first);
+    }
+    return happened;
+}
+
 void flush_queue::end(const endpoint &ep, ucs_status_t status) noexcept {
-    for (size_t i = 0; i < all_.size();) {
-        const held_flush one = all_[i];
-        if (one.ep != &ep) {
-            ++i;
-            continue;
-        }
-        all_.erase(all_.begin() + static_cast<ptrdiff_t>(i));
-        complete(one.completion, status);
-        i = 0;  // likewise
+    while (all_.count(&ep) != 0) {
+        complete(extract(ep).completion, status);
     }
 }
 
 bool flush_queue::has_ready() const noexcept {
-    return std::any_of(all_.begin(), all_.end(),
-                       [this](const held_flush &one) { return !is_blocked(*one.ep, one.place); });
+    return std::any_of(all_.begin(), all_.end(), [this](const auto &one) {
+        return !is_blocked(*one.first, one.second.front().place);
+    });
 }
 
 }  // namespace cuda_nc::uct

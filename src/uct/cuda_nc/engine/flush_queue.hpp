@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <deque>
+#include <functional>
+#include <map>
 
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/engine/pending_requests.hpp"
@@ -30,18 +32,21 @@ class flush_queue {
 
   private:
     struct held_flush {
-        endpoint *ep;
         unsigned flags;
         abi::uct_completion *completion;
         uint64_t place;  // behind the pending requests with lower places
     };
 
     bool is_blocked(const endpoint &ep, uint64_t place) const noexcept;
+    unsigned progress_those_of(endpoint &ep) noexcept;
+    // The first flush that waits for `ep`, no longer in the queue.
+    held_flush extract(const endpoint &ep) noexcept;
 
     const pending_requests &pending_;
     const unsent_messages &unsent_;
     progress_hook &progress_;
-    std::vector<held_flush> all_;
+    std::map<endpoint *, std::deque<held_flush>, std::less<>> all_;  // none is empty
+    endpoint *last_visited_ = nullptr;
 };
 
 }  // namespace cuda_nc::uct

@@ -16,6 +16,9 @@ class launch_client {
     virtual int device() const noexcept = 0;        // ordinal
     virtual uint64_t message() const noexcept = 0;  // number of the message that it belongs to
 
+    // Acquires what the launch needs beside channels and a stream. False: there is none now.
+    virtual bool acquire_resources() noexcept { return true; }
+
     // Fills in what is to be launched on `on`. After an error launch_failed() follows.
     virtual ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept = 0;
     // Exactly one of the two follows scheduler::launch(), unless scheduler::cancel() came before.

@@ -12,6 +12,11 @@ class message_owner {
     // Looks at the message, if it still exists, and says how much happened. Any message may end in
     // the call, this one too.
     virtual unsigned progress_message(uint64_t message) noexcept = 0;
+    virtual unsigned progress_all() noexcept = 0;
+
+    virtual bool exists(uint64_t message) const noexcept = 0;
+    // Nobody but progress_message() will see what its GPU or the network does next.
+    virtual bool is_polled(uint64_t message) const noexcept = 0;
 
     // Whether the outcome of a send is known: complete, declined, or it no longer exists.
     virtual bool is_decided(uint64_t message) const noexcept = 0;

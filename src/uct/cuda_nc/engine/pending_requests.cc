@@ -15,8 +15,17 @@ bool pending_requests::hold(endpoint &ep, void *request, uint64_t place) noexcep
         return false;
     }
     refused_ = nullptr;
-    held_.push_back({&ep, request, refused_for_, place});
-    message_decided(refused_for_);  // perhaps it is
+    const position where = {&ep, place};
+    held_.emplace(where, held_request{&ep, request, refused_for_});
+    try {
+        positions_.emplace(refused_for_, where);
+    } catch (...) {
+        held_.erase(where);
+        throw;
+    }
+    if (messages_.is_decided(refused_for_)) {
+        message_decided(refused_for_);
+    }
     progress_.start();
     return true;
 } catch (const std::bad_alloc &) {
@@ -85,79 +94,87 @@ void pending_requests::purge_carried(carried_request *carried, void *purge) noex
 
 void pending_requests::purge(endpoint &ep, purge_callback callback, void *argument) noexcept {
     purge_arguments to = {callback, argument};
-    for (size_t i = 0; i < held_.size();) {
-        if (held_[i].ep == &ep) {
-            void *request = held_[i].request;
-            held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
-            to.callback(request, argument);
-            i = 0;
-        } else {
-            ++i;
-        }
+    const position least = {&ep, 0};
+    for (auto at = held_.lower_bound(least); at != held_.end() && at->first.first == &ep;) {
+        to.callback(remove(at).request, argument);
+        at = held_.lower_bound(least);  // the callback may have changed the list
     }
     ep.carrier->iface->ops.ep_pending_purge(ep.carrier, reinterpret_cast<function>(purge_carried),
                                             &to);
 }
 
 void pending_requests::message_decided(uint64_t message) noexcept try {
-    decided_.push_back(message);
+    if (positions_.count(message) != 0) {
+        decided_.push_back(message);
+    }
 } catch (const std::bad_alloc &) {
     looks_at_all_ = true;
 }
 
+pending_requests::held_request pending_requests::remove(held_requests::iterator at) noexcept {
+    const held_request one = at->second;
+    auto [index, end] = positions_.equal_range(one.message);
+    while (index != end && index->second != at->first) {
+        ++index;
+    }
+    if (index != end) {
+        positions_.erase(index);
+    }
+    held_.erase(at);
+    return one;
+}
+
 // A request that the carrier has no room for waits there.
-void pending_requests::release(size_t index) noexcept {
-    const held_request one = held_[index];
-    held_.erase(held_.begin() + static_cast<ptrdiff_t>(index));
+void pending_requests::release(held_requests::iterator at) noexcept {
+    const uint64_t place = at->first.second;
+    const held_request one = remove(at);
     auto *request = static_cast<pending_request *>(one.request);
     for (;;) {
         ucs_status_t status = request->func(request);
         const bool refused = status == UCS_ERR_NO_RESOURCE;
         if (status != UCS_INPROGRESS &&
-            !(refused && add_at(one.place, *one.ep, request, 0) == UCS_ERR_BUSY)) {
+            !(refused && add_at(place, *one.ep, request, 0) == UCS_ERR_BUSY)) {
             return;
         }
     }
 }
 
-unsigned pending_requests::release_decided(bool all) noexcept {
-    all |= std::exchange(looks_at_all_, false);
+unsigned pending_requests::release_those_of(uint64_t message) noexcept {
     unsigned happened = 0;
-    for (size_t s = 0; s < decided_.size(); ++s) {  // the list may grow
-        const uint64_t message = decided_[s];
-        for (size_t i = 0; i < held_.size();) {
-            if (held_[i].message == message && messages_.is_decided(message)) {
-                release(i);
-                ++happened;
-                i = 0;  // the call may have changed the list
-            } else {
-                ++i;
-            }
-        }
-    }
-    decided_.clear();
-    for (size_t i = 0; all && i < held_.size();) {
-        if (messages_.is_decided(held_[i].message)) {
-            release(i);
-            ++happened;
-            i = 0;
-        } else {
-            ++i;
-        }
+    for (auto found = positions_.find(message);
+         found != positions_.end() && messages_.is_decided(message);
+         found = positions_.find(message)) {  // the call may have changed the list
+        release(held_.find(found->second));
+        ++happened;
     }
     return happened;
 }
 
+unsigned pending_requests::release_decided() noexcept {
+    unsigned happened = 0;
+    if (std::exchange(looks_at_all_, false)) {
+        for (auto at = held_.begin(); at != held_.end();) {
+            const position here = at->first;
+            happened += release_those_of(at->second.message);
+            at = held_.upper_bound(here);
+        }
+    }
+    for (size_t s = 0; s < decided_.size(); ++s) {  // the list may grow
+        happened += release_those_of(decided_[s]);
+    }
+    decided_.clear();
+    return happened;
+}
+
 bool pending_requests::holds(const endpoint &ep, uint64_t below_place) const noexcept {
-    return std::any_of(held_.begin(), held_.end(), [&ep, below_place](const held_request &one) {
-        return one.ep == &ep && one.place < below_place;
-    });
+    const auto first = held_.lower_bound({&ep, 0});
+    return first != held_.end() && first->first.first == &ep && first->first.second < below_place;
 }
 
 bool pending_requests::has_ready() const noexcept {
-    return std::any_of(held_.begin(), held_.end(), [this](const held_request &one) {
-        return messages_.is_decided(one.message);
-    });
+    return looks_at_all_ || std::any_of(decided_.begin(), decided_.end(), [this](uint64_t one) {
+               return positions_.count(one) != 0;
+           });
 }
 
 }  // namespace cuda_nc::uct

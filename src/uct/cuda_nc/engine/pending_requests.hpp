@@ -7,6 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ucs/base/status.hpp"
@@ -36,13 +39,10 @@ class pending_requests {
     using purge_callback = void (*)(void *request, void *argument);
     void purge(endpoint &ep, purge_callback callback, void *argument) noexcept;
 
-    // Requests may wait for this message, and it is decided: release_decided() looks at them.
+    // Requests may wait for this message, and it is decided: release_decided() calls them.
     void message_decided(uint64_t message) noexcept;
-    // Calls the requests of decided messages; says how many. `all`: looks at each request, else at
-    // those of the messages that message_decided() named.
-    unsigned release_decided(bool all) noexcept;
-    // What message_decided() named is forgotten: no request waits.
-    void forget_decided() noexcept { decided_.clear(); }
+    // Calls the requests of decided messages; says how many.
+    unsigned release_decided() noexcept;
 
     // Requests that are added from now on have this place or a higher one.
     uint64_t next_place() const noexcept { return next_place_; }
@@ -56,25 +56,31 @@ class pending_requests {
     }
 
   private:
+    // Where a request is held: its endpoint, and its place among all that UCP added, in UCP's
+    // order.
+    using position = std::pair<const endpoint *, uint64_t>;
     struct held_request {
         endpoint *ep;
         void *request;
         uint64_t message;
-        uint64_t place;  // among all that UCP added, in its order
     };
+    using held_requests = std::map<position, held_request>;
     struct carried_request;
 
     bool hold(endpoint &ep, void *request, uint64_t place) noexcept;
     ucs_status_t add_at(uint64_t place, endpoint &ep, void *request, unsigned flags) noexcept;
-    void release(size_t index) noexcept;
+    held_request remove(held_requests::iterator at) noexcept;
+    void release(held_requests::iterator at) noexcept;
+    unsigned release_those_of(uint64_t message) noexcept;
     static ucs_status_t dispatch_carried(carried_request *carried) noexcept;
     static void purge_carried(carried_request *carried, void *purge) noexcept;
 
     const message_owner &messages_;
     progress_hook &progress_;
-    std::vector<held_request> held_;
-    std::vector<uint64_t> decided_;  // messages that requests may be held for
-    bool looks_at_all_ = false;      // decided_ is not complete
+    held_requests held_;
+    std::unordered_multimap<uint64_t, position> positions_;  // in held_, by message
+    std::vector<uint64_t> decided_;                          // messages that requests are held for
+    bool looks_at_all_ = false;                              // decided_ is not complete
     uint64_t next_place_ = 0;
     endpoint *refused_ = nullptr;  // the last call on it was refused for the sake of refused_for_
     uint64_t refused_for_ = 0;

@@ -1,41 +1,72 @@
 #include "uct/cuda_nc/engine/scheduler.hpp"
 
+#include <algorithm>
 #include <new>
+#include <utility>
 
 #include "uct/cuda_nc/engine/admission.hpp"
 #include "uct/cuda_nc/engine/launch_client.hpp"
 
 namespace cuda_nc::uct {
 
-// Another worker releases its channels when somebody progresses it. Kernels of this one leave by
-// themselves.
-bool scheduler::queue::is_overdue(uint64_t first) noexcept {
-    constexpr auto for_others = std::chrono::milliseconds(10), for_own = 100 * for_others;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// How long the first in line has been refused.
+nanoseconds scheduler::queue::waited(uint64_t first) noexcept {
     const auto now = std::chrono::steady_clock::now();
     if (refused != first) {
         refused = first;
         since = now;
     }
-    return now - since >= (own == 0 ? for_others : for_own);
+    return now - since;
 }
 
-bool scheduler::admit(uint64_t message, int device, gpu::direction dir, unsigned channels) noexcept
-    try {
-    queue &line = queues_[{device, dir}];
-    const bool first = line.waiting.empty() || *line.waiting.begin() >= message;
-    if (!first || !acquire_channels(device, dir, channels)) {
-        if (!first || !line.is_overdue(message)) {
-            line.waiting.insert(message);
+// Another worker releases its channels when somebody progresses it. Kernels of this one leave by
+// themselves.
+bool scheduler::acquire(queue &line, launch_client &client, gpu::direction dir, unsigned channels,
+                        nanoseconds *waited_p) noexcept {
+    const int device = client.device();
+    const uint64_t message = client.message();
+    *waited_p = nanoseconds(0);
+    if (!acquire_channels(device, dir, channels)) {
+        constexpr auto for_others = milliseconds(10), for_own = 100 * for_others;
+        if (line.waited(message) < (line.own == 0 ? for_others : for_own)) {
             return false;
         }
         acquire_channels_beyond_limit(device, dir, channels);
     }
+    if (!client.acquire_resources()) {
+        release_channels(device, dir, channels);
+        *waited_p = line.waited(message);
+        return false;
+    }
+    return true;
+}
+
+scheduler::admission scheduler::admit(launch_client &client, gpu::direction dir,
+                                      unsigned channels) noexcept try {
+    constexpr auto for_resources = milliseconds(1000);
+    const uint64_t message = client.message();
+    queue &line = queues_[{client.device(), dir}];
+    const bool first = line.waiting.empty() || *line.waiting.begin() >= message;
+    nanoseconds waited(0);
+    if (!first || !acquire(line, client, dir, channels, &waited)) {
+        if (waited < for_resources) {
+            line.waiting.insert(message);
+            progress_.start();
+            return admission::waits;
+        }
+        line.waiting.erase(message);
+        channels_came_free_ = true;  // for the messages behind it
+        return admission::refused;
+    }
     line.waiting.erase(message);
     line.refused = line.refused == message ? 0 : line.refused;
     line.own += channels;
-    return true;
+    return admission::admitted;
 } catch (const std::bad_alloc &) {
-    return false;
+    return admission::refused;
 }
 
 void scheduler::end_admission(int device, gpu::direction dir, unsigned channels) noexcept {
@@ -69,12 +100,12 @@ void scheduler::launch_all() noexcept {
     }
 }
 
-unsigned scheduler::progress_in_flight() noexcept {
+unsigned scheduler::progress_in_flight(bool look_at_all) noexcept {
     unsigned happened = 0;
     const std::vector<launch_client *> &all = launches_.in_flight();
     for (size_t i = 0; i < all.size();) {
         const launch_client *one = all[i];
-        if (one->has_left()) {
+        if (look_at_all || one->has_left()) {
             happened += messages_.progress_message(one->message());
         }
         if (i < all.size() && all[i] == one) {  // else another one has taken its place
@@ -84,8 +115,8 @@ unsigned scheduler::progress_in_flight() noexcept {
     return happened;
 }
 
-unsigned scheduler::progress_waiting() noexcept {
-    if (!std::exchange(channels_came_free_, false)) {
+unsigned scheduler::progress_waiting(bool all) noexcept {
+    if (!std::exchange(channels_came_free_, false) && !all) {
         return 0;
     }
     unsigned happened = 0;
@@ -99,6 +130,12 @@ unsigned scheduler::progress_waiting() noexcept {
         }
     }
     return happened;
+}
+
+bool scheduler::empty() const noexcept {
+    return launches_.empty() && launches_.in_flight().empty() &&
+           std::all_of(queues_.begin(), queues_.end(),
+                       [](const auto &one) { return one.second.waiting.empty(); });
 }
 
 }  // namespace cuda_nc::uct

@@ -20,11 +20,15 @@ class scheduler {
     scheduler(message_owner &messages, progress_hook &progress) noexcept
         : messages_(messages), progress_(progress) {}
 
-    // Channels for the kernel of one message. False: there are too many in flight, or an earlier
-    // message waits for some; then progress_waiting() looks at the message again. After true
-    // end_admission() is owed. Channels that other workers hold are not waited for long: their
-    // owner may never be progressed again.
-    bool admit(uint64_t message, int device, gpu::direction dir, unsigned channels) noexcept;
+    enum class admission : uint8_t {
+        admitted,  // end_admission() is owed
+        waits,     // in line: progress_waiting() looks at the message again
+        refused    // its resources have not come for a second
+    };
+    // Channels for the kernel of one message, and its resources. It waits where too many channels
+    // are in flight, or an earlier message waits. Channels that other workers hold are not waited
+    // for long: their owner may never be progressed again.
+    admission admit(launch_client &client, gpu::direction dir, unsigned channels) noexcept;
     void end_admission(int device, gpu::direction dir, unsigned channels) noexcept;
     // The message waits for channels no more.
     void stop_waiting(uint64_t message) noexcept;
@@ -38,9 +42,13 @@ class scheduler {
     void kernel_left(const launch_client &ended) noexcept { launches_.left(ended); }
     void launch_all() noexcept;
 
-    // Both say how much happened.
-    unsigned progress_in_flight() noexcept;  // work whose kernel has left
-    unsigned progress_waiting() noexcept;    // messages that wait, if channels have come free
+    // Both say how much happened. They look at work whose kernel has left, and at the first in line
+    // if channels have come free; `all`: at all kernels in flight, because one may have failed, and
+    // at the first in line, because other workers may have released channels.
+    unsigned progress_in_flight(bool all) noexcept;
+    unsigned progress_waiting(bool all) noexcept;
+    // Work is in flight, is to be launched, or waits in line.
+    bool empty() const noexcept;
 
   private:
     // One direction on one GPU.
@@ -50,8 +58,11 @@ class scheduler {
         uint64_t refused = 0;        // the first in line
         std::chrono::steady_clock::time_point since;
 
-        bool is_overdue(uint64_t first) noexcept;
+        std::chrono::nanoseconds waited(uint64_t first) noexcept;
     };
+
+    bool acquire(queue &line, launch_client &client, gpu::direction dir, unsigned channels,
+                 std::chrono::nanoseconds *waited_p) noexcept;
 
     message_owner &messages_;
     progress_hook &progress_;

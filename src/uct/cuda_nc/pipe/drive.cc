@@ -20,33 +20,81 @@ constexpr auto doubt = std::chrono::milliseconds(5);
 
 }  // namespace
 
-void pipe_drive::begin(pipe_port &port, user_buffer &buffer, gpu::direction dir,
-                       const gpu::pipe_work &work, uint64_t total, uint64_t segment,
-                       bool in_memory_order) noexcept {
-    port_ = &port;
+void pipe_drive::begin(user_buffer &buffer, gpu::direction dir, const gpu::pipe_work &work,
+                       uint64_t total, uint64_t segment, bool in_memory_order) noexcept {
     buffer_ = &buffer;
     work_ = work;
     work_.dir = dir;
     work_.packed_offset = 0;
     work_.length = std::min(total, segment);
-    work_.state = port.state;
-    work_.report = port.report;
     work_.patience_us = std::min(config().pipe_patience, 100000u);
     total_ = total;
     segment_bytes_ = segment;
     in_memory_order_ = in_memory_order;
-    first_sequence_ = work.sequence;
-    const uint64_t segments = divide_up(total, segment);
-    port.sequence = work.sequence + segments * gpu::pipe_sequence_step;
     pause_ = first_pause;
     state_ = state::waiting;
     due_ = {};
 }
 
+void pipe_drive::begin(pipe_port &port, user_buffer &buffer, gpu::direction dir,
+                       const gpu::pipe_work &work, uint64_t total, uint64_t segment,
+                       bool in_memory_order) noexcept {
+    begin(buffer, dir, work, total, segment, in_memory_order);
+    use_port(port);
+}
+
+void pipe_drive::begin_pull(user_buffer &buffer, const gpu::pipe_work &work, uint64_t total,
+                            bool in_memory_order) noexcept {
+    begin(buffer, gpu::direction::unpack, work, total, total, in_memory_order);
+    owns_port_ = true;
+}
+
+void pipe_drive::use_port(pipe_port &port) noexcept {
+    port_ = &port;
+    work_.state = port.state;
+    work_.report = port.report;
+    first_sequence_ = work_.sequence;
+    port.sequence = work_.sequence + divide_up(total_, segment_bytes_) * gpu::pipe_sequence_step;
+}
+
+bool pipe_drive::acquire_resources() noexcept {
+    if (port_ == nullptr) {
+        pipe_port *port = acquire_port(device(), port_use::pull);
+        if (port == nullptr) {
+            return false;
+        }
+        work_.sequence = port->sequence;
+        use_port(*port);
+    }
+    return true;
+}
+
+// Nobody but our kernel writes to it, and that has left.
+void pipe_drive::release_own_port() noexcept {
+    if (owns_port_ && port_ != nullptr) {
+        broken_ ? retire_port(port_) : release_port(port_);
+        port_ = nullptr;
+    }
+}
+
+void pipe_drive::wait_until(clock::time_point when) noexcept {
+    due_ = when;
+    looks_.look_at(message_, when);
+}
+
 void pipe_drive::try_launch() noexcept {
-    if (state_ != state::waiting ||
-        !scheduler_.admit(message_, port_->device, work_.dir, work_.geometry.channels)) {
+    if (state_ != state::waiting) {
         return;
+    }
+    switch (scheduler_.admit(*this, work_.dir, work_.geometry.channels)) {
+        case scheduler::admission::waits:
+            return;
+        case scheduler::admission::refused:
+            nc_debug("a pull finds no port");
+            fail();
+            return;
+        case scheduler::admission::admitted:
+            break;
     }
     trace_begin(kernel_name(), trace_, work_.length);
     state_ = state::admitted;
@@ -68,6 +116,7 @@ void pipe_drive::launched(const std::shared_ptr<pooled_stream> &on) noexcept {
     port_->turns.launched(work_);
     stream_ = on;
     state_ = state::running;
+    refusals_ = 0;
     launched_at_ = clock::now();
     if (relaunching_) {
         count(counters::all().relaunches);
@@ -82,10 +131,17 @@ void pipe_drive::launched(const std::shared_ptr<pooled_stream> &on) noexcept {
     polls_ = 0;
 }
 
+// Nothing was enqueued: it is tried again, a few times.
 void pipe_drive::launch_failed(ucs_status_t status) noexcept {
+    constexpr unsigned most_refusals = 8;
     nc_debug("a pipe's kernel cannot be launched: %s", status_text(status));
     end_admission();
-    fail();
+    if (status == UCS_ERR_UNSUPPORTED || ++refusals_ == most_refusals) {
+        fail();
+        return;
+    }
+    state_ = state::waiting;
+    wait_until(clock::now() + first_pause * (1 << refusals_));
 }
 
 void pipe_drive::peer_launched(uint64_t number) noexcept {
@@ -109,7 +165,7 @@ bool pipe_drive::stream_failed() noexcept {
     }
     if (!marked_) {
         if (mark_ == nullptr) {
-            mark_ = events_.acquire(port_->device);
+            mark_ = events_.acquire(device());
         }
         if (mark_ == nullptr) {
             return false;  // there may be an event later
@@ -125,7 +181,7 @@ bool pipe_drive::stream_failed() noexcept {
 
 void pipe_drive::end_admission() noexcept {
     trace_end(kernel_name(), trace_);
-    scheduler_.end_admission(port_->device, work_.dir, work_.geometry.channels);
+    scheduler_.end_admission(device(), work_.dir, work_.geometry.channels);
 }
 
 // The kernel has left: the scheduler hears of it, and the stream returns.
@@ -133,7 +189,7 @@ void pipe_drive::release_launch() noexcept {
     scheduler_.kernel_left(*this);
     end_admission();
     if (mark_ != nullptr) {
-        events_.release(port_->device, std::move(mark_));
+        events_.release(device(), std::move(mark_));
     }
     if (broken_) {
         stream_->spoil();
@@ -143,22 +199,26 @@ void pipe_drive::release_launch() noexcept {
 
 void pipe_drive::fail() noexcept {
     scheduler_.stop_waiting(message_);
+    release_own_port();
     state_ = state::failed;
 }
 
 void pipe_drive::wait_for_peer(clock::time_point now) noexcept {
     state_ = state::waiting;
-    due_ = now;
-    if (!heard_since_launch_) {
-        due_ += pause_;
-        pause_ = std::min(2 * pause_, microseconds(longest_pause));
+    if (heard_since_launch_) {
+        due_ = {};
+        looks_.look_soon(message_);
+        return;
     }
+    wait_until(now + pause_);
+    pause_ = std::min(2 * pause_, microseconds(longest_pause));
 }
 
 void pipe_drive::next_segment() noexcept {
     work_.packed_offset += work_.length;
     if (work_.packed_offset == total_) {
         state_ = state::complete;
+        release_own_port();
         return;
     }
     ++segment_;
@@ -209,7 +269,36 @@ unsigned pipe_drive::progress() noexcept {
         return 0;
     }
     try_launch();
-    return state_ != state::waiting;
+    return state_ != state::waiting ? 1 : 0;
+}
+
+// The sender puts a chunk into a place of the ring when our kernel has taken the one before: only
+// the last chunks of each channel, one for each place, can still be there. Those that our kernel
+// took before it left are copied once more.
+ucs_status_t pipe_drive::empty_ring() noexcept {
+    const gpu::pipe_geometry &g = work_.geometry;
+    if (broken_ || work_.packed_offset + work_.length != total_) {
+        return UCS_ERR_IO_ERROR;
+    }
+    std::unique_ptr<gpu::event> done = events_.acquire(device());
+    ucs_status_t status = done != nullptr ? UCS_OK : UCS_ERR_NO_RESOURCE;
+    for (uint32_t channel = 0; channel < g.channels && status == UCS_OK; ++channel) {
+        const uint32_t chunks = gpu::pipe_channel_chunks(work_.length, g, channel);
+        for (uint32_t k = chunks - std::min(chunks, g.depth); k < chunks && status == UCS_OK; ++k) {
+            const uint64_t begin = (uint64_t{k} * g.channels + channel) * g.chunk_size;
+            char *place = work_.ring + (uint64_t{channel} * g.depth + k % g.depth) * g.chunk_size;
+            status = buffer_->enqueue_copies(work_.packed_offset + begin,
+                                             std::min<uint64_t>(g.chunk_size, work_.length - begin),
+                                             place, in_memory_order_, *done);
+        }
+    }
+    if (status == UCS_OK) {
+        status = done->synchronize();
+    }
+    if (done != nullptr) {
+        events_.release(device(), std::move(done));
+    }
+    return status;
 }
 
 void pipe_drive::stop_kernel() noexcept {
@@ -222,7 +311,7 @@ void pipe_drive::stop_kernel() noexcept {
             continue;
         }
         if (!marked_ && mark_ == nullptr) {
-            mark_ = events_.acquire(port_->device);
+            mark_ = events_.acquire(device());
         }
         if (mark_ == nullptr) {
             stream_->finish();

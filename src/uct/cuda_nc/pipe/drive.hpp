@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 
+#include "uct/cuda_nc/engine/agenda.hpp"
 #include "uct/cuda_nc/engine/event_pool.hpp"
 #include "uct/cuda_nc/engine/launch_client.hpp"
 #include "uct/cuda_nc/engine/scheduler.hpp"
@@ -28,9 +29,9 @@ class pipe_drive final : public launch_client {
     };
 
     // `message`: the message's number; `trace`: its number in timelines.
-    pipe_drive(scheduler &schedule, event_pool &events, uint64_t message,
+    pipe_drive(scheduler &schedule, event_pool &events, agenda &looks, uint64_t message,
                uint64_t trace = 0) noexcept
-        : scheduler_(schedule), events_(events), message_(message), trace_(trace) {}
+        : scheduler_(schedule), events_(events), looks_(looks), message_(message), trace_(trace) {}
     ~pipe_drive() { stop(); }
     pipe_drive(const pipe_drive &) = delete;
     pipe_drive &operator=(const pipe_drive &) = delete;
@@ -41,16 +42,24 @@ class pipe_drive final : public launch_client {
     // `in_memory_order`: see user_buffer::prepare().
     void begin(pipe_port &port, user_buffer &buffer, gpu::direction dir, const gpu::pipe_work &work,
                uint64_t total, uint64_t segment, bool in_memory_order) noexcept;
+    // The same for a pull of `total` bytes: its port is acquired for as long as its kernel runs, so
+    // that any number of pulls may wait.
+    void begin_pull(user_buffer &buffer, const gpu::pipe_work &work, uint64_t total,
+                    bool in_memory_order) noexcept;
 
     // From begin() on: takes part in the next launch if there is room, else waits for room.
     void try_launch() noexcept;
     // From begin() on: waits for peer_launched() before the first launch, 5 ms at most.
-    void await_peer() noexcept { due_ = clock::now() + std::chrono::milliseconds(5); }
+    void await_peer() noexcept { wait_until(clock::now() + std::chrono::milliseconds(5)); }
 
     // The peer says that its kernel has been launched, for segment `number`.
     void peer_launched(uint64_t number) noexcept;
 
     unsigned progress() noexcept;  // how much has happened
+
+    // After state::failed without a kernel that failed: takes the segment's bytes out of the ring
+    // by copies. The sender must have put all of them there. Waits for the GPU.
+    ucs_status_t empty_ring() noexcept;
 
     // Stops the kernel; on return it touches no memory. Waits for the GPU.
     void stop() noexcept;
@@ -67,8 +76,9 @@ class pipe_drive final : public launch_client {
     bool is_broken() const noexcept { return broken_; }
 
     // launch_client
-    int device() const noexcept override { return port_->device; }
+    int device() const noexcept override { return buffer_->device(); }
     uint64_t message() const noexcept override { return message_; }
+    bool acquire_resources() noexcept override;
     ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept override;
     void launched(const std::shared_ptr<pooled_stream> &on) noexcept override;
     void launch_failed(ucs_status_t status) noexcept override;
@@ -83,6 +93,11 @@ class pipe_drive final : public launch_client {
                : work_.pulls                     ? "pull kernel"
                                                  : "unpack kernel";
     }
+    void begin(user_buffer &buffer, gpu::direction dir, const gpu::pipe_work &work, uint64_t total,
+               uint64_t segment, bool in_memory_order) noexcept;
+    void use_port(pipe_port &port) noexcept;
+    void release_own_port() noexcept;
+    void wait_until(clock::time_point when) noexcept;
     unsigned handle_left() noexcept;
     void next_segment() noexcept;
     void wait_for_peer(clock::time_point now) noexcept;
@@ -94,6 +109,7 @@ class pipe_drive final : public launch_client {
 
     scheduler &scheduler_;
     event_pool &events_;
+    agenda &looks_;
     const uint64_t message_, trace_;
     pipe_port *port_ = nullptr;
     user_buffer *buffer_ = nullptr;
@@ -104,12 +120,14 @@ class pipe_drive final : public launch_client {
     uint64_t first_sequence_ = 0;
     state state_ = state::idle;
     bool in_memory_order_ = false;
+    bool owns_port_ = false;           // of a pull: the port is acquired and released here
     bool heard_since_launch_ = false;  // of a launch of the peer's
     bool relaunching_ = false;
     bool owes_launch_notice_ = false;
     bool broken_ = false;
     bool marked_ = false;  // mark_ was recorded behind the kernel
     unsigned polls_ = 0;
+    unsigned refusals_ = 0;                  // launches that failed, one after the other
     std::shared_ptr<pooled_stream> stream_;  // while running
     std::unique_ptr<gpu::event> mark_;
     clock::time_point launched_at_, due_, heard_at_;

@@ -105,10 +105,14 @@ bool add_slab(pool &to, int device) {
 
 }  // namespace
 
-pipe_port *acquire_port(int device) noexcept try {
+pipe_port *acquire_port(int device, port_use use) noexcept try {
     pool &from = pool_of(device);
     std::lock_guard<std::mutex> guard(from.mutex);
-    if (from.idle.empty() && !add_slab(from, device)) {
+    const auto left_for_pulls = [&from] { return std::min<size_t>(from.number / 8, 64); };
+    const auto is_short = [&] {
+        return from.idle.size() <= (use == port_use::pipe ? left_for_pulls() : 0);
+    };
+    if (is_short() && (!add_slab(from, device) || is_short())) {
         return nullptr;
     }
     pipe_port *port = from.idle.back();
@@ -117,6 +121,14 @@ pipe_port *acquire_port(int device) noexcept try {
     return port;
 } catch (const std::bad_alloc &) {
     return nullptr;
+}
+
+bool has_ports(int device) noexcept try {
+    pool &from = pool_of(device);
+    std::lock_guard<std::mutex> guard(from.mutex);
+    return from.number != 0 || add_slab(from, device);
+} catch (const std::bad_alloc &) {
+    return false;
 }
 
 void release_port(pipe_port *back) noexcept {

@@ -31,8 +31,14 @@ struct pipe_port {
     gpu::launch_tracker turns;
 };
 
+// A message holds the port of a pipe until its peer is through, that of a pull while its own kernel
+// runs. Some ports are left for pulls: these wait for their port, and must not wait for a peer.
+enum class port_use : uint8_t { pipe, pull };
+
 // Null: out of resources, or the GPU has no pipes.
-pipe_port *acquire_port(int device) noexcept;
+pipe_port *acquire_port(int device, port_use use = port_use::pipe) noexcept;
+// Whether there are ports at all, in use or not.
+bool has_ports(int device) noexcept;
 
 // Neither our kernel nor the peer's touches the port any more.
 void release_port(pipe_port *back) noexcept;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <utility>
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/status.hpp"
@@ -28,18 +30,26 @@ control make(control_kind kind, uint64_t to, uint64_t from) noexcept {
     return message;
 }
 
+// What of a control message is in all of them, and read back from those that wait.
+control head_of(const std::vector<char> &bytes) noexcept {
+    control message = {};
+    std::memcpy(&message, bytes.data(), bytes.size());
+    return message;
+}
+
 }  // namespace
 
-bool control_channel::try_send(endpoint &ep, const control &message) noexcept {
-    control stamped = message;
-    stamped.version = protocol_version;
-    stamped.identity = iface_.address.identity;
+bool control_channel::try_send(endpoint &ep, const void *message, size_t length) noexcept {
+    struct {
+        const void *bytes;
+        size_t length;
+    } from = {message, length};
     auto pack = [](void *destination, void *arg) -> size_t {
-        auto *from = static_cast<control *>(arg);
-        std::memcpy(destination, from, length_of(from->kind));
-        return length_of(from->kind);
+        const auto *what = static_cast<decltype(from) *>(arg);
+        std::memcpy(destination, what->bytes, what->length);
+        return what->length;
     };
-    ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, control_id, pack, &stamped, 0);
+    const ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, control_id, pack, &from, 0);
     if (sent < 0 && sent != UCS_ERR_NO_RESOURCE) {
         nc_debug("the carrier lost a control message: %s",
                  status_text(static_cast<ucs_status_t>(sent)));
@@ -51,13 +61,34 @@ bool control_channel::try_send(endpoint &ep, const control &message) noexcept {
 // The carrier `self` delivers a message while it sends it: messages to this interface wait for
 // progress, so that no message is changed in the middle of its own call.
 bool control_channel::send_now(endpoint &ep, const control &message) noexcept {
-    return !ep.is_loopback && !has_unsent(&ep) && try_send(ep, message);
+    control stamped = message;
+    stamped.version = protocol_version;
+    stamped.identity = iface_.address.identity;
+    return !ep.is_loopback && !has_unsent(&ep) && try_send(ep, &stamped, length_of(stamped.kind));
+}
+
+void control_channel::add_unsent(endpoint &ep, const control &message) {
+    control stamped = message;
+    stamped.version = protocol_version;
+    stamped.identity = iface_.address.identity;
+    const char *bytes = reinterpret_cast<const char *>(&stamped);
+    unsent one(bytes, bytes + length_of(stamped.kind));
+    auto [counted, is_new] = unsent_of_.try_emplace(message.from, 0);
+    try {
+        unsent_[&ep].push_back(std::move(one));
+    } catch (...) {
+        if (is_new) {
+            unsent_of_.erase(counted);
+        }
+        throw;
+    }
+    ++counted->second;
+    progress_.start();
 }
 
 void control_channel::send(endpoint *ep, const control &message) noexcept try {
     if (ep != nullptr && !send_now(*ep, message)) {
-        unsent_.push_back({ep, message});
-        progress_.start();
+        add_unsent(*ep, message);
     }
 } catch (const std::bad_alloc &) {
     nc_error("out of memory for a control message: a message between GPUs may never end");
@@ -71,62 +102,117 @@ void control_channel::send_to_interface(uint64_t interface, control_kind kind, u
                                         uint64_t from) noexcept {
     auto peer = iface_.peers.find(interface);
     if (peer == iface_.peers.end()) {
-        keep(interface, {kind, to, from});
+        keep(interface, kind, to, from);
     } else {
         send(peer->second, kind, to, from);
     }
 }
 
-void control_channel::keep(uint64_t interface, const kept &what) noexcept try {
-    constexpr size_t most = 1024;  // what is not said holds memory until a process ends
-    if (kept_.size() < most) {
-        kept_.emplace(interface, what);
+// What is not said holds memory until a process ends. Interfaces that never return must not take
+// the place of others: the oldest words are forgotten first.
+void control_channel::keep(uint64_t interface, control_kind kind, uint64_t to,
+                           uint64_t from) noexcept try {
+    constexpr size_t most = 1024;
+    if (kept_.size() == most) {
+        auto [at, end] = kept_for_.equal_range(kept_.front().interface);
+        while (at != end && at->second != kept_.begin()) {
+            ++at;
+        }
+        kept_for_.erase(at);
+        kept_.pop_front();
+    }
+    kept_.push_back({interface, kind, to, from});
+    try {
+        kept_for_.emplace(interface, std::prev(kept_.end()));
+    } catch (...) {
+        kept_.pop_back();
+        throw;
     }
 } catch (const std::bad_alloc &) {
-    // as above
+    // the peer keeps its memory until our process ends
 }
 
-bool control_channel::has_unsent(const endpoint *ep) const noexcept {
-    return std::any_of(unsent_.begin(), unsent_.end(),
-                       [ep](const unsent &one) { return one.ep == ep; });
+// Of `message`, which has left or never will.
+void control_channel::left(const control &message) noexcept {
+    const auto counted = unsent_of_.find(message.from);
+    if (counted != unsent_of_.end() && --counted->second == 0) {
+        unsent_of_.erase(counted);
+        looks_.look_soon(message.from);
+    }
 }
 
-// In order for each endpoint; an endpoint without room holds no other up.
-unsigned control_channel::progress() noexcept {
+// The carrier `self` delivers in the call, and what it delivers to may add messages or close the
+// endpoint. Meanwhile the first message's place is empty.
+unsigned control_channel::send_some(endpoint &ep) noexcept {
     unsigned happened = 0;
-    const endpoint *full = nullptr;
-    for (size_t i = 0; i < unsent_.size();) {
-        endpoint &ep = *unsent_[i].ep;
-        const bool after_another =
-            std::any_of(unsent_.begin(), unsent_.begin() + static_cast<ptrdiff_t>(i),
-                        [&ep](const unsent &one) { return one.ep == &ep; });
-        if (&ep == full || after_another || !try_send(ep, unsent_[i].message)) {
-            full = &ep;
-            ++i;
-            continue;
+    auto found = unsent_.find(&ep);
+    while (found != unsent_.end() && !found->second.front().empty()) {
+        unsent first = std::move(found->second.front());
+        found->second.front().clear();
+        const bool is_sent = try_send(ep, first.data(), first.size());
+        found = unsent_.find(&ep);
+        if (!is_sent) {
+            found->second.front() = std::move(first);
+            break;
         }
-        unsent_.erase(unsent_.begin() + static_cast<ptrdiff_t>(i));
+        if (found != unsent_.end()) {
+            found->second.pop_front();
+            found = found->second.empty() ? unsent_.erase(found) : found;
+        }
+        left(head_of(first));
         ++happened;
     }
     return happened;
 }
 
+bool control_channel::send_unsent(endpoint &ep) noexcept {
+    if (has_unsent(&ep)) {
+        send_some(ep);
+    }
+    return !has_unsent(&ep);
+}
+
+// In order for each endpoint; an endpoint without room holds no other up. So many endpoints at a
+// time, one after the other.
+unsigned control_channel::progress() noexcept {
+    constexpr size_t most = 64;
+    unsigned happened = 0;
+    for (size_t looks = std::min(most, unsent_.size()); looks != 0 && !unsent_.empty(); --looks) {
+        auto at = unsent_.upper_bound(last_visited_);
+        at = at != unsent_.end() ? at : unsent_.begin();
+        last_visited_ = at->first;
+        happened += send_some(*at->first);
+    }
+    return happened;
+}
+
 void control_channel::endpoint_connected(endpoint &ep) noexcept {
-    auto [at, end] = kept_.equal_range(ep.peer);
-    for (; at != end; at = kept_.erase(at)) {
-        send_to_interface(ep.peer, at->second.kind, at->second.to, at->second.from);
+    for (auto found = kept_for_.find(ep.peer); found != kept_for_.end();
+         found = kept_for_.find(ep.peer)) {
+        const kept one = *found->second;
+        kept_.erase(found->second);
+        kept_for_.erase(found);
+        send(&ep, one.kind, one.to, one.from);
     }
 }
 
 void control_channel::endpoint_closed(const endpoint &ep) noexcept {
-    for (const auto &[to, message] : unsent_) {
-        if (to == &ep && must_arrive(message.kind)) {
-            keep(ep.peer, {message.kind, message.to, message.from});
-        }
+    const auto found = unsent_.find(&ep);
+    if (found == unsent_.end()) {
+        return;
     }
-    unsent_.erase(std::remove_if(unsent_.begin(), unsent_.end(),
-                                 [&ep](const unsent &one) { return one.ep == &ep; }),
-                  unsent_.end());
+    const std::deque<unsent> all = std::move(found->second);
+    unsent_.erase(found);
+    for (const unsent &bytes : all) {
+        if (bytes.empty()) {
+            continue;  // it is on its way
+        }
+        const control message = head_of(bytes);
+        if (must_arrive(message.kind)) {
+            keep(ep.peer, message.kind, message.to, message.from);
+        }
+        left(message);
+    }
 }
 
 }  // namespace cuda_nc::uct

@@ -4,8 +4,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <list>
 #include <map>
+#include <unordered_map>
+#include <vector>
 
+#include "uct/cuda_nc/engine/agenda.hpp"
 #include "uct/cuda_nc/engine/message_owner.hpp"
 #include "uct/cuda_nc/engine/progress_hook.hpp"
 #include "uct/cuda_nc/protocol/wire.hpp"
@@ -14,8 +19,8 @@ namespace cuda_nc::uct {
 
 class control_channel final : public unsent_messages {
   public:
-    control_channel(interface &iface, progress_hook &progress) noexcept
-        : iface_(iface), progress_(progress) {}
+    control_channel(interface &iface, progress_hook &progress, agenda &looks) noexcept
+        : iface_(iface), progress_(progress), looks_(looks) {}
 
     // Now or later. Null: the endpoint is closed, and nothing is sent.
     void send(endpoint *ep, const wire::control &message) noexcept;
@@ -32,7 +37,16 @@ class control_channel final : public unsent_messages {
 
     // Sends what had no room; says how many.
     unsigned progress() noexcept;
-    bool has_unsent(const endpoint *ep) const noexcept override;
+    // The same for one endpoint. False: some of it still waits.
+    bool send_unsent(endpoint &ep) noexcept;
+    bool has_unsent(const endpoint *ep) const noexcept override {
+        return !unsent_.empty() && unsent_.count(ep) != 0;
+    }
+    // Whether something of our message `from` waits for room. The agenda looks at the message when
+    // it has left.
+    bool has_unsent_of(uint64_t from) const noexcept {
+        return !unsent_of_.empty() && unsent_of_.count(from) != 0;
+    }
     bool empty() const noexcept { return unsent_.empty(); }
 
     // `ep` leads to its peer from now on: says what was kept for the peer.
@@ -41,23 +55,30 @@ class control_channel final : public unsent_messages {
     void endpoint_closed(const endpoint &ep) noexcept;
 
   private:
-    struct unsent {
-        endpoint *ep;
-        wire::control message;
-    };
+    // A message that waits for room: the bytes that go on the wire.
+    using unsent = std::vector<char>;
     // Without it the peer waits for ever, or keeps memory.
     struct kept {
+        uint64_t interface;
         wire::control_kind kind;
         uint64_t to, from;
     };
+    using kept_words = std::list<kept>;
 
-    bool try_send(endpoint &ep, const wire::control &message) noexcept;
-    void keep(uint64_t interface, const kept &what) noexcept;
+    bool try_send(endpoint &ep, const void *message, size_t length) noexcept;
+    void add_unsent(endpoint &ep, const wire::control &message);
+    void left(const wire::control &message) noexcept;
+    unsigned send_some(endpoint &ep) noexcept;
+    void keep(uint64_t interface, wire::control_kind kind, uint64_t to, uint64_t from) noexcept;
 
     interface &iface_;
     progress_hook &progress_;
-    std::deque<unsent> unsent_;
-    std::multimap<uint64_t, kept> kept_;  // by the peer's interface
+    agenda &looks_;
+    std::map<endpoint *, std::deque<unsent>, std::less<>> unsent_;  // in order; none is empty
+    std::unordered_map<uint64_t, unsigned> unsent_of_;  // how many, by the author's message
+    endpoint *last_visited_ = nullptr;
+    kept_words kept_;                                                   // the oldest comes first
+    std::unordered_multimap<uint64_t, kept_words::iterator> kept_for_;  // by the peer's interface
 };
 
 }  // namespace cuda_nc::uct

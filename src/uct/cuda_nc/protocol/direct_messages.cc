@@ -150,53 +150,34 @@ unsigned direct_messages::progress(void *self) noexcept {
     return static_cast<direct_messages *>(self)->progress();
 }
 
-unsigned direct_messages::progress_messages(bool every) noexcept {
-    if (!every) {
-        return services_.schedule.progress_in_flight();
-    }
-    unsigned happened = 0;
-    services_.has_polled = false;
-    services_.messages.for_each([&](auto &one) {
-        services_.has_polled |= one.is_polled();
-        happened += one.progress();
-    });
-    return happened;
-}
-
-// Among many messages most wait for others, whose calls progress them; looking at each in every
-// round took as long as all else. Rounds that look at every message are for what nobody tells of:
-// time, slots, and channels that another worker releases.
+// Among many messages most wait for others, whose calls progress them: the agenda and the scheduler
+// know the others. Failed kernels, and channels that another worker has released, show only by
+// looking, which is done in some of the calls.
 unsigned direct_messages::progress() noexcept {
     constexpr unsigned calls_between_all = 64;
     constexpr size_t few = 4;
     message_services &s = services_;
-    if (s.messages.empty() && s.puts.empty() && !holds_back()) {
+    if (s.messages.empty() && s.puts.empty() && s.looks.empty() && !holds_back()) {
         s.progress.note_idle();
         return 0;
     }
     s.progress.note_busy();
+    const bool all = s.messages.size() <= few || ++calls_ % calls_between_all == 0;
     unsigned happened = s.control.empty() ? 0 : s.control.progress();
     happened += s.puts.empty() ? 0 : s.puts.progress();
-    const bool all = s.messages.size() <= few || ++calls_ % calls_between_all == 0;
-    happened += progress_messages(all || happened != 0 || s.has_polled);
-    happened += s.schedule.progress_waiting();
+    happened += s.schedule.progress_in_flight(all);
+    happened += s.looks.empty() ? 0 : s.looks.progress();
+    happened += s.schedule.progress_waiting(all);
     s.schedule.launch_all();
-    if (!s.pending.empty()) {
-        happened += s.pending.release_decided(all);
-    } else {
-        s.pending.forget_decided();
-    }
+    happened += s.pending.empty() ? 0 : s.pending.release_decided();
     happened += flushes_.empty() ? 0 : flushes_.progress();
     return happened;
 }
 
-bool direct_messages::is_busy() noexcept {
-    if (!services_.control.empty() || !services_.puts.empty()) {
-        return true;
-    }
-    bool busy = false;
-    services_.messages.for_each([&busy](const auto &one) { busy |= one.is_busy(); });
-    return busy || services_.pending.has_ready() || flushes_.has_ready();
+bool direct_messages::is_busy() const noexcept {
+    const message_services &s = services_;
+    return !s.control.empty() || !s.puts.empty() || !s.looks.empty() || !s.schedule.empty() ||
+           s.pending.has_ready() || flushes_.has_ready();
 }
 
 }  // namespace cuda_nc::uct

@@ -30,8 +30,9 @@ class direct_messages {
     ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
                            unsigned flags) noexcept;
     // Before UCP's RTS or RTR leaves by am_short: early offers go ahead of an RTS, answers to them
-    // ahead of an RTR.
-    void before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
+    // ahead of an RTR. False: the RTR must not leave yet, because its answer waits for room; UCP
+    // shall ask again.
+    bool before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
                       size_t length) noexcept;
     // In place of the carrier's operations, with their contracts.
     ucs_status_t add_pending(endpoint &ep, void *request, unsigned flags) noexcept {
@@ -64,14 +65,13 @@ class direct_messages {
     void endpoint_closed(endpoint &ep) noexcept;
 
     // Work is under way of which no event of the carrier will tell.
-    bool is_busy() noexcept;
+    bool is_busy() const noexcept;
 
     message_services &services() noexcept { return services_; }
 
   private:
     static unsigned progress(void *self) noexcept;
     unsigned progress() noexcept;
-    unsigned progress_messages(bool every) noexcept;
     void handle_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
     void handle_fin(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
     void handle_sender_control(send_message *send, const wire::control &message) noexcept;

@@ -123,18 +123,23 @@ bool direct_messages::accept(endpoint &ep, user_buffer *buffer, uint64_t message
 // ---- offers ahead of UCP's own messages
 
 // The carrier self delivers at once: there early offers and answers would come too late.
-void direct_messages::before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
+//
+// A sender that gets the RTR before the answer would offer once more: the RTR stays behind.
+bool direct_messages::before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
                                    size_t length) noexcept try {
     if (ep.is_loopback) {
-        return;
+        return true;
     }
     if (id == rts_id) {
         before_rts(ep, payload, length);
-    } else if (!early_.empty()) {
+        return true;
+    }
+    if (!early_.empty()) {
         before_rtr(ep, header, payload, length);
     }
+    return services_.control.send_unsent(ep);
 } catch (const std::bad_alloc &) {
-    // the message is offered when UCP asks for its bytes
+    return true;  // the message is offered when UCP asks for its bytes
 }
 
 void direct_messages::before_rts(endpoint &ep, const void *payload, size_t length) {

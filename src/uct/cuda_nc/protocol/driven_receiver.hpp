@@ -1,5 +1,5 @@
-// What the receiver's ends of pipes and pulls have in common: a port, a drive, and channels that
-// are promised to the message from its answer to its end.
+// What the receiver's ends of pipes and pulls have in common: a drive, and channels that are
+// promised to the message from its answer to its end. A pipe has a port too.
 #pragma once
 
 #include "uct/cuda_nc/pipe/drive.hpp"
@@ -10,18 +10,19 @@ namespace cuda_nc::uct {
 
 class driven_receiver : public receive_route {
   public:
-    bool is_busy() const noexcept override { return true; }
     bool moves_whole_message() const noexcept final { return true; }
 
   protected:
     explicit driven_receiver(receive_context &context) noexcept
         : receive_route(context),
-          drive_(context.services.schedule, context.services.events, context.id, context.sender) {}
+          drive_(context.services.schedule, context.services.events, context.services.looks,
+                 context.id, context.sender) {}
 
     // A port, if there is a stream for it: when a sender has filled the ring it is too late to find
     // that there is none. False: out of resources.
     bool acquire_port() noexcept;
     void begin_drive(const gpu::pipe_work &work, uint64_t segment, bool in_memory_order) noexcept;
+    void begin_pull(const gpu::pipe_work &work, bool in_memory_order) noexcept;
     // Gives back port and promise. `peer_may_write`: to the port.
     void release_port(bool peer_may_write) noexcept;
 
@@ -29,6 +30,8 @@ class driven_receiver : public receive_route {
     pipe_drive drive_;
 
   private:
+    void promise(const gpu::pipe_work &work) noexcept;
+
     unsigned promised_ = 0;  // channels
 };
 

@@ -7,7 +7,7 @@
 namespace cuda_nc::uct {
 
 void early_offers::add(const wire::control &message) noexcept try {
-    constexpr size_t most = 4096;  // beyond, the sender offers again with UCP's data
+    constexpr size_t most = 65536;  // beyond, the sender offers again with UCP's data
     if (all_.size() < most) {
         all_[{message.offset, message.identity}] = {message.from, message.length, message.early};
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ucs/gpu/pipe.hpp"
+#include "uct/cuda_nc/engine/agenda.hpp"
 #include "uct/cuda_nc/engine/event_pool.hpp"
 #include "uct/cuda_nc/engine/pending_requests.hpp"
 #include "uct/cuda_nc/engine/progress_hook.hpp"
@@ -29,7 +30,8 @@ struct message_services {
     const process_id process = own_process_id();  // as its peers know it
     progress_hook progress;
     message_table messages;
-    control_channel control{iface, progress};
+    agenda looks{messages, progress};
+    control_channel control{iface, progress, looks};
     scheduler schedule{messages, progress};
     pending_requests pending{messages, progress};
     unfinished_puts puts{control, progress};
@@ -38,8 +40,6 @@ struct message_services {
 
     // Bytes of a pipe's segment at most, in messages to come.
     uint64_t longest_segment = gpu::max_pipe_length;
-    // A message's slots are at work, which only a look at each message shows.
-    bool has_polled = false;
 
     // A message that is alone does not wait for others to share a launch with.
     void launch_if_alone() noexcept {

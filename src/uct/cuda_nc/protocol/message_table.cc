@@ -43,8 +43,14 @@ send_message &message_table::add(std::unique_ptr<send_message> begun) {
 }
 
 receive_message &message_table::add(std::unique_ptr<receive_message> begun) {
-    const uint64_t number = begun->id();
-    return *receives_.emplace(number, std::move(begun)).first->second;
+    const auto known = receives_of_.emplace(begun->sender(), begun.get());
+    try {
+        const uint64_t number = begun->id();
+        return *receives_.emplace(number, std::move(begun)).first->second;
+    } catch (...) {
+        receives_of_.erase(known);
+        throw;
+    }
 }
 
 void message_table::erase(const send_message &ended) noexcept {
@@ -52,12 +58,20 @@ void message_table::erase(const send_message &ended) noexcept {
 }
 
 void message_table::erase(const receive_message &ended) noexcept {
+    auto [at, end] = receives_of_.equal_range(ended.sender());
+    while (at != end && at->second != &ended) {
+        ++at;
+    }
+    if (at != end) {
+        receives_of_.erase(at);
+    }
     receives_.erase(ended.id());
 }
 
 void message_table::clear() noexcept {
     sends_.clear();
     receives_.clear();
+    receives_of_.clear();
 }
 
 send_message *message_table::find_send(uint64_t number) const noexcept {
@@ -73,9 +87,8 @@ receive_message *message_table::find_receive(message_of_peer message) const noex
 }
 
 bool message_table::has_accepted(const endpoint &ep, uint64_t sender) const noexcept {
-    return std::any_of(receives_.begin(), receives_.end(), [&](const auto &one) {
-        return one.second->ep() == &ep && one.second->sender() == sender;
-    });
+    const auto [begin, end] = receives_of_.equal_range(sender);
+    return std::any_of(begin, end, [&ep](const auto &one) { return one.second->ep() == &ep; });
 }
 
 unsigned message_table::progress_message(uint64_t message) noexcept {
@@ -84,6 +97,24 @@ unsigned message_table::progress_message(uint64_t message) noexcept {
     }
     receive_message *receive = find(receives_, message);
     return receive != nullptr ? receive->progress() : 0;
+}
+
+unsigned message_table::progress_all() noexcept {
+    unsigned happened = 0;
+    for_each([&happened](auto &one) { happened += one.progress(); });
+    return happened;
+}
+
+bool message_table::exists(uint64_t message) const noexcept {
+    return sends_.count(message) != 0 || receives_.count(message) != 0;
+}
+
+bool message_table::is_polled(uint64_t message) const noexcept {
+    if (const send_message *send = find(sends_, message)) {
+        return send->is_polled();
+    }
+    const receive_message *receive = find(receives_, message);
+    return receive != nullptr && receive->is_polled();
 }
 
 bool message_table::is_decided(uint64_t message) const noexcept {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <unordered_map>
 
 #include "uct/cuda_nc/engine/message_owner.hpp"
 #include "uct/cuda_nc/memory/quarantine.hpp"
@@ -46,6 +47,9 @@ class message_table final : public message_owner {
 
     // message_owner
     unsigned progress_message(uint64_t message) noexcept override;
+    unsigned progress_all() noexcept override;
+    bool exists(uint64_t message) const noexcept override;
+    bool is_polled(uint64_t message) const noexcept override;
     bool is_decided(uint64_t message) const noexcept override;
 
   private:
@@ -60,6 +64,7 @@ class message_table final : public message_owner {
 
     std::map<uint64_t, std::unique_ptr<send_message>> sends_;
     std::map<uint64_t, std::unique_ptr<receive_message>> receives_;
+    std::unordered_multimap<uint64_t, const receive_message *> receives_of_;  // by sender()
 };
 
 // A number for a message or an interface: not used twice in a process; never 0.

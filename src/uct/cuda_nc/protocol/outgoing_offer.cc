@@ -72,6 +72,7 @@ bool outgoing_offer::send_early(uint64_t request) noexcept {
 
 void outgoing_offer::sent_with_data() noexcept {
     deadline_ = clock::now() + patience;
+    services_.looks.look_at(id_, deadline_);
 }
 
 bool outgoing_offer::consume_unanswered() noexcept {

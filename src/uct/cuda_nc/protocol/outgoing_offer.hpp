@@ -38,9 +38,10 @@ class outgoing_offer {
     // No answer is awaited any more.
     void forget_early() noexcept { early_request_ = 0; }
 
-    // Whether an answer is awaited for a limited time: nobody tells when it is over.
-    bool has_deadline() const noexcept { return deadline_ != clock::time_point::max(); }
-    bool is_overdue() const noexcept { return has_deadline() && clock::now() > deadline_; }
+    // Whether the time in which an answer is awaited is over.
+    bool is_overdue() const noexcept {
+        return deadline_ != clock::time_point::max() && clock::now() >= deadline_;
+    }
 
     // Null: there is none, or it has been given to a route.
     pipe_port *port() const noexcept { return port_; }

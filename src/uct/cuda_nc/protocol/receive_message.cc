@@ -58,6 +58,7 @@ bool receive_message::accept(const wire::early_offer &offer, uint32_t flags) noe
 
 void receive_message::end() noexcept {
     message_.services.schedule.stop_waiting(message_.id);
+    message_.services.looks.forget_time(message_.id);
     message_.services.messages.erase(*this);
 }
 

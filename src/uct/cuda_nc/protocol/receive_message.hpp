@@ -45,9 +45,6 @@ class receive_message final : public direct_message {
     uint64_t sender() const noexcept { return message_.sender; }
     uint64_t peer() const noexcept { return message_.peer; }
     const endpoint *ep() const noexcept { return message_.ep; }
-    bool is_busy() const noexcept {
-        return message_.buffer != nullptr && !stopped_ && route_ != nullptr && route_->is_busy();
-    }
     bool is_polled() const noexcept { return route_ != nullptr && route_->is_polled(); }
 
   private:

@@ -70,9 +70,8 @@ class send_route {
     // The FIN goes ahead of the bytes, as soon as UCP asks for them: the receiver knows by itself
     // when it has them.
     virtual bool sends_fin_ahead() const noexcept { return false; }
-    // Work is under way of which no event of the carrier will tell.
-    virtual bool is_busy() const noexcept { return false; }
-    // Nobody but progress() will see what the GPU or the network does next.
+    // Nobody but progress() will see what the GPU or the network does next. Where that begins the
+    // route tells the agenda.
     virtual bool is_polled() const noexcept { return false; }
     // Counts messages that were sent this way.
     virtual std::atomic<uint64_t> &counter() const noexcept = 0;
@@ -140,7 +139,6 @@ class receive_route {
     // A sender that cancels waits to hear that no kernel of ours writes to it any more.
     virtual bool owes_ended() const noexcept { return false; }
     // As of a send_route.
-    virtual bool is_busy() const noexcept { return false; }
     virtual bool is_polled() const noexcept { return false; }
     virtual void count_received() const noexcept = 0;
 

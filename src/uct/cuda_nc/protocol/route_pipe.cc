@@ -112,7 +112,7 @@ send_route::state pipe_sender::progress(unsigned *happened_p) noexcept {
     }
     // The receiver must hear of everything before it hears of the FIN.
     const bool complete = drive_.now() == pipe_drive::state::complete &&
-                          !message_.services.control.has_unsent(&message_.ep);
+                          !message_.services.control.has_unsent_of(message_.id);
     return complete ? state::complete : state::moving;
 }
 
@@ -226,6 +226,9 @@ unsigned pipe_receiver::progress() noexcept {
     if (drive_.consume_launch_notice()) {
         wake_peer(message_.services, message_.ep, message_.sender, message_.id, drive_.segment());
     }
+    if (has_fin_ && has_failed() && drive_.empty_ring() == UCS_OK) {
+        is_copied_ = true;
+    }
     return happened;
 }
 
@@ -238,11 +241,12 @@ bool pipe_receiver::handle(const wire::control &message) noexcept {
 }
 
 void pipe_receiver::handle_fin() noexcept {
+    has_fin_ = true;
     drive_.peer_launched(drive_.segment());  // all bytes are in the ring
 }
 
 bool pipe_receiver::is_through() const noexcept {
-    return drive_.now() == pipe_drive::state::complete || has_failed();
+    return drive_.now() == pipe_drive::state::complete || is_copied_ || has_failed();
 }
 
 ucs_status_t pipe_receiver::status() const noexcept {
@@ -250,7 +254,7 @@ ucs_status_t pipe_receiver::status() const noexcept {
 }
 
 bool pipe_receiver::has_failed() const noexcept {
-    return drive_.now() == pipe_drive::state::failed;
+    return drive_.now() == pipe_drive::state::failed && !is_copied_;
 }
 
 void pipe_receiver::release(bool sender_is_through) noexcept {

@@ -26,7 +26,6 @@ class pipe_sender final : public send_route {
     state progress(unsigned *happened_p) noexcept override;
     bool handle(const wire::control &message) noexcept override;
     void stop() noexcept override;
-    bool is_busy() const noexcept override { return true; }
     std::atomic<uint64_t> &counter() const noexcept override;
 
   private:
@@ -35,7 +34,8 @@ class pipe_sender final : public send_route {
         : send_route(context),
           port_(port),
           receiving_process_(receiving_process),
-          drive_(context.services.schedule, context.services.events, context.id, context.id) {}
+          drive_(context.services.schedule, context.services.events, context.services.looks,
+                 context.id, context.id) {}
     void return_port() noexcept;
 
     pipe_port *port_;
@@ -73,6 +73,8 @@ class pipe_receiver final : public driven_receiver {
     gpu::pipe_work work_;
     uint64_t segment_ = 0;  // bytes
     bool alike_ = false;    // the sender's layout is ours
+    bool has_fin_ = false;
+    bool is_copied_ = false;  // what kernels could not take from the ring
     peer_memory credits_;
     region ring_;
 };

@@ -7,6 +7,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/engine/stream_pool.hpp"
 #include "uct/cuda_nc/pipe/shape.hpp"
 #include "uct/cuda_nc/protocol/route_copy.hpp"
 
@@ -79,14 +80,13 @@ std::unique_ptr<receive_route> pull_receiver::prepare(receive_context &context,
     if (made == nullptr && work.copies) {
         release_copy(device);
     }
-    if (made == nullptr || !made->acquire_port()) {
+    if (made == nullptr || !has_stream(device) || !has_ports(device)) {
         return nullptr;
     }
     work.geometry = work.copies
                         ? copy_geometry()
                         : choose_pull_geometry(total, share_of_channels(device, total, channels),
                                                of_list && alone);
-    work.sequence = made->port_->sequence;
     made->work_ = work;
     return made;
 }
@@ -98,7 +98,7 @@ pull_receiver::~pull_receiver() {
 
 // The kernel is launched first: the sender can wait, and must hear of the end after the beginning.
 void pull_receiver::answer(uint32_t flags) noexcept {
-    begin_drive(work_, message_.total, work_.source == nullptr);
+    begin_pull(work_, work_.source == nullptr);
     drive_.try_launch();
     message_.services.launch_if_alone();
     wire::control said = {};
@@ -123,7 +123,7 @@ unsigned pull_receiver::progress() noexcept {
 // endpoint.
 bool pull_receiver::is_through() const noexcept {
     return drive_.now() == pipe_drive::state::complete &&
-           !message_.services.control.has_unsent(message_.ep);
+           !message_.services.control.has_unsent_of(message_.id);
 }
 
 // The sender has sent its FIN ahead, and can still send the bytes in fragments.

@@ -75,7 +75,7 @@ bool slot_sender::fill_slots() noexcept {
         }
         one.state = slot_state::packing;
         ++under_way_;
-        message_.services.has_polled = true;
+        message_.services.looks.poll(message_.id);
         next_ += one.length;
     }
     return true;
@@ -86,6 +86,7 @@ void slot_sender::tell_full(const slot &one, unsigned index) noexcept {
     message.kind = wire::control_kind::slot_full;
     message.slot = static_cast<uint16_t>(index);
     message.to = message_.receiver;
+    message.from = message_.id;
     message.offset = one.offset;
     message.length = one.length;
     message_.services.control.send(&message_.ep, message);
@@ -129,7 +130,7 @@ send_route::state slot_sender::progress(unsigned *happened_p) noexcept {
     }
     // The receiver must hear of every slot before it hears of the FIN.
     const bool complete = next_ == message_.total && under_way_ == 0 &&
-                          !message_.services.control.has_unsent(&message_.ep);
+                          !message_.services.control.has_unsent_of(message_.id);
     return complete ? state::complete : state::moving;
 }
 
@@ -248,7 +249,7 @@ bool slot_receiver::handle(const wire::control &message) noexcept {
     }
     one.unpacking = true;
     ++unpacking_;
-    message_.services.has_polled = true;
+    message_.services.looks.poll(message_.id);
     return false;
 }
 

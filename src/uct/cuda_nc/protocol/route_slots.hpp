@@ -23,7 +23,6 @@ class slot_sender : public send_route {
     state progress(unsigned *happened_p) noexcept final;
     bool handle(const wire::control &message) noexcept final;
     void stop() noexcept final;
-    bool is_busy() const noexcept final { return under_way_ != 0; }
     bool is_polled() const noexcept final { return under_way_ != 0; }
     std::atomic<uint64_t> &counter() const noexcept override;
 
@@ -86,7 +85,6 @@ class slot_receiver : public receive_route {
     ucs_status_t status() const noexcept final { return status_; }
     void stop() noexcept final;
     void release(bool sender_is_through) noexcept final;
-    bool is_busy() const noexcept final { return unpacking_ != 0; }
     bool is_polled() const noexcept final { return unpacking_ != 0; }
     void count_received() const noexcept override;
 

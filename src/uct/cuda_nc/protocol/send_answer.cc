@@ -108,6 +108,7 @@ bool send_message::handle_answer(const wire::control &answer) noexcept {
         count(counters::all().early);
     }
     learn_receivers(*ep_, answer.flags);
+    services_.looks.forget_time(id_);
     route_ = open_route(answer);
     offer_.release_port();
     if (route_ == nullptr) {

@@ -28,6 +28,7 @@ send_message::~send_message() {
 
 void send_message::end() noexcept {
     services_.schedule.stop_waiting(id_);
+    services_.looks.forget_time(id_);
     services_.pending.message_decided(id_);
     services_.messages.erase(*this);
 }
@@ -49,6 +50,7 @@ void send_message::give_up() noexcept {
     }
     count(state_ == state::moving ? counters::all().abandoned : counters::all().declined);
     offer_.forget_early();
+    services_.looks.forget_time(id_);
     if (route_ != nullptr) {
         route_->stop();
     }

@@ -72,10 +72,6 @@ class send_message final : public direct_message {
     uint64_t total() const noexcept { return total_; }
     uint64_t first() const noexcept { return first_; }
     const endpoint *ep() const noexcept { return ep_; }
-    bool is_busy() const noexcept {
-        return (state_ == state::offered && offer_.has_deadline()) ||
-               (state_ == state::moving && route_->is_busy());
-    }
     bool is_polled() const noexcept { return state_ == state::moving && route_->is_polled(); }
 
   private:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "uct/cuda_nc/engine/admission.hpp"
+#include "uct/cuda_nc/engine/stream_pool.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 #include "uct/cuda_nc/protocol/put_slots.hpp"
@@ -42,7 +43,7 @@ class strided_end final : public user_buffer {
     ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &,
                          bool /*in_memory_order*/) noexcept override {
         ++launches;
-        if (refuse_launch == launches) {
+        if (refuses_all || refuse_launch == launches) {
             return UCS_ERR_IO_ERROR;
         }
         work.dir = dir_;
@@ -50,16 +51,50 @@ class strided_end final : public user_buffer {
         work.base = memory_->address();
         return UCS_OK;
     }
+    ucs_status_t enqueue_copies(uint64_t offset, uint64_t length, char *packed, bool,
+                                gpu::event &done) noexcept override {
+        if (copies_ == nullptr &&
+            gpu::platform::instance().get_device(0)->create_stream(&copies_) != UCS_OK) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        for (; length != 0; offset += 8, packed += 8, length -= 8) {
+            EXPECT_EQ(copies_->copy(address() + 2 * offset, packed, 8), UCS_OK);
+        }
+        return copies_->record(done);
+    }
     char *address() const { return memory_->address(); }
 
     int launches = 0;       // or attempts
     int refuse_launch = 0;  // the number of one that is refused
+    bool refuses_all = false;
 
   private:
     gpu::direction dir_;
     uint64_t bytes_;
     layout_view layout_;
     std::unique_ptr<gpu::memory> memory_;
+    std::unique_ptr<gpu::stream> copies_;
+};
+
+// Another message that wants channels.
+class other_message final : public launch_client {
+  public:
+    other_message(uint64_t number, int device) : number_(number), device_(device) {}
+    int device() const noexcept override { return device_; }
+    uint64_t message() const noexcept override { return number_; }
+    bool acquire_resources() noexcept override { return has_resources; }
+    ucs_status_t prepare(gpu::stream &, gpu::pipe_work *) noexcept override {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    void launched(const std::shared_ptr<pooled_stream> &) noexcept override {}
+    void launch_failed(ucs_status_t) noexcept override {}
+    bool has_left() const noexcept override { return true; }
+
+    bool has_resources = true;
+
+  private:
+    uint64_t number_;
+    int device_;
 };
 
 class pipe_drive_test : public testing::Test {
@@ -90,10 +125,7 @@ class pipe_drive_test : public testing::Test {
         unpack_side_ = acquire_port(0);
         ASSERT_NE(pack_side_, nullptr);
         ASSERT_NE(unpack_side_, nullptr);
-        send_ = std::make_unique<pipe_drive>(messages_->services().schedule,
-                                             messages_->services().events, 1);
-        receive_ = std::make_unique<pipe_drive>(messages_->services().schedule,
-                                                messages_->services().events, 2);
+        make_drives();
     }
     void TearDown() override {
         if (device_ == nullptr) {
@@ -104,6 +136,11 @@ class pipe_drive_test : public testing::Test {
         EXPECT_EQ(channels_in_flight(0, gpu::direction::unpack), 0u);
         release_port(pack_side_);
         release_port(unpack_side_);
+    }
+    void make_drives() {
+        message_services &all = messages_->services();
+        send_ = std::make_unique<pipe_drive>(all.schedule, all.events, all.looks, 1);
+        receive_ = std::make_unique<pipe_drive>(all.schedule, all.events, all.looks, 2);
     }
     void end_message() {
         send_.reset();
@@ -133,6 +170,17 @@ class pipe_drive_test : public testing::Test {
         send_->begin(*pack_side_, *from_, gpu::direction::pack, work, bytes, segment, false);
         receive_->begin(*unpack_side_, *to_, gpu::direction::unpack, work, bytes, segment, false);
         channels_ = work.geometry.channels;
+    }
+
+    // Message `number` asks for channels for packing.
+    scheduler::admission ask(uint64_t number, unsigned channels, int device = 0,
+                             bool has_resources = true) {
+        other_message one(number, device);
+        one.has_resources = has_resources;
+        return messages_->services().schedule.admit(one, gpu::direction::pack, channels);
+    }
+    bool admits(uint64_t number, unsigned channels, int device = 0) {
+        return ask(number, channels, device) == scheduler::admission::admitted;
     }
 
     // One tells the other of its launches, where `tell`.
@@ -210,10 +258,7 @@ TEST_F(pipe_drive_test, sides_are_used_again) {
         run();
         expect_arrived();
         end_message();
-        send_ = std::make_unique<pipe_drive>(messages_->services().schedule,
-                                             messages_->services().events, 1);
-        receive_ = std::make_unique<pipe_drive>(messages_->services().schedule,
-                                                messages_->services().events, 2);
+        make_drives();
     }
 }
 
@@ -226,7 +271,7 @@ TEST_F(pipe_drive_test, sides_that_hear_nothing_meet_all_the_same) {
 
 TEST_F(pipe_drive_test, a_side_waits_for_channels_that_another_message_has) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(messages_->services().schedule.admit(9, 0, gpu::direction::pack, limit));
+    ASSERT_TRUE(admits(9, limit, 0));
     begin();
     const auto start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(30)) {
@@ -258,40 +303,86 @@ TEST_F(pipe_drive_test, messages_on_one_gpu_do_not_wait_for_channels_of_another)
     if (channel_limit(1) == 0) {
         GTEST_SKIP() << "one GPU";
     }
-    ASSERT_TRUE(messages_->services().schedule.admit(6, 0, gpu::direction::pack, limit));
-    EXPECT_FALSE(messages_->services().schedule.admit(7, 0, gpu::direction::pack, 1));
-    EXPECT_TRUE(messages_->services().schedule.admit(8, 1, gpu::direction::pack, 1));
+    ASSERT_TRUE(admits(6, limit, 0));
+    EXPECT_FALSE(admits(7, 1, 0));
+    EXPECT_TRUE(admits(8, 1, 1));
     messages_->services().schedule.end_admission(1, gpu::direction::pack, 1);
     messages_->services().schedule.end_admission(0, gpu::direction::pack, limit);
 }
 
 TEST_F(pipe_drive_test, messages_get_channels_in_their_order) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(messages_->services().schedule.admit(9, 0, gpu::direction::pack, limit));
-    EXPECT_FALSE(messages_->services().schedule.admit(7, 0, gpu::direction::pack, limit));
+    ASSERT_TRUE(admits(9, limit, 0));
+    EXPECT_FALSE(admits(7, limit, 0));
     messages_->services().schedule.end_admission(0, gpu::direction::pack, limit);
-    EXPECT_FALSE(messages_->services().schedule.admit(8, 0, gpu::direction::pack, 1))
-        << "message 7 was first";
-    ASSERT_TRUE(messages_->services().schedule.admit(7, 0, gpu::direction::pack, limit));
+    EXPECT_FALSE(admits(8, 1, 0)) << "message 7 was first";
+    ASSERT_TRUE(admits(7, limit, 0));
     messages_->services().schedule.end_admission(0, gpu::direction::pack, limit);
-    ASSERT_TRUE(messages_->services().schedule.admit(8, 0, gpu::direction::pack, 1));
+    ASSERT_TRUE(admits(8, 1, 0));
     messages_->services().schedule.end_admission(0, gpu::direction::pack, 1);
 }
 
-TEST_F(pipe_drive_test, a_side_whose_launch_is_refused_fails_and_the_other_can_be_stopped) {
-    from_->refuse_launch = 1;
+TEST_F(pipe_drive_test, whose_resources_do_not_come_keeps_no_channels_and_its_place_in_line) {
+    using admission = scheduler::admission;
+    EXPECT_EQ(ask(7, 1, 0, false), admission::waits);
+    EXPECT_EQ(channels_in_flight(0, gpu::direction::pack), 0u);
+    EXPECT_EQ(ask(8, 1), admission::waits) << "message 7 was first";
+    EXPECT_EQ(ask(7, 1), admission::admitted);
+    EXPECT_EQ(ask(8, 1), admission::admitted);
+    messages_->services().schedule.end_admission(0, gpu::direction::pack, 2);
+    EXPECT_EQ(ask(9, 1, 0, false), admission::waits);
+    auto refused = [this] { return ask(9, 1, 0, false) == admission::refused; };
+    const auto begun = std::chrono::steady_clock::now();
+    while (!refused()) {
+        ASSERT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(ask(10, 1), admission::admitted);
+    messages_->services().schedule.end_admission(0, gpu::direction::pack, 1);
+}
+
+TEST_F(pipe_drive_test, a_launch_that_is_refused_is_tried_again) {
+    for (strided_end *refused : {from_.get(), to_.get()}) {
+        refused->refuse_launch = 1;
+        begin(bytes, 8192);
+        run();
+        expect_arrived();
+        EXPECT_GE(refused->launches, 2);
+        end_message();
+        make_drives();
+    }
+}
+
+// Where the sender is through the ring has all bytes that are not there yet.
+TEST_F(pipe_drive_test, what_no_kernel_takes_from_the_ring_is_copied) {
+    to_->refuses_all = true;
+    begin();
+    run();
+    ASSERT_EQ(send_->now(), state::complete);
+    ASSERT_EQ(receive_->now(), state::failed);
+    EXPECT_EQ(receive_->empty_ring(), UCS_OK);
+    std::vector<char> seen(2 * bytes);
+    copy(seen.data(), to_->address());
+    for (size_t i = 0; i < seen.size(); ++i) {
+        ASSERT_EQ(seen[i], i % 16 < 8 ? source_[i] : 0) << i;
+    }
+}
+
+TEST_F(pipe_drive_test, a_side_whose_launches_are_refused_fails_and_the_other_can_be_stopped) {
+    from_->refuses_all = true;
     begin(bytes, 8192);
-    step();
-    EXPECT_EQ(send_->now(), state::failed);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (send_->now() != state::failed) {
+        step();
+        ASSERT_LT(std::chrono::steady_clock::now(), limit);
+    }
     EXPECT_FALSE(send_->is_broken());
     receive_->stop();
     EXPECT_EQ(receive_->now(), state::failed);
     EXPECT_FALSE(receive_->is_broken());
     end_message();
-    send_ = std::make_unique<pipe_drive>(messages_->services().schedule,
-                                         messages_->services().events, 1);
-    receive_ = std::make_unique<pipe_drive>(messages_->services().schedule,
-                                            messages_->services().events, 2);
+    make_drives();
+    from_->refuses_all = false;
     begin();  // over the same words
     run();
     expect_arrived();
@@ -312,10 +403,7 @@ TEST_F(pipe_drive_test, sides_stopped_in_the_middle_leave_memory_alone) {
         copy(seen.data(), to_->address());
         ASSERT_EQ(seen, mark);
         end_message();
-        send_ = std::make_unique<pipe_drive>(messages_->services().schedule,
-                                             messages_->services().events, 1);
-        receive_ = std::make_unique<pipe_drive>(messages_->services().schedule,
-                                                messages_->services().events, 2);
+        make_drives();
     }
     copy(to_->address(), std::vector<char>(2 * bytes).data());
     begin();

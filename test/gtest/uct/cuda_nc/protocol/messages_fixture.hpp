@@ -175,9 +175,10 @@ class direct_messages_test : public testing::Test {
         messages_->handle_control(&message, length_of(kind));
     }
     // UCP's messages, as they pass: `request` is what its sender calls the send.
-    void rtr(uint64_t request) {
+    // Whether it may leave.
+    bool rtr(uint64_t request) {
         auto *own = request_;
-        messages_->before_short(ep_, rtr_id, request, &own, sizeof(own));
+        return messages_->before_short(ep_, rtr_id, request, &own, sizeof(own));
     }
     void rts() {
         uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_)};

@@ -355,6 +355,55 @@ TEST_F(direct_messages_test, a_sender_that_could_not_be_stopped_is_stopped_over_
     EXPECT_EQ(regions_lent(), lent);
 }
 
+// Else the sender would offer once more.
+TEST_F(direct_messages_test, an_rtr_stays_behind_the_answer_to_the_early_offer) {
+    offer_early(99);
+    carrier_is_full = true;
+    EXPECT_FALSE(rtr(99));
+    EXPECT_FALSE(rtr(99)) << "UCP asks again";
+    EXPECT_TRUE(sent.empty());
+    carrier_is_full = false;
+    EXPECT_TRUE(rtr(99));
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
+    say(control_kind::cancel, sent.back().from);
+}
+
+TEST_F(direct_messages_test, thousands_of_early_offers_wait_for_their_receives) {
+    constexpr uint64_t number = 20000;
+    for (uint64_t request = 1; request <= number; ++request) {
+        offer_early(8 * request);
+    }
+    ucp.takes_offers = nullptr;
+    request_ = nullptr;
+    for (uint64_t request = 1; request <= number; ++request) {
+        rtr(8 * request);
+        ASSERT_EQ(sent.size(), request);
+        ASSERT_EQ(sent.back().kind, control_kind::decline);
+    }
+}
+
+TEST_F(direct_messages_test, words_for_interfaces_that_never_return_make_room_for_others) {
+    for (uint64_t gone = 1; gone <= 5000; ++gone) {
+        messages_->services().control.send_to_interface(1000000 + gone, control_kind::cancel, gone,
+                                                        1);
+    }
+    iface_.peers.clear();
+    messages_->services().control.send_to_interface(identity, control_kind::ended, 7, 8);
+    iface_.peers[identity] = &ep_;
+    messages_->endpoint_connected(ep_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::ended);
+    EXPECT_EQ(sent.back().to, 7u);
+    ep_.peer = 1000001;
+    messages_->endpoint_connected(ep_);
+    EXPECT_EQ(sent.size(), 1u) << "the oldest are forgotten";
+    ep_.peer = 1005000;
+    messages_->endpoint_connected(ep_);
+    EXPECT_EQ(sent.size(), 2u);
+    ep_.peer = identity;
+}
+
 TEST_F(direct_messages_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));

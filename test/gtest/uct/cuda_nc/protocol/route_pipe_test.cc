@@ -215,7 +215,7 @@ class direct_messages_with_peer : public direct_messages_with_lender {
         terms_.sequence = sequence;
         terms_.credits = lent_.offset;
         terms_.memory = lent_.handle;
-        end_.launch_status = UCS_ERR_IO_ERROR;
+        end_.launch_status = UCS_ERR_UNSUPPORTED;  // which is not tried again
     }
     peer_memory reach(uint64_t offset, uint64_t length) {
         return reach_peer_memory(0, lent_.handle, lent_.process, lent_.offset + offset, length, 16);
@@ -376,7 +376,7 @@ TEST_F(direct_messages_with_peer, no_answer_leads_out_of_its_memory) {
     for (int round = 0; round < 3000; ++round) {
         ep_.host_slots = false;
         end_.launched.clear();
-        end_.launch_status = UCS_ERR_IO_ERROR;  // nothing is to run
+        end_.launch_status = UCS_ERR_UNSUPPORTED;  // nothing is to run
         sent.clear();
         send_message one(messages_->services(), ep_, end_, 9);
         one.offered(0);
