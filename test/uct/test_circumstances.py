@@ -74,6 +74,30 @@ def test_closed_by_flush(run, build, way, variables):
     assert "illegal access" not in result.output
 
 
+@pytest.mark.parametrize("way, variables", [("pull", {}), ("pipe", WAYS["pipe"]),
+                                            ("slots", WAYS["slots"])], ids=["pull", "pipe", "slots"])
+@pytest.mark.parametrize("fault", ["launch:2", "launch:6"])
+def test_a_refused_launch_ends_no_message(run, build, way, variables, fault):
+    """Nothing was enqueued: the launch is tried again, or the bytes go another way."""
+    for seed in range(1, 201 if uct.FULL else 13):
+        result = run(build("matrix"), "--seed", seed, "--batches", 8, "--kinds", "g",
+                     "--window", 16, "--largest", 300000, status=None,
+                     env=env(uct.DIRECT, variables, {"UCX_CUDA_NC_DIRECT_THRESH": 1,
+                                                     "UCX_CUDA_NC_SIM_FAULTS": fault}))
+        assert "RIGHT" in result.output, f"seed {seed}, {way}"
+
+
+def test_old_protocols_pack_no_more_than_the_carrier_takes(run, build):
+    """UCX with assertions ends where more bytes are said to be packed: with its old protocols
+    nothing is offered."""
+    result = run(build("matrix"), "--seed", 40012, "--batches", 8, "--kinds", "ggch", status=None,
+                 env=env(uct.DIRECT, {"UCX_PROTO_ENABLE": "n", "UCX_CUDA_NC_DIRECT_THRESH": 1,
+                                      "UCX_CUDA_NC_STATS": "y"}))
+    assert "RIGHT" in result.output
+    told = [line for line in result.lines() if "GPU to GPU: sent" in line]
+    assert all("sent 0 by pull, 0 by pipe, 0 by slots, 0 by host slots" in line for line in told)
+
+
 @pytest.mark.parametrize("tls", ["cuda_nc,self", "cuda_nc,cma,self"])
 def test_64_kib(run, build, tls):
     """Of its own accord UCP would send these eagerly: 64 KiB at most, with and without cma."""

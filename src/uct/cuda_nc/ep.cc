@@ -7,6 +7,7 @@
 #include "uct/cuda_nc/address.hpp"
 #include "uct/cuda_nc/forward.hpp"
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/memory/address_process.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 
 namespace cuda_nc::uct {
@@ -31,6 +32,12 @@ void learn_peer(interface &iface, endpoint &ep, const void *address) {
     if (iface.messages != nullptr) {
         iface.messages->endpoint_connected(ep);
     }
+}
+
+// The process behind an interface's address, where the carrier knows.
+void learn_process(interface &iface, endpoint &ep, const void *address) noexcept {
+    const std::string &carrier = memory_domain::of(iface.super.md).standing_on->name;
+    ep.carrier_pid = process_behind(carrier, after_header(address));
 }
 
 // Others may lead to the same peer.
@@ -72,6 +79,7 @@ ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
     }
     iface.endpoints.emplace(ep->carrier, ep);
     if (params->field_mask & ep_param::iface_addr) {
+        learn_process(iface, *ep, params->iface_addr);
         learn_peer(iface, *ep, params->iface_addr);
     }
     *ep_p = &ep->super;
@@ -163,6 +171,20 @@ ucs_status_t connect_to_ep_simply(uct_ep *ep, const void *device_address, const 
 }
 
 }  // namespace
+
+bool agree_on_process(endpoint &ep, const process_id &process) noexcept {
+    if (process.started == 0) {
+        return true;
+    }
+    if (ep.carrier_pid != 0 && process.pid_space == own_pid_space() &&
+        process.pid != ep.carrier_pid) {
+        return false;
+    }
+    if (ep.process.started == 0) {
+        ep.process = process;
+    }
+    return ep.process == process;
+}
 
 // That a put has ended says that its bytes may be overwritten here; what orders it before the
 // notice at the receiver is a fence between the two on one endpoint, as UCP puts it between its

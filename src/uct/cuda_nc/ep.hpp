@@ -1,6 +1,7 @@
 // An endpoint: the carrier's, and ours in front of it.
 #pragma once
 
+#include "uct/cuda_nc/memory/process_id.hpp"
 #include "uct/cuda_nc/ucx/abi_parameters.hpp"
 
 namespace cuda_nc::uct {
@@ -21,9 +22,15 @@ struct endpoint {
     bool host_slots = false;     // the GPU memory that it lends cannot be reached
     bool by_network = false;     // it is on another host, and the carrier moves GPU memory there
     receivers_known known_receivers = receivers_known::yes;
+    uint32_t carrier_pid = 0;  // of the peer, as the carrier knows it, in our numbering; 0: unknown
+    process_id process = {};   // of the peer, as it named it first
 
     static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }
 };
+
+// Whether the peer may say that it is `process`: it always names the same one, and none but that
+// which the carrier sends to. Remembers the first. All zero, "not known", is always right.
+bool agree_on_process(endpoint &ep, const process_id &process) noexcept;
 
 // Orders the puts to this peer before the messages that follow. UCS_ERR_NO_RESOURCE: later.
 ucs_status_t fence_puts(endpoint &ep) noexcept;

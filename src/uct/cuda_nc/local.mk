@@ -35,6 +35,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/iface.hpp \
 	src/uct/cuda_nc/md.cc \
 	src/uct/cuda_nc/md.hpp \
+	src/uct/cuda_nc/memory/address_process.cc \
+	src/uct/cuda_nc/memory/address_process.hpp \
 	src/uct/cuda_nc/memory/ipc_block.hpp \
 	src/uct/cuda_nc/memory/lent_memory.cc \
 	src/uct/cuda_nc/memory/lent_memory.hpp \

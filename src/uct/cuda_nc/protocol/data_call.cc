@@ -23,9 +23,20 @@ std::optional<uint64_t> data_call::choose_first(uint64_t bytes, uint64_t asked) 
     return comes_again ? std::optional<uint64_t>(send_message::first_bytes) : std::nullopt;
 }
 
+// UCP's protocols pack from a record on the stack of the function that asks for the bytes. The old
+// ones (UCX_PROTO_ENABLE=n) pack from the request, and must not be told that more was packed than
+// the carrier takes at once: UCX with assertions ends there. UCX publishes no setting of a context,
+// but this shows in each call.
+bool data_call::has_old_protocols() const noexcept {
+    constexpr uintptr_t most_frames = 64 << 10;  // bytes
+    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    return reinterpret_cast<uintptr_t>(arg_) - here > most_frames;
+}
+
 // Null: this message does not go from GPU to GPU.
 send_message *data_call::begin(user_buffer &buffer) noexcept try {
-    if (!ep_.may_go_direct || buffer.packed_bytes() < model::direct_thresh(false)) {
+    if (!ep_.may_go_direct || has_old_protocols() ||
+        buffer.packed_bytes() < model::direct_thresh(false)) {
         return nullptr;
     }
     send_message &begun = services_.messages.add(

@@ -31,6 +31,7 @@ class data_call final : public pack_call {
 
   private:
     std::optional<uint64_t> choose_first(uint64_t bytes, uint64_t asked) const noexcept;
+    bool has_old_protocols() const noexcept;
     send_message *begin(user_buffer &buffer) noexcept;
     void decide(std::optional<uint64_t> first, size_t *length_p) noexcept;
 

@@ -106,6 +106,10 @@ bool direct_messages::accept(endpoint &ep, user_buffer *buffer, uint64_t message
         total > buffer->packed_bytes()) {
         return false;
     }
+    if (!ep.by_network && !agree_on_process(ep, offer.offer.process)) {
+        nc_debug("an offer names a process that is not its author's: it is declined");
+        return false;
+    }
     release_quarantined();
     receive_message &begun = services_.messages.add(std::make_unique<receive_message>(
         services_, ep, *buffer, next_message_id(), message, request, total, first));

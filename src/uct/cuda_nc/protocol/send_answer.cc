@@ -2,6 +2,7 @@
 #include <memory>
 #include <new>
 
+#include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/iface.hpp"
@@ -66,6 +67,11 @@ void send_message::handle_decline(const wire::control &answer) noexcept {
 std::unique_ptr<send_route> send_message::open_route(const wire::control &answer) noexcept {
     using kind = wire::control_kind;
     if (ep_->by_network != (answer.kind == kind::accept_network)) {
+        return nullptr;
+    }
+    const bool lends = answer.kind == kind::accept_slots || answer.kind == kind::accept_pipe;
+    if (lends && !agree_on_process(*ep_, answer.process)) {
+        nc_debug("an answer names a process that is not its author's");
         return nullptr;
     }
     const send_context context = {services_, *ep_,        *buffer_, device_, id_,

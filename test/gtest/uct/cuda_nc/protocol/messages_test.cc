@@ -404,6 +404,29 @@ TEST_F(direct_messages_test, words_for_interfaces_that_never_return_make_room_fo
     ep_.peer = identity;
 }
 
+TEST_F(direct_messages_test, a_peer_names_no_process_but_its_own) {
+    const process_id own = own_process_id();
+    auto is_accepted = [this](const process_id &process) {
+        sent.clear();
+        terms_.process = process;
+        offer_alone();
+        EXPECT_EQ(sent.size(), 1u);
+        const control answer = sent.back();
+        say(control_kind::cancel, answer.from);
+        return answer.kind == control_kind::accept_slots;
+    };
+    EXPECT_TRUE(is_accepted({}));
+    EXPECT_TRUE(is_accepted({own.pid + 1, own.pid_space, 33})) << "the first is believed";
+    EXPECT_FALSE(is_accepted(own)) << "another one";
+    EXPECT_TRUE(is_accepted({own.pid + 1, own.pid_space, 33}));
+    ep_.process = {};
+    ep_.carrier_pid = own.pid;
+    EXPECT_FALSE(is_accepted({own.pid + 1, own.pid_space, 33})) << "the carrier sends to another";
+    EXPECT_TRUE(is_accepted(own));
+    ep_.process = {};
+    EXPECT_TRUE(is_accepted({7, own.pid_space + 1, 33})) << "numbered otherwise";
+}
+
 TEST_F(direct_messages_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
     unsigned seed = std::random_device()();
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -168,17 +168,19 @@ class direct_messages_asked_for_data : public direct_messages_with_early_send {
         };
     }
     // As the datatype packs; `answer_` is what it was told.
-    static size_t pack(void *destination, void *self) {
-        auto &test = *static_cast<direct_messages_asked_for_data *>(self);
+    static size_t pack(void *destination, void *record) {
+        auto &test = **static_cast<direct_messages_asked_for_data **>(record);
         std::memset(destination, 0, sizeof(rndv_header));
         size_t length = 4096;
         pack_call *call = pack_call::current();
         test.answer_ = call != nullptr ? call->ask(test.end_, 0, &length) : pack_answer::fragment;
         return sizeof(rndv_header) + (test.answer_ == pack_answer::fin ? total : length);
     }
-    ssize_t ask_for_data(endpoint &on) {
+    __attribute__((no_sanitize("address"))) ssize_t ask_for_data(endpoint &on) {
         iface_.messages = std::move(messages_);
-        ssize_t sent = on.super.iface->ops.ep_am_bcopy(&on.super, rndv_data_id, pack, this, 0);
+        auto *on_stack = this;  // as UCP's record
+        auto **record = old_protocols_ ? in_request_.get() : &on_stack;
+        ssize_t sent = on.super.iface->ops.ep_am_bcopy(&on.super, rndv_data_id, pack, record, 0);
         messages_ = std::move(iface_.messages);
         return sent;
     }
@@ -203,7 +205,25 @@ class direct_messages_asked_for_data : public direct_messages_with_early_send {
     }
 
     pack_answer answer_ = pack_answer::fragment;
+    bool old_protocols_ = false;
+    // As UCP's requests: not on the stack.
+    std::unique_ptr<direct_messages_asked_for_data *> in_request_ =
+        std::make_unique<direct_messages_asked_for_data *>(this);
 };
+
+// They would take what FIN claims for more than the carrier takes at once.
+TEST_F(direct_messages_asked_for_data, nothing_is_offered_by_ucps_old_protocols) {
+    ep_.may_go_direct = true;
+    for (bool old : {true, false}) {
+        old_protocols_ = old;
+        const ssize_t sent = ask_for_data(ep_);
+        EXPECT_EQ(answer_, old ? pack_answer::fragment : pack_answer::wait);
+        EXPECT_EQ(sent, old ? static_cast<ssize_t>(sizeof(rndv_header) + 4096)
+                            : static_cast<ssize_t>(UCS_ERR_NO_RESOURCE));
+        EXPECT_EQ(end_.message == nullptr, old);
+    }
+    end_.message->leave();
+}
 
 TEST_F(direct_messages_asked_for_data,
        a_pulled_message_ends_as_it_began_where_no_more_are_offered) {

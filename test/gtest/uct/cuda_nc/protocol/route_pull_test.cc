@@ -228,8 +228,10 @@ TEST_P(direct_messages_with_source, memory_that_is_not_shared_is_not_pulled) {
     expect_slots();
     source_ = lent_.source;
     terms_.process = own_process_id();
+    ep_.process = {};  // of another peer
     expect_slots();
     terms_.process = lent_.process;
+    ep_.process = {};
     end_.what = nullptr;  // nor is it where the target is not known
     expect_slots();
 }
