@@ -21,6 +21,7 @@ struct settings {
     size_t fragment_size = 0;           // bytes packed ahead by one launch
     std::string zero_copy;              // auto, y, n
     size_t worklist_cache_size = 0;     // bytes of GPU memory a device
+    unsigned worklist_cache_lists = 0;  // a device
     unsigned max_sms = 0;               // 0: no limit
     std::string transport;              // auto, y, n
     std::string carriers;               // transports of UCX, separated by commas

@@ -56,6 +56,10 @@ const setting_field settings_table[] = {
     FIELD(gpu_memory, worklist_cache_size, "WORKLIST_CACHE_SIZE", "256M", nullptr, kind::size,
           "GPU memory on each device for the work lists of irregular layouts; the least recently "
           "used one leaves first."),
+    FIELD(
+        gpu_memory, worklist_cache_lists, "WORKLIST_CACHE_LISTS", "16384", nullptr, kind::number,
+        "Most work lists kept for each device, about 1 KB of host memory each; the least recently "
+        "used one leaves first."),
     FIELD(gpu_memory, max_sms, "MAX_SMS", "0", nullptr, kind::number,
           "Most multiprocessors for a pack kernel and most thread blocks for a pipe; 0: no limit, "
           "but 32 for kernels on pinned memory, which the bus limits."),

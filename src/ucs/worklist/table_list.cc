@@ -40,14 +40,13 @@ void table_list::for_each_table(Action &&action) {
     }
 }
 
-table_list::table_list(gpu::device &where, upload_staging &staging,
-                       std::atomic<uint64_t> *bytes_moved, layout_ref source)
-    : where_(where),
-      staging_(staging),
-      bytes_moved_(bytes_moved),
-      source_(std::move(source)),
-      view_(source_->view()),
-      frames_(divide_up(view_.num_blocks, frame_blocks)) {
+table_list::table_list(list_services &services, const layout_ref &source)
+    : services_(services),
+      hash_(source->hash()),
+      view_(source->view()),
+      frames_(divide_up(view_.num_blocks, frame_blocks)),
+      source_(source) {
+    view_.proof = nullptr;  // the layout's, which may end before this list
     choose_units();
     units_.reserve(num_units_);  // never moves: copies may read it
 }
@@ -62,24 +61,23 @@ void table_list::choose_units() noexcept {
     num_units_ = ((view_.list_size - 1) >> view_.tables.unit_log2) + 2;
 }
 
-ucs_status_t table_list::make(gpu::device &where, upload_staging &staging,
-                              std::atomic<uint64_t> *bytes_moved, const layout_ref &source,
+ucs_status_t table_list::make(list_services &services, const layout_ref &source,
                               std::shared_ptr<table_list> *list_p) {
     // Kernels compute numbers of blocks behind the last one, which they do not read.
     constexpr uint64_t beyond_the_last = 32;
     if (source->view().num_blocks > (uint64_t{1} << 32) - beyond_the_last) {
         return UCS_ERR_UNSUPPORTED;
     }
-    std::shared_ptr<table_list> made(new table_list(where, staging, bytes_moved, source));
+    std::shared_ptr<table_list> made(new table_list(services, source));
     size_t size = 0;
     made->for_each_table([&](auto *&table, uint64_t entries) {
         size += round_up(entries * sizeof(*table), table_alignment);
     });
-    ucs_status_t status = where.allocate(size, &made->memory_);
+    ucs_status_t status = services.pool.acquire(size, made->memory_);
     if (status != UCS_OK) {
         return status;
     }
-    const char *at = made->memory_->address();
+    const char *at = made->memory_.address();
     made->for_each_table([&](auto *&table, uint64_t entries) {
         table = reinterpret_cast<std::remove_reference_t<decltype(table)>>(at);
         at += round_up(entries * sizeof(*table), table_alignment);
@@ -93,6 +91,42 @@ table_list::~table_list() {
     // of them needed may still write into its memory.
     for (upload &one : uploads_) {
         one.done->synchronize();
+    }
+}
+
+bool table_list::serves(const layout &wanted) const noexcept {
+    const layout_view &other = wanted.view();
+    return hash_ == wanted.hash() && view_.packed_size == other.packed_size &&
+           view_.list_size == other.list_size && view_.num_blocks == other.num_blocks &&
+           view_.block_length == other.block_length && view_.num_dims == other.num_dims &&
+           view_.first_displacement == other.first_displacement;
+}
+
+table_list::source_state table_list::release_source() noexcept {
+    std::unique_lock<std::mutex> guard(mutex_, std::try_to_lock);
+    if (!guard.owns_lock()) {
+        return source_state::needed;
+    }
+    for (size_t i = 0; i < uploads_.size();) {
+        if (uploads_[i].done->query() == UCS_OK) {
+            uploads_.erase(uploads_.begin() + static_cast<std::ptrdiff_t>(i));
+        } else {
+            ++i;
+        }
+    }
+    release_source_if_complete();
+    if (source_ == nullptr) {
+        return source_state::released;
+    }
+    const bool alone = source_.use_count() == 1;
+    return alone && (broken() || uploads_.empty()) ? source_state::abandoned : source_state::needed;
+}
+
+void table_list::release_source_if_complete() noexcept {
+    if (source_ != nullptr && ready_frames_ == frames_ && uploads_.empty() && !broken()) {
+        source_.reset();
+        units_ = std::vector<uint32_t>();
+        uploads_ = std::vector<upload>();
     }
 }
 
@@ -116,6 +150,9 @@ uint64_t table_list::with_next_part(uint64_t frames) const noexcept {
 
 uint64_t table_list::part_end(uint64_t begin, uint64_t end) const noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
+    if (source_ == nullptr) {
+        return end;
+    }
     const layout_view &host = source_->view();
     const uint64_t needed = frames_needed(end);
     const uint64_t next = with_next_part(frames_needed(begin + 1));
@@ -149,9 +186,9 @@ ucs_status_t table_list::send(gpu::stream &on, const void *device_table, const v
     if (host_table == nullptr || begin >= end) {
         return UCS_OK;
     }
-    bytes_moved_->fetch_add((end - begin) * entry, std::memory_order_relaxed);
+    services_.bytes_moved.fetch_add((end - begin) * entry, std::memory_order_relaxed);
     // The view's tables are const for those who read them; this memory is our own.
-    return staging_.copy(
+    return services_.staging.copy(
         on, const_cast<char *>(static_cast<const char *>(device_table)) + begin * entry,
         static_cast<const char *>(host_table) + begin * entry, (end - begin) * entry);
 }
@@ -213,14 +250,21 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
     if (broken()) {
         return UCS_ERR_NO_MEMORY;
     }
+    if (source_ == nullptr) {
+        return UCS_OK;
+    }
     uint64_t frames = frames_needed(packed_end);
     ucs_status_t status = order_behind_uploads(on, frames);
-    if (status != UCS_OK || frames <= ready_frames_) {
+    if (status != UCS_OK) {
         return status;
+    }
+    if (frames <= ready_frames_) {
+        release_source_if_complete();
+        return UCS_OK;
     }
     frames = with_next_part(frames);
     upload record{&on, nullptr, ready_frames_};
-    status = where_.create_event(&record.done);
+    status = services_.device.create_event(&record.done);
     if (status != UCS_OK) {
         return status;
     }
@@ -237,7 +281,7 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
             uploads_.push_back(std::move(record));  // the destructor waits for what was enqueued
         }
         nc_error("the work list of a %s layout could not be moved to GPU %d: %s",
-                 source_->describe().c_str(), where_.properties().ordinal,
+                 source_->describe().c_str(), services_.device.properties().ordinal,
                  status_text(status != UCS_OK ? status : marked));
         return status != UCS_OK ? status : marked;
     }

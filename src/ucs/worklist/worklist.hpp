@@ -3,8 +3,9 @@
 // A strided layout needs no tables: its numbers are kernel arguments. The tables of a list of
 // blocks are uploaded to GPU memory once, part by part, each on the stream that needs it, so that
 // kernels of the first part run while the CPU prepares the next. Then they stay in a cache, where
-// they are found by content: at most UCX_CUDA_NC_WORKLIST_CACHE_SIZE bytes a device, least recently
-// used out first.
+// they are found by content: at most UCX_CUDA_NC_WORKLIST_CACHE_SIZE bytes and
+// UCX_CUDA_NC_WORKLIST_CACHE_LISTS lists a device, least recently used out first. A list takes
+// about 1 KB of host memory beside the GPU's: its layout is given back once the tables are there.
 //
 // The DEV (datatype engine vector) list of Wu et al., "GPU-aware non-contiguous data movement in
 // Open MPI" (HPDC 2016), compressed to little more than 4 bytes a block where lengths are uniform,
@@ -48,6 +49,7 @@ ucs_status_t launch(work_list &list, gpu::stream &on, gpu::transfer work) noexce
 
 struct cache_statistics {
     uint64_t hits = 0, misses = 0, evictions = 0;
+    uint64_t lists = 0;        // kept now
     uint64_t bytes = 0;        // in GPU memory now
     uint64_t bytes_moved = 0;  // over the bus since the start
 };
@@ -59,7 +61,8 @@ ucs_status_t acquire(gpu::device &where, const layout_ref &source, work_list_ref
 
 cache_statistics statistics(gpu::device &where) noexcept;
 
-// Releases every list not in use; for tests and for a device short of memory.
+// Releases every list not in use, and the GPU memory that it had; for tests and for a device short
+// of memory.
 void trim(gpu::device &where) noexcept;
 
 }  // namespace cuda_nc::worklist

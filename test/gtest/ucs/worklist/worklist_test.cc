@@ -316,11 +316,33 @@ TEST_F(worklist_test, layouts_without_tables_cost_nothing) {
     EXPECT_EQ(statistics(*device_).bytes, before.bytes);
 }
 
+// Sets a variable of the environment, until it is destroyed.
+class scoped_setting {
+  public:
+    scoped_setting(const char *name, const char *value) : name_(name) {
+        const char *old = std::getenv(name);
+        had_ = old != nullptr;
+        kept_ = had_ ? old : "";
+        setenv(name, value, 1);
+        reload_config_for_test();
+    }
+    ~scoped_setting() {
+        if (had_) {
+            setenv(name_, kept_.c_str(), 1);
+        } else {
+            unsetenv(name_);
+        }
+        reload_config_for_test();
+    }
+
+  private:
+    const char *name_;
+    bool had_;
+    std::string kept_;
+};
+
 TEST_F(worklist_test, the_cache_is_bounded_and_lists_in_use_outlive_eviction) {
-    const char *old = std::getenv("UCX_CUDA_NC_WORKLIST_CACHE_SIZE");
-    std::string kept = old != nullptr ? old : "";
-    setenv("UCX_CUDA_NC_WORKLIST_CACHE_SIZE", "100K", 1);
-    reload_config_for_test();
+    scoped_setting size("UCX_CUDA_NC_WORKLIST_CACHE_SIZE", "100K");
     cache_statistics before = statistics(*device_);
     std::vector<piece> first_pieces = random_pieces(20, 4000, 8, true);
     work_list_ref first, list;
@@ -332,12 +354,83 @@ TEST_F(worklist_test, the_cache_is_bounded_and_lists_in_use_outlive_eviction) {
     }
     EXPECT_GT(statistics(*device_).evictions, before.evictions + 10);
     pack_and_compare(*first, first_pieces, 20);
-    if (old != nullptr) {
-        setenv("UCX_CUDA_NC_WORKLIST_CACHE_SIZE", kept.c_str(), 1);
-    } else {
-        unsetenv("UCX_CUDA_NC_WORKLIST_CACHE_SIZE");
+}
+
+TEST_F(worklist_test, the_number_of_lists_is_bounded_and_the_least_recently_used_leaves) {
+    scoped_setting lists("UCX_CUDA_NC_WORKLIST_CACHE_LISTS", "10");
+    auto use = [&](uint64_t seed) {
+        layout_ref what = make_layout(random_pieces(seed, 40, 8, false));
+        work_list_ref list;
+        ASSERT_EQ(acquire(*device_, what, &list), UCS_OK);
+        ASSERT_EQ(list->prepare(*first_, what->packed_size()), UCS_OK);
+        wait(*first_);
+    };
+    for (uint64_t seed = 81; seed < 181; ++seed) {
+        use(80);
+        use(seed);
+        EXPECT_LE(statistics(*device_).lists, 10u);
     }
-    reload_config_for_test();
+    const cache_statistics before = statistics(*device_);
+    EXPECT_EQ(before.lists, 10u);
+    for (const auto &[seed, hits] : {std::pair{180, 1u}, std::pair{80, 2u}, std::pair{100, 2u}}) {
+        use(static_cast<uint64_t>(seed));
+        EXPECT_EQ(statistics(*device_).hits, before.hits + hits) << seed;
+    }
+}
+
+// A list that was used as a whole needs its layout no longer: types that are used once and freed
+// leave no tables in host memory.
+TEST_F(worklist_test, a_complete_list_gives_its_layout_back) {
+    std::vector<std::weak_ptr<const layout>> layouts;
+    constexpr int used_once = 200;
+    for (int i = 0; i < used_once; ++i) {
+        layout_ref what = make_layout(random_pieces(2000 + i, 40, 8, i % 2 == 0));
+        layouts.push_back(what);
+        work_list_ref list;
+        ASSERT_EQ(acquire(*device_, what, &list), UCS_OK);
+        ASSERT_EQ(list->prepare(*first_, what->packed_size()), UCS_OK);
+        wait(*first_);
+    }
+    EXPECT_GE(statistics(*device_).lists, used_once);
+    const auto kept = std::count_if(layouts.begin(), layouts.end(),
+                                    [](const auto &one) { return !one.expired(); });
+    EXPECT_LE(kept, 4);
+    // The lists are found by equal layouts, and right.
+    for (int i = 0; i < used_once; i += 20) {
+        const uint64_t hits = statistics(*device_).hits;
+        std::vector<piece> pieces = random_pieces(2000 + i, 40, 8, i % 2 == 0);
+        work_list_ref list;
+        ASSERT_EQ(acquire(*device_, make_layout(pieces), &list), UCS_OK);
+        EXPECT_EQ(statistics(*device_).hits, hits + 1);
+        pack_and_compare(*list, pieces, 2000 + i);
+    }
+}
+
+TEST_F(worklist_test, a_list_that_nobody_will_complete_leaves) {
+    std::vector<std::weak_ptr<const layout>> layouts;
+    std::vector<layout_ref> alive;
+    work_list_ref list;
+    for (int i = 0; i < 30; ++i) {
+        layout_ref what = make_layout(random_pieces(3000 + i, 50000, 8, true));
+        if (i < 5) {
+            alive.push_back(what);
+        }
+        layouts.push_back(what);
+        ASSERT_EQ(acquire(*device_, what, &list), UCS_OK);
+        ASSERT_EQ(list->prepare(*first_, 1), UCS_OK);
+        list.reset();
+        wait(*first_);
+    }
+    for (int i = 0; i < 20; ++i) {
+        layout_ref what = make_layout(random_pieces(4000 + i, 40, 8, true));
+        ASSERT_EQ(acquire(*device_, what, &list), UCS_OK);
+        ASSERT_EQ(list->prepare(*first_, what->packed_size()), UCS_OK);
+        wait(*first_);
+    }
+    for (size_t i = 0; i < layouts.size(); ++i) {
+        EXPECT_EQ(layouts[i].expired(), i >= 5) << i;
+    }
+    EXPECT_EQ(statistics(*device_).lists, 5u + 20u);
 }
 
 TEST_F(worklist_test, idle_lists_make_room_where_gpu_memory_is_short) {
