@@ -8,13 +8,17 @@ headers := $(wildcard $(here)*/*.hpp)
 
 objects = $(patsubst $(here)%.cc,$(OUTPUT)/%.o,$(wildcard $(here)$(1)/*.cc))
 
-all: $(OUTPUT)/random-types $(OUTPUT)/operations-test $(OUTPUT)/stock-wrong-bytes
+all: $(OUTPUT)/random-types $(OUTPUT)/operations-test $(OUTPUT)/stock-wrong-bytes \
+	$(OUTPUT)/guards-test
 
 $(OUTPUT)/random-types: $(call objects,random_types) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl
 
 $(OUTPUT)/operations-test: $(call objects,operations) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl -lpthread
+
+$(OUTPUT)/guards-test: $(call objects,guards) $(call objects,support)
+	$(MPICXX) $^ -o $@ -ldl
 
 $(OUTPUT)/stock-wrong-bytes: $(OUTPUT)/stock_wrong_bytes.o
 	$(MPICXX) $^ -o $@

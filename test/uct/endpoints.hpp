@@ -12,6 +12,7 @@
 
 #include "test/uct/hosts.hpp"
 #include "test/uct/options.hpp"
+#include "test/uct/soak.hpp"
 
 namespace matrix {
 
@@ -29,6 +30,7 @@ struct shared_state {
     } addresses[max_ranks];
     std::atomic<int> arrived[5];  // barriers, each used once
     hosts::state hosts;
+    batch_gate gate;
 };
 inline shared_state *common;
 

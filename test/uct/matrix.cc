@@ -6,7 +6,9 @@
 //               [--wakeup] [--peer-errors] [--kinds LETTERS] [--kill-batch N]
 //               [--notice-within SECONDS] [--close-batch N] [--leave-batch N] [--sleep-batch N]
 //               [--may-fail] [--hosts] [--gpus N] [--memory sim|cuda] [--self] [--odd NAME=VALUE]
+//               [--seconds N]
 //   each-way: a batch has so many messages from each process to each other, not up to a window
+//   seconds: batches go on for so long, and no process may grow meanwhile
 //   may-fail: a request may, but it ends, and what was received well is right
 //   gpus: simulated ones that the processes use in turn (2)
 //   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
@@ -136,8 +138,27 @@ void go_on_without(int rank, planner &plan, std::vector<ucp_ep_h> &eps) {
     check_gpu();
 }
 
+void soak(planner &plan, std::vector<ucp_ep_h> &eps) {
+    using clock = std::chrono::steady_clock;
+    const auto begin = clock::now();
+    growth_watch growth;
+    int number = 0;
+    for (double part = 0; common->gate.may_begin(number, part >= 1); ++number) {
+        run_batch(number, plan.batch(), eps);
+        part = std::chrono::duration<double>(clock::now() - begin).count() / chosen.seconds;
+        growth.look(part);
+    }
+    if (rank_ == 0) {
+        std::printf("%d batches\n", number);
+    }
+    growth.check();
+}
+
 void run_batches(std::vector<ucp_ep_h> &eps) {
     planner plan;
+    if (chosen.seconds > 0) {
+        return soak(plan, eps);
+    }
     for (int i = 0; i < chosen.batches && !may_fail(); ++i) {
         const bool closes = i == chosen.close_batch, leaves = i == chosen.leave_batch,
                    kills = i == chosen.kill_batch;

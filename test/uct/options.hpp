@@ -31,6 +31,7 @@ struct options {
     int leave_batch = -1;
     int close_batch = -1;
     int sleep_batch = -1;
+    int seconds = 0;         // 0: so many batches
     int notice_within = 60;  // seconds, of the loss of a peer
     bool hosts = false;
     bool self = false;
@@ -77,6 +78,7 @@ inline bool set_number(const std::string &name, const char *value) {
         {"--leave-batch", &options::leave_batch},
         {"--notice-within", &options::notice_within},
         {"--ranks", &options::ranks},
+        {"--seconds", &options::seconds},
         {"--sleep-batch", &options::sleep_batch},
         {"--window", &options::window},
     };

@@ -1,0 +1,86 @@
+"""One thing very often: what it costs in memory does not grow. Short here; with --full as often as
+it took to make defects of the past felt. Times are printed, and asserted with --full alone: a
+machine of CI is shared.
+
+guards-test prints "rank R: NAME VALUE"."""
+import re
+
+import pytest
+
+from support import mpi
+
+FULL = mpi.FULL
+LIMIT = 1200 if FULL else 300
+STATS = {"UCX_CUDA_NC_STATS": "y"}
+# The machine's GPU is not what is looked at: its launches take no time.
+QUICK = {"UCX_CUDA_NC_SIM_DELAY": 1}
+# In GPU memory by the transport, by fragments, and in host memory.
+WAYS = {"direct": ("ompi5-transport", "sim"), "fragments": ("ompi5-plugin", "sim"),
+        "host": ("ompi5-plugin", "host"), "ompi4-direct": ("ompi4-transport", "sim")}
+by_way = pytest.mark.parametrize("config, memory", WAYS.values(), ids=WAYS)
+
+
+def told(result, name):
+    """What both ranks say."""
+    values = [float(value) for value in
+              re.findall(rf"^rank \d+: {name} (-?[\d.]+)$", result.output, re.M)]
+    assert len(values) == 2, f"{name} is not told"
+    return values
+
+
+def guards(job, *arguments, env=()):
+    result = job(2, job.programs / "guards-test", *arguments, env=[QUICK, STATS, *env])
+    assert "WRONG" not in result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def stock_bytes_per_cancel(openmpi5, one_at_a_time):
+    """What Open MPI and UCX keep of a cancelled receive without the product."""
+    from support import product
+    from support.runner import Runner
+
+    run = Runner(LIMIT, product.LOGS / "mpi/stock-cancels.log", None)
+    result = run("mpirun", "-np", 2, openmpi5 / "guards-test", "cancels", "--count", 5000,
+                 "--memory", "host", env=mpi.environment())
+    return max(told(result, "bytes-per-cancel"))
+
+
+@pytest.mark.parametrize("source", ["known", "any"])
+@by_way
+def test_cancelled_receives(job, stock_bytes_per_cancel, memory, source):
+    """Each leaves no more behind than without the product, and the messages afterwards go the way
+    that those before went. (With --full more of them than there are numbers for messages.)"""
+    count = 70000 if FULL else 5000
+    result = guards(job, "cancels", "--count", count, "--blocks", 1000, "--memory", memory,
+                    *(["--any"] if source == "any" else []))
+    assert max(told(result, "bytes-per-cancel")) <= stock_bytes_per_cancel + 64
+    if "transport" in job.name:
+        sent = re.findall(r"GPU to GPU: sent (\d+) by pull, (\d+) by pipe", result.output)
+        assert sum(int(number) for line in sent for number in line) == 400
+    if FULL:
+        before, after = (max(told(result, f"us-{when}")) for when in ("before", "after"))
+        assert after <= 3 * before
+
+
+@pytest.mark.parametrize("config, memory", [WAYS["direct"], WAYS["fragments"], WAYS["host"]],
+                         ids=["direct", "fragments", "host"])
+def test_types_used_once(job, memory):
+    """Work lists of types that are gone do not stay: host memory counts, too."""
+    count, cache = (80000, 16) if FULL else (5000, 2)  # MiB
+    result = guards(job, "types", "--count", count, "--blocks", 40, "--memory", memory,
+                    env=[{"UCX_CUDA_NC_WORKLIST_CACHE_SIZE": f"{cache}M"}])
+    # Twice the bound, and what the first messages allocate.
+    assert max(told(result, "bytes-grown")) <= (2 * cache + 4) * 2**20
+
+
+@by_way
+def test_messages_outstanding(job, memory):
+    """Of thousands at a time each takes as long as of a few."""
+    costs = {}
+    for count in (64, 5000, *([50000] if FULL else [])):
+        result = guards(job, "outstanding", "--count", count, "--blocks", 100, "--memory", memory)
+        costs[count] = max(told(result, "us-per-message"))
+    print(f"us for each message, by the number outstanding: {costs}")
+    if FULL:
+        assert costs[50000] <= 3 * costs[64]
