@@ -64,8 +64,13 @@ fi
 if [ -n "$ci" ] && built build-asan; then
     # A test that expects SIGSEGV wants the signal itself.
     export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:handle_segv=0 UBSAN_OPTIONS=print_stacktrace=1
-    gtest unit_tests-asan 1200 "$LOCAL/build-asan/unit_tests"
+    # Its fuzzing goes on for longer than in the plain build: it is here that it sees most.
+    CUDA_NC_FUZZ_SECONDS=10 gtest unit_tests-asan 1200 "$LOCAL/build-asan/unit_tests"
     if [ -n "$full" ]; then
+        seed=$(date +%s)
+        say "fuzzing from seed $seed"
+        CUDA_NC_FUZZ_SEED=$seed CUDA_NC_FUZZ_SECONDS=300 command_test fuzz-asan 900 \
+            "$LOCAL/build-asan/unit_tests" --gtest_filter='fuzz_test.*'
         (cd "$LOCAL/build-asan" && gtest hooks_tests-asan 600 "$LOCAL/build-asan/hooks_tests")
         gtest ucp_tests-asan 1200 "$LOCAL/build-asan/ucp_tests"
     fi

@@ -5,9 +5,14 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/engine/flush_test.cc \
 	test/gtest/uct/cuda_nc/memory/address_process_test.cc \
 	test/gtest/uct/cuda_nc/memory/lending_child.hpp \
+	test/gtest/uct/cuda_nc/memory/lent.hpp \
 	test/gtest/uct/cuda_nc/memory/ring_test.cc \
 	test/gtest/uct/cuda_nc/pipe/drive_test.cc \
 	test/gtest/uct/cuda_nc/pipe/parts_test.cc \
+	test/gtest/uct/cuda_nc/protocol/fuzz_buffers.hpp \
+	test/gtest/uct/cuda_nc/protocol/fuzz_messages.cc \
+	test/gtest/uct/cuda_nc/protocol/fuzz_messages.hpp \
+	test/gtest/uct/cuda_nc/protocol/fuzz_test.cc \
 	test/gtest/uct/cuda_nc/protocol/messages_fixture.hpp \
 	test/gtest/uct/cuda_nc/protocol/messages_test.cc \
 	test/gtest/uct/cuda_nc/protocol/network_ends.hpp \

@@ -79,6 +79,9 @@ void network::deliver(endpoint &ep) {
         std::memcpy(&seen, next.bytes.data(), next.bytes.size());
         controls.push_back(seen);
     }
+    if (records) {
+        messages.push_back({next.id, next.bytes});
+    }
     const uct_am_handler &handler = ep.target->base.am[next.id];
     handler.cb(handler.arg, next.bytes.data(), next.bytes.size(), 0);
 }

@@ -50,6 +50,11 @@ struct message {
     size_t puts_before;  // so many puts of the endpoint must have been written
 };
 
+struct recorded {
+    uint8_t id;
+    std::vector<char> bytes;
+};
+
 struct endpoint {
     uct_ep super;
     iface *target;
@@ -85,6 +90,8 @@ struct network {
     std::map<int, progress_call> callbacks;
     int next_callback = 0;
     std::vector<wire::control> controls;  // all that were delivered
+    std::vector<recorded> messages;       // the same of every kind, where it `records`
+    bool records = false;
     unsigned puts = 0, flushes = 0;
     std::unique_ptr<gpu::stream> stream;
     std::unique_ptr<gpu::event> event;

@@ -6,18 +6,11 @@
 #include <vector>
 
 #include "ucs/gpu/child_process.hpp"
+#include "uct/cuda_nc/memory/lent.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
-#include "uct/cuda_nc/memory/process_id.hpp"
 #include "uct/cuda_nc/protocol/messages_fixture.hpp"
 
 namespace cuda_nc::uct {
-
-struct lent {
-    gpu::ipc_handle handle;
-    uint64_t offset;
-    process_id process;
-    source_descriptor source;  // of bytes to be pulled
-};
 
 constexpr uint64_t lent_bytes = 1 << 20;
 

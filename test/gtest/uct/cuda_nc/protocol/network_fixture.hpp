@@ -82,6 +82,11 @@ class network_test : public testing::Test {
     void connect() {
         open(left_);
         open(right_);
+        connect_opened(true);
+        EXPECT_TRUE(left_.end().by_network && right_.end().by_network);
+    }
+    // `far`: to each other they are on another host.
+    void connect_opened(bool far) {
         const bool to_endpoints = net_->connects == abi::cap_flag::connect_to_ep;
         char addresses[2][64] = {};
         network_host *hosts[] = {&left_, &right_};
@@ -89,7 +94,7 @@ class network_test : public testing::Test {
         for (int i = 0; i < 2; ++i) {
             abi::uct_iface *other = hosts[1 - i]->iface;
             other->ops.iface_get_address(other, addresses[i]);
-            from_afar(addresses[i]);
+            far ? from_afar(addresses[i]) : void();
             params.field_mask =
                 abi::ep_param::iface | (to_endpoints ? 0 : abi::ep_param::iface_addr);
             params.iface = hosts[i]->iface;
@@ -99,12 +104,11 @@ class network_test : public testing::Test {
         for (int i = 0; i < 2 && to_endpoints; ++i) {
             abi::uct_ep *ep = hosts[i]->ep, *other = hosts[1 - i]->ep;
             other->iface->ops.ep_get_address(other, addresses[i]);
-            from_afar(addresses[i]);
+            far ? from_afar(addresses[i]) : void();
             const abi::uct_ep_connect_to_ep_params lengths = {
                 abi::connect_param::ep_addr_length, 0, sizeof(address_header) + sizeof(void *)};
             ASSERT_EQ(connect_to_ep(ep, nullptr, addresses[i], &lengths), UCS_OK);
         }
-        EXPECT_TRUE(left_.end().by_network && right_.end().by_network);
     }
     // UCP lets no request go that waits at an endpoint.
     static void purge(abi::uct_ep *ep) {
