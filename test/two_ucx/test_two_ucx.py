@@ -1,7 +1,6 @@
 """Two copies of UCX in a process: libraries bring their own, and a process may load several of them.
 Each copy gets the calls of those that use it, in whatever order they are loaded, and however the
 product is."""
-import itertools
 import re
 
 import pytest
@@ -24,6 +23,7 @@ BESIDE_MPI = [("1.19.0", MANGLED), ("1.21.0", RENAMED), (uct.LAST, RENAMED)]
 SIM = {"UCX_CUDA_NC_GPU": "sim", "UCX_CUDA_NC_SIM_DELAY": 20, "UCX_WARN_UNUSED_ENV_VARS": "n"}
 TRANSPORT = {"UCX_CUDA_NC_TRANSPORT": "y", "UCX_TLS": "cuda_nc,posix,self",
              "UCX_CUDA_NC_DIRECT_THRESH": 1, "UCX_RNDV_THRESH": 1000}
+STATS = {"UCX_CUDA_NC_STATS": "y"}
 WAYS = ("plugin", "shim")
 
 by_way = pytest.mark.parametrize("way", WAYS)
@@ -38,11 +38,11 @@ def environment(way, *groups):
                                   **{k: v for group in groups for k, v in group.items()}})
 
 
-def expect_clients(result, clients):
-    for release in {release for release, _ in clients}:
-        expected = sum(release == one for one, _ in clients)
-        assert result.count(f"RIGHT client {release}") == expected, result.output
-    assert "WRONG" not in result.output and result.lines()[-1] == "DONE", result.output
+def expect_clients(result, runs):
+    """`runs`: how often a client of each release ran."""
+    for release, number in runs.items():
+        assert result.count(f"RIGHT client {release}") == number, result.output
+    assert "WRONG" not in result.output, result.output
 
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["first", "second"])
@@ -54,7 +54,54 @@ def test_clients(run, builder, way, settings, clients, reverse):
     if reverse:
         libraries.reverse()
     # Both are there before the first one sends; then one after the other ends.
-    steps = [f"{library}:{letter}" for letter in ("o", "r", "r", "c")
-             for library in libraries]
-    result = run(builder.steps(), *steps, env=environment(way, settings))
-    expect_clients(result, [*clients, *clients])
+    steps = [f"{library}:{letter}" for letter in "orrc" for library in libraries]
+    result = run(builder.steps(), *steps, env=environment(way, settings, STATS))
+    expect_clients(result, {release: 2 * sum(release == one for one, _ in clients)
+                            for release, _ in clients})
+    assert "DONE" in result.lines()
+    if settings:
+        # UCX before 1.22 loads no module; the shim serves them all.
+        served = sum(way == "shim" or (release == uct.LAST and naming != MANGLED)
+                     for release, naming in clients)
+        assert result.count(f"GPU to GPU: sent {2 * served} by pull") == 1, result.output
+
+
+# "c": the client, "m": MPI; then what they do: open, run, close.
+ORDERS = {
+    "client-first": "co mo cr mr cr mr mc cc",
+    "mpi-first": "mo co mr cr mr cr cc mc",
+    "client-before-mpi": "co cr cc mo mr mc",
+    "client-within-mpi": "mo co cr cc mr mc",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("client", BESIDE_MPI, ids=name_of)
+@by_way
+def test_beside_mpi(run, builder, way, client, order):
+    libraries = {"c": builder.client(*client), "m": builder.mpi_part()}
+    steps = [f"{libraries[step[0]]}:{step[1]}" for step in ORDERS[order].split()]
+    result = run("mpirun", "-np", 2, builder.steps(), *steps,
+                 env=mpi.environment(uct.LOADED[way], SIM, STATS))
+    expect_clients(result, {client[0]: 2 * ORDERS[order].count("cr")})
+    assert result.count("RIGHT mpi") == 2 * ORDERS[order].count("mr"), result.output
+    assert result.count("DONE") == 2, result.output
+    # MPI's datatypes are served.
+    assert re.search("strided.*host engine", result.output), result.output
+    assert re.search("strided.*GPU", result.output), result.output
+
+
+def test_disabled(run, builder):
+    """The shim alone finds the originals where the product serves nothing."""
+    steps = [f"{builder.client(*client)}:{letter}" for letter in "orc" for client in CLIENTS[0]]
+    result = run(builder.steps(), *steps, env=environment("shim", {"UCX_CUDA_NC_ENABLE": "n"}))
+    expect_clients(result, {"1.19.0": 1, uct.LAST: 1})
+
+
+def test_later_members(run, builder):
+    """A UCX that calls itself 1.22 and has functions of members that later releases append to its
+    tables: the transport stays away from it with one warning."""
+    env = environment("shim", TRANSPORT, {"LD_LIBRARY_PATH": builder.later_ucx()})
+    result = run(product.ucx() / "bin/ucx_info", "-d", env=env, status=None)
+    assert "Transport: cuda_nc" not in result.output
+    assert result.count("this UCX has functions of a later release") == 1, result.output

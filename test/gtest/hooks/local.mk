@@ -10,6 +10,7 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/common/policy_test.cc \
 	test/gtest/hooks/common/tag_send_test.cc \
 	test/gtest/hooks/common/type_record_test.cc \
+	test/gtest/hooks/common/two_ucx_test.cc \
 	test/gtest/hooks/common/watched_types_test.cc \
 	test/gtest/hooks/fakes.cc \
 	test/gtest/hooks/fakes.hpp \
@@ -24,11 +25,13 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/open_mpi/unknown_memory_test.cc \
 	test/gtest/hooks/process.cc \
 	test/gtest/hooks/process.hpp \
+	test/gtest/hooks/two_ucx.hpp \
 	test/gtest/plugin/module_test.cc \
 	test/gtest/plugin/preload/preload_test.cc \
 	test/gtest/plugin/probe.hpp \
 	test/gtest/ucs/base/elf_walker_test.cc \
-	test/gtest/ucs/base/loaded_objects_test.cc
+	test/gtest/ucs/base/loaded_objects_test.cc \
+	test/gtest/ucs/base/ucx_instance_test.cc
 hooks_tests_CPPFLAGS = $(unit_tests_CPPFLAGS) -I$(srcdir)/test/gtest/hooks/fake \
 	-DBUILD_DIRECTORY='"$(abs_builddir)"'
 hooks_tests_LDADD = libcuda_nc_core.la $(GTEST_LIBS)
@@ -57,6 +60,9 @@ hooks_fakes = \
 	$(fake_directory)/libfake_mpich.so \
 	$(fake_directory)/libfake_unknown_mpi.so \
 	$(fake_directory)/libfake_user.so \
+	$(fake_directory)/libucp_second.so \
+	$(fake_directory)/libfirst_user.so \
+	$(fake_directory)/libsecond_user.so \
 	$(fake_directory)/libwalk_original.so \
 	$(fake_directory)/libwalk_lazy.so \
 	$(fake_directory)/libwalk_now.so \
@@ -67,12 +73,21 @@ EXTRA_DIST += \
 	$(fake_sources)/fake_libraries.c \
 	$(fake_sources)/fake_open_mpi.c \
 	$(fake_sources)/fake_ucp.c \
+	$(fake_sources)/fake_ucx_user.c \
 	$(fake_sources)/walk_original.c \
 	$(fake_sources)/walked.c
 CLEANFILES += $(hooks_fakes)
 
 $(fake_directory)/libucp_fake.so: $(fake_sources)/fake_ucp.c
 	$(fake_link) $(srcdir)/$(fake_sources)/fake_ucp.c
+$(fake_directory)/libucp_second.so: $(fake_sources)/fake_ucp.c
+	$(fake_link) -DFAKE_MINOR=19 $(srcdir)/$(fake_sources)/fake_ucp.c
+$(fake_directory)/libfirst_user.so: $(fake_sources)/fake_ucx_user.c $(fake_directory)/libucp_fake.so
+	$(fake_link) -fplt -Wl,-z,lazy $(srcdir)/$(fake_sources)/fake_ucx_user.c \
+		$(fake_directory)/libucp_fake.so
+$(fake_directory)/libsecond_user.so: $(fake_sources)/fake_ucx_user.c $(fake_directory)/libucp_second.so
+	$(fake_link) -fplt -Wl,-z,lazy $(srcdir)/$(fake_sources)/fake_ucx_user.c \
+		$(fake_directory)/libucp_second.so
 $(fake_directory)/libfake_open_mpi.so: $(fake_sources)/fake_open_mpi.c $(fake_sources)/fake_open_mpi.h \
 		$(fake_directory)/libucp_fake.so
 	$(fake_link) $(srcdir)/$(fake_sources)/fake_open_mpi.c $(fake_directory)/libucp_fake.so \

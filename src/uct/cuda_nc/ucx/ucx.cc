@@ -76,16 +76,20 @@ const char *look_up_all(const ucx_instance &ucx, ucx_api &api) noexcept {
     return find.missing;
 }
 
+// The functions that read members behind the last ones of our tables, as UCX 1.23 has them.
+bool has_later_functions(const ucx_instance &ucx) noexcept {
+    for (const char *symbol :
+         {"uct_ep_get_sgl_zcopy", "uct_ep_outstanding_purge", "uct_md_mem_elem_release"}) {
+        if (ucx.find(symbol) != nullptr) {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Which tables a release has shows in the functions that read them.
 bool has_functions_of(const ucx_instance &ucx, release which) noexcept {
     auto has = [&ucx](const char *symbol) { return ucx.find(symbol) != nullptr; };
-    // of members behind the last one that we know
-    for (const char *symbol :
-         {"uct_ep_get_sgl_zcopy", "uct_ep_outstanding_purge", "uct_md_mem_elem_release"}) {
-        if (has(symbol)) {
-            return false;
-        }
-    }
     return has("uct_iface_mem_element_pack") == (which == release::v1_20) &&
            has("uct_md_mem_elem_pack") == (which >= release::v1_21) &&
            has("uct_ep_put_sgl_zcopy") == (which == release::v1_22);
@@ -99,6 +103,8 @@ const ucx_api *look_up(const ucx_instance &ucx) noexcept {
     const char *reason = nullptr;
     if (ucx.major != 1 || ucx.minor < 19 || ucx.minor > 22) {
         reason = "it serves UCX 1.19 to 1.22";
+    } else if (has_later_functions(ucx)) {
+        reason = "this UCX has functions of a later release";
     } else if (!has_functions_of(ucx, api.which)) {
         reason = "this UCX does not have the functions of its release";
     } else if ((reason = look_up_all(ucx, api)) == nullptr) {

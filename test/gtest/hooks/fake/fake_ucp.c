@@ -1,4 +1,7 @@
-/* libucp_fake.so: UCP's generic datatypes, and sends that only remember how they were asked for. */
+/*
+ * libucp_fake.so: UCP's generic datatypes, and sends that only remember how they were asked for.
+ * libucp_second.so is another copy, of release 1.19.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +10,10 @@ typedef struct {
     void *functions[6];
     void *context;
 } generic_t;
+
+#ifndef FAKE_MINOR
+#define FAKE_MINOR 22
+#endif
 
 enum { generic_class = 7 }; /* lowest bits of a handle, as in UCP */
 static int num_live;
@@ -35,7 +42,7 @@ void ucp_dt_destroy(uint64_t datatype) {
 void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release) {
     const char *text = getenv("FAKE_UCP_MINOR");
     *major = 1;
-    *minor = text != NULL ? (unsigned)atoi(text) : 22;
+    *minor = text != NULL ? (unsigned)atoi(text) : FAKE_MINOR;
     *release = 0;
 }
 

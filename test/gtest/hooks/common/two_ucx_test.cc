@@ -1,0 +1,63 @@
+// Calls of two libraries, each with a UCX of its own.
+#include "hooks/two_ucx.hpp"
+
+#include <ucp/api/ucp.h>
+
+#include "hooks/common/datatype_ops.hpp"
+#include "hooks/common/tag_send.hpp"
+#include "uct/cuda_nc/selection.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+using namespace test;
+
+int live_in(const char *ucp) {
+    return find_in_fake<int (*)()>(ucp, "fake_ucp_live")();
+}
+
+uint64_t create_in(const char *user) {
+    ucp_generic_dt_ops_t mine = {};
+    mine.start_pack = reinterpret_cast<void *(*)(void *, const void *, size_t)>(
+        const_cast<void *>(code_of(user)));
+    uint64_t handle = 0;
+    EXPECT_EQ(create_generic(&mine, nullptr, &handle, nullptr), UCS_OK);
+    return handle;
+}
+
+TEST(two_ucx, a_datatype_is_created_and_destroyed_by_the_ucx_of_its_operations) {
+    in_a_child([] {
+        const uint64_t first = create_in(first_user), second = create_in(second_user);
+        EXPECT_EQ(live_in(first_ucp), 1);
+        EXPECT_EQ(live_in(second_ucp), 1);
+        destroy_datatype(second, code_of(first_user));
+        EXPECT_EQ(live_in(first_ucp), 1);
+        EXPECT_EQ(live_in(second_ucp), 0);
+        destroy_datatype(first, code_of(second_user));
+        EXPECT_EQ(live_in(first_ucp), 0);
+    });
+}
+
+uint32_t sent_flags(const char *user, const char *ucp, uint64_t datatype) {
+    ucp_request_param_t param = {};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    param.datatype = datatype;
+    char byte = 0;
+    EXPECT_EQ(tag_send_nbx(nullptr, &byte, 1, 0, &param, user != nullptr ? code_of(user) : nullptr),
+              nullptr);
+    return find_in_fake<uint32_t (*)()>(ucp, "fake_ucp_sent_flags")();
+}
+
+TEST(two_ucx, flags_change_in_the_ucx_with_direct_messages_alone) {
+    in_a_child([] {
+        const uint64_t first = create_in(first_user), second = create_in(second_user);
+        ++uct::direct_interfaces[ucx_of(code_of(first_user)).ucx->index];
+        constexpr uint32_t unchanged = UCP_OP_ATTR_FIELD_DATATYPE;
+        EXPECT_EQ(sent_flags(first_user, first_ucp, first), unchanged | UCP_OP_ATTR_FLAG_FAST_CMPL);
+        EXPECT_EQ(sent_flags(second_user, second_ucp, second), unchanged);
+        EXPECT_EQ(sent_flags(nullptr, first_ucp, first), unchanged) << "in doubt";
+    });
+}
+
+}  // namespace
+}  // namespace cuda_nc::hooks
