@@ -87,6 +87,21 @@ def test_a_refused_launch_ends_no_message(run, build, way, variables, fault):
         assert "RIGHT" in result.output, f"seed {seed}, {way}"
 
 
+def test_among_thousands_every_offer_is_taken_early(run, build):
+    """Both ways at once: nothing overtakes an early offer or its answer, and none is dropped. A
+    late offer would take a slower route."""
+    result = run(build("matrix"), "--seed", 1, "--batches", 2, "--kinds", "g", "--window", 4000,
+                 "--largest", 3000, "--gpus", 1, status=None,
+                 env=env(uct.SMALL, {"UCX_CUDA_NC_STATS": "y"}))
+    assert "RIGHT" in result.output
+    told = [line for line in result.lines() if "GPU to GPU: sent" in line]
+    assert len(told) == 2
+    for line in told:
+        sent = line[:line.index("; received")]
+        early = int(re.search(r"(\d+) offers taken early", line)[1])
+        assert early == sum(map(int, re.findall(r"(\d+) by", sent))) > 1000
+
+
 def test_old_protocols_pack_no_more_than_the_carrier_takes(run, build):
     """UCX with assertions ends where more bytes are said to be packed: with its old protocols
     nothing is offered."""

@@ -30,8 +30,8 @@ class direct_messages {
     ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
                            unsigned flags) noexcept;
     // Before UCP's RTS or RTR leaves by am_short: early offers go ahead of an RTS, answers to them
-    // ahead of an RTR. False: the RTR must not leave yet, because its answer waits for room; UCP
-    // shall ask again.
+    // ahead of an RTR. False: it must not leave yet, because the carrier has no room for what goes
+    // ahead; UCP shall ask again.
     bool before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
                       size_t length) noexcept;
     // In place of the carrier's operations, with their contracts.
@@ -75,7 +75,7 @@ class direct_messages {
     void handle_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
     void handle_fin(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
     void handle_sender_control(send_message *send, const wire::control &message) noexcept;
-    void before_rts(endpoint &ep, const void *payload, size_t length);
+    bool before_rts(endpoint &ep, const void *payload, size_t length);
     void before_rtr(endpoint &ep, uint64_t send_request, const void *payload,
                     size_t length) noexcept;
     // Message `message` of `ep`'s peer, of `total` bytes: `first` of them have come with the offer.

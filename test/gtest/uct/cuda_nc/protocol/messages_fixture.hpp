@@ -180,9 +180,9 @@ class direct_messages_test : public testing::Test {
         auto *own = request_;
         return messages_->before_short(ep_, rtr_id, request, &own, sizeof(own));
     }
-    void rts() {
+    bool rts() {
         uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_)};
-        messages_->before_short(ep_, rts_id, 0, words, sizeof(words));
+        return messages_->before_short(ep_, rts_id, 0, words, sizeof(words));
     }
     void rts_comes(uint64_t request) {
         const uint64_t words[] = {0, 1, request};

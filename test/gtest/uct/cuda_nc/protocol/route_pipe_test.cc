@@ -70,21 +70,29 @@ TEST_F(direct_messages_test, an_early_offer_that_was_not_asked_for_is_not_of_a_l
     say(control_kind::cancel, sent.back().from);
 }
 
-TEST_F(direct_messages_test, a_send_is_not_offered_early_where_its_rts_would_come_first) {
+// The early offer goes behind what waits for room, and the RTS behind the offer.
+TEST_F(direct_messages_test, an_rts_stays_behind_its_early_offer) {
     end_.sending_side = true;
     end_.state = 0x7777;
     request_has(end_.state);
     const size_t sides = ports_lent();
     carrier_is_full = true;
-    rts();
+    EXPECT_FALSE(rts());
     EXPECT_EQ(end_.message, nullptr);
     EXPECT_EQ(ports_lent(), sides);
     EXPECT_FALSE(messages_->is_busy()) << "nothing is to be sent";
     messages_->services().control.send(&ep_, control_kind::cancel, 1, 2);
-    carrier_is_full = false;
-    rts();
-    EXPECT_EQ(end_.message, nullptr) << "behind what waits";
+    EXPECT_FALSE(rts());
     EXPECT_TRUE(sent.empty());
+    carrier_is_full = false;
+    EXPECT_TRUE(rts());
+    ASSERT_EQ(sent.size(), 2u);
+    EXPECT_EQ(sent[0].kind, control_kind::cancel);
+    EXPECT_EQ(sent[1].kind, control_kind::early_offer);
+    ASSERT_NE(end_.message, nullptr);
+    EXPECT_TRUE(rts()) << "UCP asks again where the RTS itself had no room";
+    EXPECT_EQ(sent.size(), 2u);
+    end_.message->leave();
 }
 
 TEST_F(direct_messages_test, a_send_is_offered_early_where_receivers_are_known) {
