@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "hooks/common/datatype_ops.hpp"
+#include "hooks/common/request_cancel.hpp"
 #include "hooks/common/tag_send.hpp"
 #include "hooks/common/ucx_settings.hpp"
 #include "hooks/open_mpi/convertor.hpp"

@@ -47,7 +47,11 @@
     X(void, ucp_dt_destroy, "libucp", destroy_datatype, (uint64_t datatype), (datatype))           \
     X(void *, ucp_tag_send_nbx, "libucp", tag_send_nbx,                                            \
       (void *ep, const void *buffer, size_t count, uint64_t tag, const void *param),               \
-      (ep, buffer, count, tag, param))
+      (ep, buffer, count, tag, param))                                                             \
+    X(void, ucp_request_cancel, "libucp", request_cancel, (void *worker, void *request),           \
+      (worker, request))                                                                           \
+    X(int8_t, ucp_worker_create, "libucp", worker_create,                                          \
+      (void *context, const void *params, void **worker_p), (context, params, worker_p))
 
 /* CUDA_NC_ADD_CALLER (parameters), CUDA_NC_PASS_CALLER (arguments) */
 #define CUDA_NC_ADD_CALLER(...) (__VA_ARGS__, const void *caller)

@@ -10,6 +10,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/policy.cc \
 	src/hooks/common/policy.hpp \
 	src/hooks/common/record_map.hpp \
+	src/hooks/common/request_cancel.cc \
+	src/hooks/common/request_cancel.hpp \
 	src/hooks/common/tag_send.cc \
 	src/hooks/common/tag_send.hpp \
 	src/hooks/common/thread_context.hpp \

@@ -147,4 +147,9 @@ bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) n
     return all_types().find(datatype, &record) && record->find_bytes(count, bytes_p);
 }
 
+const ucp_generic_dt_ops_t *find_operations(uint64_t datatype) noexcept {
+    const type_record *record;
+    return all_types().find(datatype, &record) ? &message_operations : nullptr;
+}
+
 }  // namespace cuda_nc::hooks

@@ -1,6 +1,8 @@
 // The replacements of ucp_dt_create_generic and ucp_dt_destroy.
 #pragma once
 
+#include <ucp/api/ucp.h>
+
 #include <cstdint>
 
 #include "ucp/dt/datatype.hpp"
@@ -18,5 +20,8 @@ void destroy_datatype(uint64_t datatype, const void *caller) noexcept;
 // False: `datatype` is not registered with message_operations, or its layout is not known. Else
 // *bytes_p is the size and place of `count` elements.
 bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept;
+
+// The operations with which `datatype` is registered; null: not by us.
+const ucp_generic_dt_ops_t *find_operations(uint64_t datatype) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -10,6 +10,7 @@
 #include "hooks/common/thread_context.hpp"
 #include "hooks/common/type_record.hpp"
 #include "ucp/dt/address.hpp"
+#include "ucp/dt/cancelled_state.hpp"
 #include "ucp/dt/request_state.hpp"
 #include "ucp/dt/shape_text.hpp"
 #include "ucs/base/compiler.hpp"
@@ -217,6 +218,7 @@ ucs_status_t unpack(void *state, size_t offset, const void *source, size_t lengt
 }
 
 void finish(void *state) {
+    dt::note_finish(state);
     void *original = unmark(state);
     if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
         dt::request_state *ended = our_state(state);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ucp/dt/address.hpp"
+#include "ucp/dt/cancelled_state.hpp"
 #include "ucp/dt/request_state.hpp"
 #include "ucp/dt/ucp_api.hpp"
 #include "ucs/base/compiler.hpp"
@@ -175,6 +176,7 @@ ucs_status_t unpack(void *state, size_t offset, const void *source, size_t lengt
 
 void finish(void *state) {
     if (state != nullptr) {
+        note_finish(state);
         auto *ended = request_state::from_ucx(state);
         auto *type = static_cast<generic_type *>(ended->user);
         ended->finish();
@@ -262,6 +264,12 @@ bool find_bytes(ucp_datatype_t datatype, uint64_t count, message_bytes *bytes_p)
     const layout &element = found->second->element();
     *bytes_p = {count * element.packed_size(), element.lower_bound()};
     return true;
+}
+
+const ucp_generic_dt_ops_t *find_operations(ucp_datatype_t datatype) noexcept {
+    registry &all = get_registry();
+    std::lock_guard<std::mutex> guard(all.mutex);
+    return all.types.count(datatype) != 0 ? &operations : nullptr;
 }
 
 }  // namespace cuda_nc::dt

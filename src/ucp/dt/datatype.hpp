@@ -28,4 +28,7 @@ struct message_bytes {
 // Size and place of `count` elements. False: `datatype` was not made here.
 bool find_bytes(ucp_datatype_t datatype, uint64_t count, message_bytes *bytes_p) noexcept;
 
+// The operations with which `datatype` is registered; null: it was not made here.
+const ucp_generic_dt_ops_t *find_operations(ucp_datatype_t datatype) noexcept;
+
 }  // namespace cuda_nc::dt

@@ -2,6 +2,8 @@ libcuda_nc_messages_la_SOURCES += \
 	include/cuda_nc/cuda_nc.h \
 	src/ucp/dt/address.hpp \
 	src/ucp/dt/c_api.cc \
+	src/ucp/dt/cancelled_state.cc \
+	src/ucp/dt/cancelled_state.hpp \
 	src/ucp/dt/copy.cc \
 	src/ucp/dt/datatype.cc \
 	src/ucp/dt/datatype.hpp \

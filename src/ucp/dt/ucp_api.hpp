@@ -12,6 +12,10 @@ struct ucp_api {
     void (*dt_destroy)(ucp_datatype_t);
     ucs_status_ptr_t (*tag_send_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
                                      const ucp_request_param_t *);
+    void (*request_cancel)(ucp_worker_h, void *);
+    ucs_status_t (*request_check_status)(void *);
+    ucs_status_t (*worker_create)(ucp_context_h, const ucp_worker_params_t *, ucp_worker_h *);
+    ucs_status_t (*context_query)(ucp_context_h, ucp_context_attr_t *);
 };
 
 // By the instance's index; null: not looked up yet.

@@ -1,6 +1,6 @@
 /*
- * libucp_fake.so: UCP's generic datatypes, and sends that only remember how they were asked for.
- * libucp_second.so is another copy, of release 1.19.
+ * libucp_fake.so: UCP's generic datatypes, sends that only remember how they were asked for, and
+ * receives that can be cancelled. libucp_second.so is another copy, of release 1.19.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -71,4 +71,82 @@ void *fake_ucp_context(uint64_t datatype) {
 
 int fake_ucp_live(void) {
     return num_live;
+}
+
+/* ---- receives. A request begins as those of UCX 1.16 to 1.22 do. */
+
+enum { canceled = -16, in_progress = 1, completed = 1 };
+
+typedef struct {
+    int8_t status;
+    uint32_t flags;
+    uint64_t words[8];
+    void *datatype; /* 72 bytes from the start */
+    void *state;
+    uint64_t more[12];
+} request_t;
+
+/*
+ * What a cancel does: 'c' cancels the receive, 'm' nothing, because the message has come; 'f'
+ * cancels and finishes the state; 'r' cancels, and the request is used again for another receive.
+ */
+static char cancel_behaviour = 'c';
+
+void fake_ucp_set_cancel(char behaviour) {
+    cancel_behaviour = behaviour;
+}
+
+/* What UCP hands out for a posted receive. */
+void *fake_ucp_post(uint64_t datatype, void *state) {
+    request_t *made = calloc(1, sizeof(*made));
+    made->datatype = of(datatype);
+    made->state = state;
+    return made + 1;
+}
+
+void fake_ucp_complete(void *request, int8_t status) {
+    request_t *one = (request_t *)request - 1;
+    one->status = status;
+    one->flags |= completed;
+}
+
+void fake_ucp_release(void *request) {
+    free((request_t *)request - 1);
+}
+
+int8_t ucp_request_check_status(void *request) {
+    request_t *one = (request_t *)request - 1;
+    return (one->flags & completed) != 0 ? one->status : in_progress;
+}
+
+void ucp_request_cancel(void *worker, void *request) {
+    request_t *one = (request_t *)request - 1;
+    (void)worker;
+    if ((one->flags & completed) != 0 || cancel_behaviour == 'm') {
+        return;
+    }
+    fake_ucp_complete(request, canceled);
+    if (cancel_behaviour == 'f') {
+        ((void (*)(void *))((generic_t *)one->datatype)->functions[5])(one->state);
+    } else if (cancel_behaviour == 'r') {
+        one->state = &one->more;
+        one->flags = 0;
+    }
+}
+
+int8_t ucp_context_query(void *context, void *attributes) {
+    uint64_t mask;
+    const size_t size = sizeof(request_t);
+    (void)context;
+    memcpy(&mask, attributes, sizeof(mask));
+    if (mask == 1) { /* the size of a request alone */
+        memcpy((char *)attributes + sizeof(mask), &size, sizeof(size));
+    }
+    return 0;
+}
+
+int8_t ucp_worker_create(void *context, const void *params, void **worker_p) {
+    (void)params;
+    *worker_p = context;
+    return 0;
 }

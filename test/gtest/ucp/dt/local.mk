@@ -12,6 +12,7 @@ unit_tests_SOURCES += \
 
 ucp_tests_SOURCES += \
 	test/gtest/ucp/dt/c_api_test.cc \
+	test/gtest/ucp/dt/cancel_test.cc \
 	test/gtest/ucp/dt/datatype_test.cc \
 	test/gtest/ucp/dt/oracle.hpp \
 	test/gtest/ucp/dt/settings_guard.hpp \

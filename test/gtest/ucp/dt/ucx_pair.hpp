@@ -78,6 +78,7 @@ class ucx_pair {
 
     bool ready() const { return ready_; }
     ucp_worker_h worker(int i) const { return workers_[i]; }
+    ucp_context_h context() const { return context_; }
 
     void *send(int from, int to, const void *buffer, size_t count, ucp_datatype_t type,
                ucp_tag_t tag) {

@@ -1,0 +1,25 @@
+// Ends the states of receives that UCP cancels. No UCX calls finish() for them: the state, its
+// number in GPU memory and the MPI library's own state would leak.
+#pragma once
+
+#include <cstdint>
+
+namespace cuda_nc::hooks {
+
+// Same contract as ucp_request_cancel, which it calls. Then finishes the state of the receive, if
+// the receive was cancelled by that and all proofs agree:
+//   - UCP's request keeps, at the place of this release, a datatype that was registered with our
+//     operations: so the word at the place of the state is a state of ours;
+//   - the request was not complete before, and has the status UCS_ERR_CANCELED and the same words
+//     afterwards: a receive that has met its message has not, because UCP does not cancel it;
+//   - nobody has finished the state meanwhile.
+// In doubt nothing is done, and the state leaks as it does without us. `caller`: an address in the
+// code that calls, or null; it tells which UCX of the process is meant.
+void request_cancel(void *worker, void *request, const void *caller) noexcept;
+
+// Same contract as ucp_worker_create, which it calls. Learns how large UCP's requests are: the API
+// hands out the address behind a request.
+int8_t worker_create(void *context, const void *params, void **worker_p,
+                     const void *caller) noexcept;
+
+}  // namespace cuda_nc::hooks

@@ -1,0 +1,123 @@
+// Which states are finished after a cancel, over a fake UCP.
+#include "hooks/common/request_cancel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "hooks/common/datatype_ops.hpp"
+#include "hooks/fakes.hpp"
+
+namespace cuda_nc::hooks {
+namespace {
+
+using test::buffer;
+using test::calls;
+using test::datatype;
+using test::find_in_fake;
+
+constexpr const char *ucp_library = "libucp_fake.so";
+
+class request_cancel : public testing::TestWithParam<bool> {
+  protected:
+    request_cancel() {
+        void *worker = nullptr;
+        EXPECT_EQ(worker_create(this, nullptr, &worker, nullptr), UCS_OK);
+        EXPECT_EQ(worker, this);
+        const void *operations =
+            find_in_fake<const void *(*)()>("libfake_open_mpi.so", "fake_operations")();
+        EXPECT_EQ(create_generic(operations, const_cast<fake_datatype_t *>(type_.get()), &handle_,
+                                 nullptr),
+                  UCS_OK);
+        const auto &ops = *find_in_fake<const ucp_generic_dt_ops_t *(*)(uint64_t)>(
+            ucp_library, "fake_ucp_operations")(handle_);
+        void *context = find_in_fake<void *(*)(uint64_t)>(ucp_library, "fake_ucp_context")(handle_);
+        finish_ = ops.finish;
+        calls() = fake_calls_t();
+        state_ = ops.start_unpack(context, memory_.address(), 1);
+        set_cancel('c');
+    }
+    ~request_cancel() override {
+        set_cancel('c');
+        for (void *one : posted_) {
+            find_in_fake<void (*)(void *)>(ucp_library, "fake_ucp_release")(one);
+        }
+        destroy_datatype(handle_, nullptr);
+    }
+
+    void set_cancel(char behaviour) {
+        find_in_fake<void (*)(char)>(ucp_library, "fake_ucp_set_cancel")(behaviour);
+    }
+    void *post(uint64_t of, void *state) {
+        posted_.push_back(
+            find_in_fake<void *(*)(uint64_t, void *)>(ucp_library, "fake_ucp_post")(of, state));
+        return posted_.back();
+    }
+    void complete(void *request, ucs_status_t status) {
+        find_in_fake<void (*)(void *, int8_t)>(ucp_library, "fake_ucp_complete")(
+            request, static_cast<int8_t>(status));
+    }
+
+    datatype type_{"vector", {{0, 8}, {24, 8}, {48, 8}}, 96};
+    buffer memory_{96, GetParam()};
+    uint64_t handle_ = 0;
+    void *state_ = nullptr;
+    void (*finish_)(void *) = nullptr;
+    std::vector<void *> posted_;
+};
+
+TEST_P(request_cancel, finishes_the_state_once) {
+    void *request = post(handle_, state_);
+    hooks::request_cancel(nullptr, request, nullptr);
+    EXPECT_EQ(calls().finishes, 1);
+    hooks::request_cancel(nullptr, request, nullptr);  // complete by now
+    EXPECT_EQ(calls().finishes, 1);
+}
+
+TEST_P(request_cancel, leaves_a_receive_alone_that_has_met_its_message) {
+    set_cancel('m');
+    hooks::request_cancel(nullptr, post(handle_, state_), nullptr);
+    EXPECT_EQ(calls().finishes, 0);
+    finish_(state_);
+    EXPECT_EQ(calls().finishes, 1);
+}
+
+TEST_P(request_cancel, leaves_a_complete_receive_alone) {
+    void *request = post(handle_, state_);
+    finish_(state_);
+    for (ucs_status_t status : {UCS_OK, UCS_ERR_CANCELED}) {
+        complete(request, status);
+        hooks::request_cancel(nullptr, request, nullptr);
+        EXPECT_EQ(calls().finishes, 1);
+    }
+}
+
+TEST_P(request_cancel, does_not_finish_what_ucp_finishes_itself) {
+    set_cancel('f');
+    hooks::request_cancel(nullptr, post(handle_, state_), nullptr);
+    EXPECT_EQ(calls().finishes, 1);
+}
+
+TEST_P(request_cancel, finishes_nothing_where_the_request_is_another_one_by_then) {
+    set_cancel('r');
+    hooks::request_cancel(nullptr, post(handle_, state_), nullptr);
+    EXPECT_EQ(calls().finishes, 0);
+    finish_(state_);
+}
+
+TEST_P(request_cancel, finishes_nothing_of_a_datatype_that_is_not_ours) {
+    ucp_generic_dt_ops_t mine = {};
+    mine.finish = [](void *) { FAIL() << "not ours to finish"; };
+    uint64_t other = 0;
+    ASSERT_EQ(create_generic(&mine, nullptr, &other, nullptr), UCS_OK);
+    hooks::request_cancel(nullptr, post(other, state_), nullptr);
+    EXPECT_EQ(calls().finishes, 0);
+    destroy_datatype(other, nullptr);
+    finish_(state_);
+}
+
+INSTANTIATE_TEST_SUITE_P(memory, request_cancel, testing::Bool(),
+                         [](const auto &one) { return one.param ? "gpu" : "host"; });
+
+}  // namespace
+}  // namespace cuda_nc::hooks
