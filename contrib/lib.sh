@@ -22,7 +22,7 @@ NVCC_PACKAGES=('nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-
 FIRST_PACKAGES=(python3 python3-venv ca-certificates)
 BUILD_PACKAGES=(g++ make autoconf automake libtool pkg-config xz-utils openssh-client libxxhash-dev
     libcli11-dev libfmt-dev nlohmann-json3-dev libgtest-dev)
-TEST_PACKAGES=(iproute2 openmpi-bin libopenmpi-dev)
+TEST_PACKAGES=(iproute2 openmpi-bin libopenmpi-dev patchelf)
 CI_PACKAGES=(clang-format git shellcheck zsh)
 
 say() { printf '==> %s\n' "$*"; }

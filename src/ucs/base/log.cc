@@ -8,6 +8,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "ucs/base/ucx_instance.hpp"
+
 namespace cuda_nc {
 namespace {
 
@@ -36,6 +38,9 @@ const ucx_log *find_ucx_log() noexcept {
         return known;
     }
     void *handle = dlopen("libucs.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr && first_known_ucx() != nullptr) {
+        handle = first_known_ucx()->handle;  // of libraries with other names
+    }
     if (handle == nullptr) {
         return nullptr;
     }
