@@ -172,11 +172,11 @@ ucs_status_t connect_to_ep_simply(uct_ep *ep, const void *device_address, const 
 
 }  // namespace
 
-bool agree_on_process(endpoint &ep, const process_id &process) noexcept {
+bool agree_on_process(endpoint &ep, const process_id &process, const process_id &own) noexcept {
     if (process.started == 0) {
         return true;
     }
-    if (ep.carrier_pid != 0 && process.pid_space == own_pid_space() &&
+    if (ep.carrier_pid != 0 && process.pid_space == own.pid_space &&
         process.pid != ep.carrier_pid) {
         return false;
     }

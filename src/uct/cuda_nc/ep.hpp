@@ -29,8 +29,9 @@ struct endpoint {
 };
 
 // Whether the peer may say that it is `process`: it always names the same one, and none but that
-// which the carrier sends to. Remembers the first. All zero, "not known", is always right.
-bool agree_on_process(endpoint &ep, const process_id &process) noexcept;
+// which the carrier sends to. Remembers the first. All zero, "not known", is always right. `own` is
+// our process.
+bool agree_on_process(endpoint &ep, const process_id &process, const process_id &own) noexcept;
 
 // Orders the puts to this peer before the messages that follow. UCS_ERR_NO_RESOURCE: later.
 ucs_status_t fence_puts(endpoint &ep) noexcept;

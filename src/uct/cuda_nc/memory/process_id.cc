@@ -36,12 +36,12 @@ uint64_t start_time(uint32_t pid, bool *absent_p) noexcept {
     return at != nullptr && std::sscanf(at, " %" SCNu64, &value) == 1 ? value : 0;
 }
 
-}  // namespace
-
 uint32_t own_pid_space() noexcept {
     struct stat status;
     return stat("/proc/self/ns/pid", &status) == 0 ? static_cast<uint32_t>(status.st_ino) : 0;
 }
+
+}  // namespace
 
 process_id process_id_of(uint32_t pid) noexcept {
     bool absent;

@@ -20,7 +20,6 @@ inline bool operator!=(const process_id &one, const process_id &other) noexcept 
 }
 
 process_id own_process_id() noexcept;
-uint32_t own_pid_space() noexcept;                // 0: not known
 process_id process_id_of(uint32_t pid) noexcept;  // one of our own numbering
 
 // False where that cannot be told, and in a forked child, which has no GPU.

@@ -106,7 +106,7 @@ bool direct_messages::accept(endpoint &ep, user_buffer *buffer, uint64_t message
         total > buffer->packed_bytes()) {
         return false;
     }
-    if (!ep.by_network && !agree_on_process(ep, offer.offer.process)) {
+    if (!ep.by_network && !agree_on_process(ep, offer.offer.process, services_.process)) {
         nc_debug("an offer names a process that is not its author's: it is declined");
         return false;
     }

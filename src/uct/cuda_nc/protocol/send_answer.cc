@@ -70,7 +70,7 @@ std::unique_ptr<send_route> send_message::open_route(const wire::control &answer
         return nullptr;
     }
     const bool lends = answer.kind == kind::accept_slots || answer.kind == kind::accept_pipe;
-    if (lends && !agree_on_process(*ep_, answer.process)) {
+    if (lends && !agree_on_process(*ep_, answer.process, services_.process)) {
         nc_debug("an answer names a process that is not its author's");
         return nullptr;
     }
