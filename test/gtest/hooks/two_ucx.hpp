@@ -25,7 +25,8 @@ inline unsigned version_seen_by(const char *user) {
 }
 
 template <typename function>
-void in_a_child(function test) {
+void in_own_process(function test) {
+    testing::GTEST_FLAG(death_test_style) = "threadsafe";
     EXPECT_EXIT(
         {
             test();

@@ -26,7 +26,7 @@ uint64_t create_in(const char *user) {
 }
 
 TEST(two_ucx, a_datatype_is_created_and_destroyed_by_the_ucx_of_its_operations) {
-    in_a_child([] {
+    in_own_process([] {
         const uint64_t first = create_in(first_user), second = create_in(second_user);
         EXPECT_EQ(live_in(first_ucp), 1);
         EXPECT_EQ(live_in(second_ucp), 1);
@@ -49,7 +49,7 @@ uint32_t sent_flags(const char *user, const char *ucp, uint64_t datatype) {
 }
 
 TEST(two_ucx, flags_change_in_the_ucx_with_direct_messages_alone) {
-    in_a_child([] {
+    in_own_process([] {
         const uint64_t first = create_in(first_user), second = create_in(second_user);
         ++uct::direct_interfaces[ucx_of(code_of(first_user)).ucx->index];
         constexpr uint32_t unchanged = UCP_OP_ATTR_FIELD_DATATYPE;

@@ -31,7 +31,7 @@ TEST(ucx_instance, the_only_ucx_is_everybodys) {
 
 TEST(ucx_instance, each_user_has_its_own_before_its_calls_are_bound) {
     for (bool first_is_first : {true, false}) {
-        in_a_child([&] {
+        in_own_process([&] {
             expect_its_own(first_is_first ? first_user : second_user,
                            first_is_first ? first_minor : second_minor);
             expect_its_own(first_is_first ? second_user : first_user,
@@ -41,7 +41,7 @@ TEST(ucx_instance, each_user_has_its_own_before_its_calls_are_bound) {
 }
 
 TEST(ucx_instance, each_user_has_its_own_after_its_calls_are_bound) {
-    in_a_child([] {
+    in_own_process([] {
         EXPECT_EQ(version_seen_by(second_user), second_minor);
         EXPECT_EQ(version_seen_by(first_user), first_minor);
         expect_its_own(second_user, second_minor);
@@ -50,7 +50,7 @@ TEST(ucx_instance, each_user_has_its_own_after_its_calls_are_bound) {
 }
 
 TEST(ucx_instance, of_two_none_is_certain_for_a_caller_that_uses_none) {
-    in_a_child([] {
+    in_own_process([] {
         load_fake(second_user);
         for (const void *caller :
              {static_cast<const void *>(nullptr),
@@ -64,7 +64,7 @@ TEST(ucx_instance, of_two_none_is_certain_for_a_caller_that_uses_none) {
 }
 
 TEST(ucx_instance, a_second_ucx_ends_the_certainty_of_the_only_one) {
-    in_a_child([] {
+    in_own_process([] {
         EXPECT_TRUE(ucx_of(nullptr).is_certain());
         EXPECT_TRUE(ucx_of(nullptr).is_certain());
         load_fake(second_ucp);
@@ -78,7 +78,7 @@ void make_global(const char *ucp) {
 
 // As the loader binds them: the caller's other calls go there, too.
 TEST(ucx_instance, the_global_scope_comes_first_for_calls_that_are_not_bound) {
-    in_a_child([] {
+    in_own_process([] {
         make_global(first_ucp);
         expect_its_own(second_user, first_minor);
         EXPECT_EQ(version_seen_by(second_user), first_minor);
@@ -86,7 +86,7 @@ TEST(ucx_instance, the_global_scope_comes_first_for_calls_that_are_not_bound) {
 }
 
 TEST(ucx_instance, calls_that_are_bound_stay_where_they_are) {
-    in_a_child([] {
+    in_own_process([] {
         EXPECT_EQ(version_seen_by(second_user), second_minor);
         make_global(first_ucp);
         expect_its_own(second_user, second_minor);
@@ -94,7 +94,7 @@ TEST(ucx_instance, calls_that_are_bound_stay_where_they_are) {
 }
 
 TEST(ucx_instance, a_ucx_is_found_by_an_address_of_its_own) {
-    in_a_child([] {
+    in_own_process([] {
         const void *within = find_symbol(second_ucp, "fake_ucp_live");
         EXPECT_EQ(ucx_around(within).ucx->minor, second_minor);
         EXPECT_TRUE(ucx_around(within).is_certain());
