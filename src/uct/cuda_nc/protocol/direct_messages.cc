@@ -50,7 +50,8 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
         case control_kind::accept_network:
         case control_kind::accept_pipe:
         case control_kind::accept_pull:
-            if (send == nullptr || !send->handle_answer(message)) {
+            // An answer to what was never offered is a stranger's, and perhaps in another's name.
+            if (send != nullptr ? !send->handle_answer(message) : is_message_id(message.to)) {
                 services_.control.send_to_interface(message.identity, control_kind::cancel,
                                                     message.from, message.to);
             }

@@ -24,14 +24,28 @@ auto *find(const map &in, message_of_peer message) noexcept {
 
 }  // namespace
 
+namespace {
+
 // Begins at random, so that a message of an ended process is not taken for one of ours.
+uint64_t first_id() noexcept {
+    static const uint64_t first = random_number();
+    return first;
+}
+
+std::atomic<uint64_t> num_ids{0};
+
+}  // namespace
+
 uint64_t next_message_id() noexcept {
-    static std::atomic<uint64_t> next{random_number()};
     uint64_t id;
     do {
-        id = next.fetch_add(1, std::memory_order_relaxed);
+        id = first_id() + num_ids.fetch_add(1, std::memory_order_relaxed);
     } while (id == 0);
     return id;
+}
+
+bool is_message_id(uint64_t id) noexcept {
+    return id != 0 && id - first_id() < num_ids.load(std::memory_order_relaxed);
 }
 
 message_table::message_table() noexcept = default;

@@ -69,5 +69,7 @@ class message_table final : public message_owner {
 
 // A number for a message or an interface: not used twice in a process; never 0.
 uint64_t next_message_id() noexcept;
+// Whether this process has used `id`.
+bool is_message_id(uint64_t id) noexcept;
 
 }  // namespace cuda_nc::uct

@@ -229,8 +229,6 @@ void message_fuzzer::restrain_control(const fuzz_knowledge &known, std::vector<c
         return;
     }
     set<uint64_t>(bytes, offsetof(wire::control, to), stranger());
-    // Else an answer that comes too late would be answered with `cancel` to the peer's message.
-    set<uint64_t>(bytes, offsetof(wire::control, from), stranger());
     set<uint64_t>(bytes, offsetof(wire::control, offset), stranger());
 }
 

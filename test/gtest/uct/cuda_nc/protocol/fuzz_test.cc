@@ -113,18 +113,18 @@ class fuzz_case : public network_test {
         network_host &from = to_the_right ? left_ : right_, &to = to_the_right ? right_ : left_;
         const uint64_t words[] = {1, reinterpret_cast<uint64_t>(one.from.request)};
         const auto own = reinterpret_cast<uint64_t>(one.to.request);
-        EXPECT_EQ(from.ep->iface->ops.ep_am_short(from.ep, rts_id, 0, words, sizeof(words)),
-                  UCS_OK);
+        EXPECT_EQ(send(from, rts_id, 0, words, sizeof(words)), UCS_OK);
         talk(fuzzer_.below(8));
-        EXPECT_EQ(send_rtr(to, words[1], own), UCS_OK);
+        EXPECT_EQ(send(to, rtr_id, words[1], &own, sizeof(own)), UCS_OK);
         talk(fuzzer_.below(8));
         one.from.send(from.ep, one.to);
     }
-    // UCP too sends it again where there is no room for the answer that goes in front of it.
-    ucs_status_t send_rtr(network_host &to, uint64_t request, uint64_t own) {
+    // UCP too sends them again where there is no room for what must go in front of them.
+    ucs_status_t send(network_host &by, uint8_t id, uint64_t header, const void *payload,
+                      unsigned length) {
         ucs_status_t status = UCS_ERR_NO_RESOURCE;
         for (int i = 0; i < 200 && status == UCS_ERR_NO_RESOURCE; ++i) {
-            status = to.ep->iface->ops.ep_am_short(to.ep, rtr_id, request, &own, sizeof(own));
+            status = by.ep->iface->ops.ep_am_short(by.ep, id, header, payload, length);
             if (status == UCS_ERR_NO_RESOURCE) {
                 net_->step();
             }

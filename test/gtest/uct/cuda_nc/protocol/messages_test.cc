@@ -312,15 +312,25 @@ TEST_F(direct_messages_test, a_lost_sender_that_is_through_after_all_is_told_so_
 }
 
 TEST_F(direct_messages_test, an_answer_that_comes_after_all_is_cancelled_when_it_can_be) {
+    const uint64_t ended = next_message_id();
     iface_.peers.clear();
-    say(control_kind::accept_slots, 4711);
+    say(control_kind::accept_slots, ended);
     EXPECT_TRUE(sent.empty());
     iface_.peers[identity] = &ep_;
     messages_->endpoint_connected(ep_);
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::cancel);
     EXPECT_EQ(sent.back().to, 5u);
-    EXPECT_EQ(sent.back().from, 4711u);
+    EXPECT_EQ(sent.back().from, ended);
+}
+
+// Else a stranger could have us cancel a message of the peer in whose name it answers.
+TEST_F(direct_messages_test, an_answer_to_a_number_that_was_never_given_is_passed_over) {
+    const uint64_t given = next_message_id();
+    say(control_kind::accept_slots, given + (uint64_t(1) << 40));
+    say(control_kind::accept_pull, given - (uint64_t(1) << 40));
+    say(control_kind::accept_pipe, 0);
+    EXPECT_TRUE(sent.empty());
 }
 
 TEST_F(direct_messages_test,

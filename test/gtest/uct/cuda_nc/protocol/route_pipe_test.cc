@@ -196,7 +196,7 @@ TEST_F(direct_messages_test, an_answer_that_comes_too_late_is_cancelled) {
     control answer = {};
     answer.version = protocol_version;
     answer.identity = identity;
-    answer.to = 4;
+    answer.to = next_message_id();
     answer.from = 44;
     for (control_kind kind : {control_kind::accept_slots, control_kind::accept_pipe}) {
         sent.clear();
