@@ -102,8 +102,8 @@ def one_at_a_time():
 
 @pytest.fixture(scope="session")
 def fetch(one_at_a_time):
-    """Function that makes sure that a release of UCX is there, from PyPI with its debug
-    information, and returns its directory."""
+    """Function that makes sure that a release of UCX is there, from PyPI, and returns its
+    directory."""
 
     def fetch(release):
         directory = uct.RELEASES / release
@@ -112,7 +112,7 @@ def fetch(one_at_a_time):
                 return directory / "libucx"
             run = Runner(uct.LIMIT, product.LOGS / "uct" / f"fetch-{release}-{os.getpid()}.log",
                          uct.environment())
-            run("bash", "-ec", uct.FETCH, "-", directory, release, product.PYTHON)
+            run("bash", "-ec", uct.FETCH, "-", directory, uct.package(release), product.PYTHON)
         return directory / "libucx"
 
     return fetch

@@ -13,6 +13,10 @@ SEED = int(os.environ.get("CUDA_NC_SEED", 1000))
 RELEASES = product.LOCAL / "ucx"
 RELEASE_NAMES = ("1.19.0", "1.20.1", "1.21.0", "1.22.0")
 LAST = RELEASE_NAMES[-1]
+# A release that only other packages bundle so far: its libraries are renamed, and it has no tools,
+# no headers and no debug information.
+BUNDLED = "1.23.0"
+PACKAGES = {BUNDLED: "nixl-cu13==1.5.1"}
 # How the product gets into a process.
 LOADED = {
     "shim": {"LD_PRELOAD": product.SHIM},
@@ -25,15 +29,27 @@ DIRECT = {"UCX_CUDA_NC_DIRECT": "y", "UCX_CUDA_NC_DIRECT_THRESH": 2000, "UCX_RND
 # Messages of any size, where the threshold alone is set.
 SMALL = {"UCX_CUDA_NC_DIRECT_THRESH": 1, "UCX_RNDV_THRESH": "auto"}
 
+# What is bundled gets links under UCX's own names.
 FETCH = """rm -rf "$1" && mkdir -p "$1"
-"$3" -m pip download -q --disable-pip-version-check --no-deps -d "$1" "libucx-cu13==$2"
+"$3" -m pip download -q --disable-pip-version-check --no-deps -d "$1" "$2"
 cd "$1" && "$3" -m zipfile -e ./*.whl . && rm -f ./*.whl
-chmod +x libucx/bin/* && touch .complete"""
+if [ -d libucx ]; then
+    chmod +x libucx/bin/*
+else
+    mkdir libucx && mv ./*.libs libucx/lib
+    find . -mindepth 1 -maxdepth 1 ! -name libucx -exec rm -r {} +
+    for part in ucp uct ucs ucm; do (cd libucx/lib && ln -s lib$part-*.so.* lib$part.so.0); done
+fi
+touch .complete"""
+
+
+def package(release):
+    return PACKAGES.get(release, f"libucx-cu13=={release}")
 
 
 def ways(release):
     """Before 1.22 UCX loads no plugins."""
-    return tuple(LOADED) if release == LAST else ("shim",)
+    return tuple(LOADED) if release in (LAST, BUNDLED) else ("shim",)
 
 
 def _program(name):

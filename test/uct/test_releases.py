@@ -10,6 +10,9 @@ LIMIT = uct.LIMIT
 CARRIERS = ("posix", "tcp")
 CASES = [(release, way) for release in uct.RELEASE_NAMES for way in uct.ways(release)]
 CARRIED = [(*case, carrier) for case in CASES for carrier in CARRIERS]
+# Without tools, headers and debug information: its tables show in how messages go.
+BUNDLED_CASES = [(uct.BUNDLED, way) for way in uct.ways(uct.BUNDLED)]
+ALL_CARRIED = CARRIED + [(*case, carrier) for case in BUNDLED_CASES for carrier in CARRIERS]
 PERFTESTS = [("tag_lat", 8), ("tag_bw", 1000000), ("ucp_put_bw", 5000), ("ucp_get", 5000),
              ("ucp_am_bw", 70000), ("stream_bw", 3000)]
 # Variables and arguments of the matrix; each run has a seed of its own.
@@ -20,11 +23,12 @@ MATRICES = {
                            ("--largest", 20000, "--peer-errors")),
 }
 SEEDS = {key: uct.SEED + number
-         for number, key in enumerate(itertools.product(CARRIED, MATRICES), 1)}
+         for number, key in enumerate(itertools.product(ALL_CARRIED, MATRICES), 1)}
 
 by_release = pytest.mark.parametrize("release", uct.RELEASE_NAMES)
 by_case = pytest.mark.parametrize("release, way", CASES)
 by_carrier = pytest.mark.parametrize("case", CARRIED, ids="-".join)
+by_any_carrier = pytest.mark.parametrize("case", ALL_CARRIED, ids="-".join)
 
 
 def carried(case, *groups):
@@ -79,7 +83,7 @@ def test_listed(run, fetch, release, way):
 
 
 @pytest.mark.parametrize("tls", ["cuda_nc,self", "cuda_nc,cma,self"])
-@by_case
+@pytest.mark.parametrize("release, way", CASES + BUNDLED_CASES)
 def test_knows_requests(run, fetch, build, release, way, tls):
     fetch(release)
     env = uct.environment(uct.LOADED[way], {"UCX_TLS": tls}, uct.SMALL, release=release)
@@ -96,7 +100,7 @@ def test_ucx_perftest(run, fetch, case, test, size):
 
 
 @pytest.mark.parametrize("matrix", MATRICES)
-@by_carrier
+@by_any_carrier
 def test_matrix(run, fetch, build, case, matrix):
     fetch(case[0])
     variables, arguments = MATRICES[matrix]
@@ -104,7 +108,7 @@ def test_matrix(run, fetch, build, case, matrix):
                    SEEDS[case, matrix], arguments)
 
 
-@by_carrier
+@by_any_carrier
 def test_random_types(run, fetch, build, case):
     fetch(case[0])
     rank = ("-np", 1, build("random_types"), "--types", uct.TYPES, "--memory", "sim,host")

@@ -82,6 +82,7 @@ const struct {
                 md_forward<&uct_md_ops::mem_attach>::call,
                 md_forward<&uct_md_ops::detect_memory_type>::call,
                 md_forward<&uct_md_ops::mem_elem_pack>::call,
+                md_forward<&uct_md_ops::mem_elem_release>::call,
             },
             {unsupported, unsupported, unsupported, unsupported}};
 

@@ -1,5 +1,5 @@
 // UCX's tables as they lie in memory, as far as a transport needs them: UCX does not install their
-// headers, and they differ between releases (1.19 to 1.22). Names of types and members are UCX's,
+// headers, and they differ between releases (1.19 to 1.23). Names of types and members are UCX's,
 // so that test/abi can compare this file with each release's debug information.
 //
 // Only what is used has its true type; the rest are plain functions and pointers of the same size.
@@ -66,7 +66,8 @@ struct uct_tl_device_resource {
     uint8_t sys_device;
 };
 
-// The twelfth member is 1.21's: older releases do not read it.
+// The twelfth member is 1.21's, which 1.23 gave its last parameter, and the thirteenth 1.23's:
+// older releases do not read them.
 struct uct_md_ops {
     void (*close)(uct_md *);
     ucs_status_t (*query)(uct_md *, void *attr_v2);
@@ -80,7 +81,9 @@ struct uct_md_ops {
     ucs_status_t (*mkey_pack)(uct_md *, void *memh, void *, size_t, const void *params, void *);
     ucs_status_t (*mem_attach)(uct_md *, const void *mkey, void *params, void **memh_p);
     ucs_status_t (*detect_memory_type)(uct_md *, const void *, size_t, int *memory_type_p);
-    ucs_status_t (*mem_elem_pack)(uct_md *, void *memh, uintptr_t rkey, void *element);
+    ucs_status_t (*mem_elem_pack)(uct_md *, void *memh, uintptr_t rkey, void *element,
+                                  void **release_handle_p);
+    void (*mem_elem_release)(uct_md *, void *release_handle);
 };
 
 struct uct_md {

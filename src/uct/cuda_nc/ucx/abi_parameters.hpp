@@ -231,6 +231,11 @@ struct uct_iface_internal_ops_1_22 {
     function ep_put_sgl_zcopy;
 };
 
+struct uct_iface_internal_ops_1_23 : uct_iface_internal_ops_1_22 {
+    function ep_get_sgl_zcopy;
+    function ep_outstanding_purge;
+};
+
 #undef CUDA_NC_COMMON_FIRST_OPS
 #undef CUDA_NC_COMMON_INTERNAL_OPS
 #undef CUDA_NC_COMMON_REACHABLE_OPS

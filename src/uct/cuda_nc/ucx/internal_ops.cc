@@ -113,6 +113,13 @@ const void *internal_ops_of(release which) noexcept {
         ops.ep_put_sgl_zcopy = reinterpret_cast<function>(unsupported);
         return ops;
     }();
+    static const auto v1_23 = [] {
+        auto ops = common_ops<uct_iface_internal_ops_1_23>();
+        static_cast<uct_iface_internal_ops_1_22 &>(ops) = v1_22;
+        ops.ep_get_sgl_zcopy = reinterpret_cast<function>(unsupported);
+        ops.ep_outstanding_purge = reinterpret_cast<function>(unsupported);
+        return ops;
+    }();
     switch (which) {
         case release::v1_19:
             return &v1_19;
@@ -122,6 +129,8 @@ const void *internal_ops_of(release which) noexcept {
             return &v1_21;
         case release::v1_22:
             return &v1_22;
+        case release::v1_23:
+            return &v1_23;
     }
     return nullptr;
 }

@@ -42,6 +42,7 @@ bool table_is_right(const ucx_api &ucx, const uct_base_iface &iface) noexcept {
         case release::v1_21:
             return check(static_cast<const uct_iface_internal_ops_1_21 *>(table));
         case release::v1_22:
+        case release::v1_23:
             return check(static_cast<const uct_iface_internal_ops_1_22 *>(table)) &&
                    check_query(static_cast<const uct_iface_internal_ops_1_22 *>(table));
     }

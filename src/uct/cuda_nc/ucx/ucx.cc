@@ -62,7 +62,7 @@ const char *look_up_all(const ucx_instance &ucx, ucx_api &api) noexcept {
 #undef FIND
     find("ucs_async_context_create", &api.ucs_async_context_create);
     find("ucs_async_context_destroy", &api.ucs_async_context_destroy);
-    if (api.which == release::v1_20 || api.which == release::v1_22) {
+    if (api.which == release::v1_20 || api.which >= release::v1_22) {
         find("uct_iface_base_query_v2", &api.uct_iface_base_query_v2);
     }
     // A UCX built without memory statistics has only the names.
@@ -76,23 +76,15 @@ const char *look_up_all(const ucx_instance &ucx, ucx_api &api) noexcept {
     return find.missing;
 }
 
-// The functions that read members behind the last ones of our tables, as UCX 1.23 has them.
-bool has_later_functions(const ucx_instance &ucx) noexcept {
-    for (const char *symbol :
-         {"uct_ep_get_sgl_zcopy", "uct_ep_outstanding_purge", "uct_md_mem_elem_release"}) {
-        if (ucx.find(symbol) != nullptr) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // Which tables a release has shows in the functions that read them.
 bool has_functions_of(const ucx_instance &ucx, release which) noexcept {
     auto has = [&ucx](const char *symbol) { return ucx.find(symbol) != nullptr; };
     return has("uct_iface_mem_element_pack") == (which == release::v1_20) &&
            has("uct_md_mem_elem_pack") == (which >= release::v1_21) &&
-           has("uct_ep_put_sgl_zcopy") == (which == release::v1_22);
+           has("uct_ep_put_sgl_zcopy") == (which >= release::v1_22) &&
+           has("uct_ep_get_sgl_zcopy") == (which >= release::v1_23) &&
+           has("uct_ep_outstanding_purge") == (which >= release::v1_23) &&
+           has("uct_md_mem_elem_release") == (which >= release::v1_23);
 }
 
 const ucx_api *look_up(const ucx_instance &ucx) noexcept {
@@ -101,12 +93,10 @@ const ucx_api *look_up(const ucx_instance &ucx) noexcept {
     api.which = static_cast<release>(ucx.minor - 19);
     api.instance = ucx.index;
     const char *reason = nullptr;
-    if (ucx.major != 1 || ucx.minor < 19 || ucx.minor > 22) {
-        reason = "it serves UCX 1.19 to 1.22";
-    } else if (has_later_functions(ucx)) {
-        reason = "this UCX has functions of a later release";
+    if (ucx.major != 1 || ucx.minor < 19 || ucx.minor > 23) {
+        reason = "it serves UCX 1.19 to 1.23";
     } else if (!has_functions_of(ucx, api.which)) {
-        reason = "this UCX does not have the functions of its release";
+        reason = "this UCX does not have the functions of its release, or has those of a later one";
     } else if ((reason = look_up_all(ucx, api)) == nullptr) {
         return &api;
     }

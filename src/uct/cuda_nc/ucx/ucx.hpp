@@ -8,7 +8,7 @@
 
 namespace cuda_nc::uct {
 
-enum class release { v1_19, v1_20, v1_21, v1_22 };
+enum class release { v1_19, v1_20, v1_21, v1_22, v1_23 };
 
 struct ucx_api {
     release which;
