@@ -24,6 +24,10 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/interpose.cc \
 	src/hooks/interpose.h \
 	src/hooks/interposed_symbols.h \
+	src/hooks/mpich/mpich.cc \
+	src/hooks/mpich/mpich.hpp \
+	src/hooks/mpich/type_contents.cc \
+	src/hooks/mpich/type_contents.hpp \
 	src/hooks/open_mpi/convertor.cc \
 	src/hooks/open_mpi/convertor.hpp \
 	src/hooks/open_mpi/convertor_host.cc \

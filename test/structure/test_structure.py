@@ -29,7 +29,8 @@ UCX, MEMORY, CARRIER, ENGINE, PIPE, PROTOCOL, TRANSPORT = (
     'src/uct/cuda_nc/ucx', 'src/uct/cuda_nc/memory', 'src/uct/cuda_nc/carrier',
     'src/uct/cuda_nc/engine', 'src/uct/cuda_nc/pipe', 'src/uct/cuda_nc/protocol', 'src/uct/cuda_nc')
 DATATYPE = 'src/ucp/dt'
-COMMON, OPEN_MPI, HOOKS = 'src/hooks/common', 'src/hooks/open_mpi', 'src/hooks'
+COMMON, MPICH, OPEN_MPI = 'src/hooks/common', 'src/hooks/mpich', 'src/hooks/open_mpi'
+HOOKS = 'src/hooks'
 PLUGIN, PRELOAD = 'src/plugin', 'src/plugin/preload'
 TOOLS, PERFTEST = 'src/tools', 'src/tools/perftest'
 SUPPORT, LAYOUTS, PACK, MESSAGE, TUNE, COMPARE, MPI = (
@@ -57,6 +58,7 @@ ROOMS = {
     DATATYPE: (BASE, LAYOUT, GPU, WORKLIST, EXEC_HOST, MODEL),
     COMMON: (BASE, LAYOUT, GPU, MODEL, DATATYPE),
     OPEN_MPI: (BASE, LAYOUT, GPU, EXEC_HOST, DATATYPE, COMMON),
+    MPICH: (BASE, LAYOUT, COMMON),
     HOOKS: (BASE, COMMON, OPEN_MPI),
     PLUGIN: (),
     PRELOAD: (),
@@ -89,6 +91,8 @@ DOORS = {
     'src/ucs/backend/backends.hpp': ((MEMORY, ), 'forked(): a child has no GPU'),
     'src/hooks/interpose.h': ((PLUGIN, PRELOAD), 'how the loader installs the hooks, plain C'),
     'src/hooks/interposed_symbols.h': ((OPEN_MPI, ), 'the one list of interposed functions'),
+    'src/hooks/mpich/mpich.hpp': (('src/hooks/common/owner.cc', ),
+                                  'the list of the MPI libraries that we know'),
     'src/hooks/open_mpi/open_mpi.hpp': (('src/hooks/common/owner.cc', ),
                                         'the list of the MPI libraries that we know'),
 }

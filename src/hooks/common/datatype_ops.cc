@@ -58,8 +58,10 @@ std::unique_ptr<type_record> make_record(const ucx_instance &ucx,
         case owner::kind::no_mpi:
             return nullptr;
         case owner::kind::not_served:
-            nc_info("%s is an %s: its datatypes are left to its own operations",
-                    caller.path.c_str(), caller.product);
+            nc_warn_once(
+                "%s is an %s of a release that cannot be served: its datatypes are left to its own "
+                "operations",
+                caller.path.c_str(), caller.product);
             return nullptr;
         case owner::kind::unknown_mpi:
             nc_warn_once(
@@ -118,6 +120,9 @@ int8_t create_generic(const void *operations, void *context, uint64_t *datatype_
                               : ucp.dt_create_generic(given, context, datatype_p);
     if (status != UCS_OK) {
         return static_cast<int8_t>(status);
+    }
+    if (record != nullptr) {
+        record->library.note_registered(true);
     }
     try {
         all_homes().set(*datatype_p, found.ucx);

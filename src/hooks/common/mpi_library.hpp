@@ -59,6 +59,10 @@ class mpi_library {
     using ended_f = void (*)(const void *datatype) noexcept;
     virtual bool watch_end(const void *datatype, ended_f ended) const noexcept = 0;
 
+    // A datatype of it has been registered with UCP: `served`, with our operations. Or a served one
+    // is left to the library's own operations after all.
+    virtual void note_registered(bool) const noexcept {}
+
   protected:
     ~mpi_library() = default;
 };

@@ -6,17 +6,12 @@
 #include <memory>
 #include <mutex>
 
+#include "hooks/mpich/mpich.hpp"
 #include "hooks/open_mpi/open_mpi.hpp"
 #include "ucs/base/loaded_objects.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
-
-bool is_mpich(void *handle, const void *function) noexcept {
-    return defines(handle, "MPIR_Process", function) ||
-           (defines(handle, "MPIX_Comm_failure_ack", function) &&
-            dlsym(handle, "ompi_mpi_local_convertor") == nullptr);
-}
 
 // The MPI libraries that we know, asked in this order; a new one is added here and nowhere else in
 // common/.
@@ -24,14 +19,15 @@ struct known_library {
     const char *product;
     // Whether the object of `handle`, which holds `function`, is this library.
     bool (*is_it)(void *handle, const void *function) noexcept;
-    // Its one object; null where this release of it cannot be served. No function: none can.
+    // Its one object; null where this release of it cannot be served.
     const mpi_library *(*find)(void *handle) noexcept;
 };
 
 const known_library known_libraries[] = {
     {"Open MPI", open_mpi::is_it,
      [](void *handle) noexcept -> const mpi_library * { return open_mpi::find(handle); }},
-    {"MPICH", is_mpich, nullptr},
+    {"MPICH", mpich::is_it,
+     [](void *handle) noexcept -> const mpi_library * { return mpich::find(handle); }},
 };
 
 owner recognise(const char *path, const void *function) {
@@ -50,9 +46,7 @@ owner recognise(const char *path, const void *function) {
         }
         found.product = one.product;
         found.library = one.find != nullptr ? one.find(handle) : nullptr;
-        found.what = found.library != nullptr ? owner::kind::served
-                     : one.find == nullptr    ? owner::kind::not_served
-                                              : owner::kind::unknown_mpi;
+        found.what = found.library != nullptr ? owner::kind::served : owner::kind::not_served;
         return found;
     }
     if (defines(handle, "MPI_Init", function) || defines(handle, "PMPI_Init", function)) {

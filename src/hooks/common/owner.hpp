@@ -11,7 +11,7 @@ struct owner {
     enum class kind {
         no_mpi,      // a plain UCP program, or our own datatypes
         served,      // `library` is not null
-        not_served,  // an MPI library that we recognise, but have no class for
+        not_served,  // an MPI library that we recognise, of a release that its class does not serve
         unknown_mpi  // it defines MPI_Init, and we know no more of it
     };
     kind what = kind::no_mpi;

@@ -119,6 +119,7 @@ void type_record::read_element() const {
 
 void type_record::refuse(const std::string &why) const {
     refused_.store(true, std::memory_order_relaxed);
+    library.note_registered(false);
     std::string text =
         library.name(datatype) + " is left to " + library.product() + "'s own operations: " + why;
     if (is_new(text)) {

@@ -15,6 +15,7 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/common/watched_types_test.cc \
 	test/gtest/hooks/fakes.cc \
 	test/gtest/hooks/fakes.hpp \
+	test/gtest/hooks/mpich/type_contents_test.cc \
 	test/gtest/hooks/open_mpi/convertor_calls.hpp \
 	test/gtest/hooks/open_mpi/convertor_host_test.cc \
 	test/gtest/hooks/open_mpi/convertor_map_test.cc \

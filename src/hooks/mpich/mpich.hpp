@@ -1,0 +1,77 @@
+// MPICH from 4.1 on, by the functions that every such release exports.
+//
+// A datatype is MPICH's integer handle, widened. Only handles of derived types come here: these
+// have the same value in both of MPICH's ABIs (libmpi and libmpi_abi).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "hooks/common/mpi_library.hpp"
+#include "hooks/mpich/type_contents.hpp"
+
+namespace cuda_nc::hooks {
+
+class mpich final : public mpi_library {
+  public:
+    // Whether the object of `handle`, which holds `function`, is MPICH.
+    static bool is_it(void *handle, const void *function) noexcept;
+
+    // The MPICH that `handle` reaches; made once for a process. Null where it cannot tell a
+    // datatype's blocks: before 4.1, and libraries made of it that are called otherwise.
+    static const mpich *find(void *handle) noexcept;
+
+    const char *product() const noexcept override { return "MPICH"; }
+    const std::string &version() const noexcept override { return version_; }
+    const void *datatype_of(void *context) const noexcept override;
+    layout_ref element(const void *datatype) const noexcept override;
+    bool extent(const void *datatype, int64_t *extent_p) const noexcept override;
+    bool first_displacement(const void *datatype, size_t count,
+                            int64_t *displacement_p) const noexcept override;
+    std::string name(const void *datatype) const override;
+    // MPICH 5.0 ends with SIGFPE or delivers wrong bytes for types with negative extents inside,
+    // and its own operations report "truncated" where a message comes in fragments.
+    const char *packing_fault() const noexcept override {
+        return "host memory; MPICH may unpack it wrongly";
+    }
+    bool takes_gpu_memory() const noexcept override {
+        return supports_cuda_ != nullptr && supports_cuda_() == 1;
+    }
+    // Its types' ends are not watched: no call but UCX's asks for it.
+    bool is_predefined(const void *) const noexcept override { return false; }
+    bool watch_end(const void *, ended_f) const noexcept override { return false; }
+    void note_registered(bool served) const noexcept override;
+
+  private:
+    bool load(void *handle) noexcept;
+    layout_ref list(const void *datatype) const;
+    bool is_whole(const void *datatype, const layout &what) const noexcept;
+    bool set_receives(int by_datatype) const noexcept;
+
+    int (*block_count_)(const void *, intptr_t max_bytes, intptr_t *num_blocks_p,
+                        intptr_t *num_bytes_p) = nullptr;
+    int (*blocks_)(const void *, intptr_t first, type_block *blocks, intptr_t room,
+                   intptr_t *num_blocks_p) = nullptr;
+    int (*get_extent_)(const void *, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
+    int (*get_true_extent_)(const void *, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
+    type_functions by_contents_;  // its members are null where one is missing
+    int (*get_name_)(const void *, char *, int *) = nullptr;
+    int (*supports_cuda_)() = nullptr;  // null: not known
+    // MPI's tool interface, for the setting by which receives use UCX's datatypes. Null together.
+    int (*tool_init_)(int required, int *provided_p) = nullptr;
+    int (*setting_index_)(const char *name, int *index_p) = nullptr;
+    int (*setting_open_)(int index, void *object, void **handle_p, int *count_p) = nullptr;
+    int (*setting_write_)(void *handle, const void *value) = nullptr;
+    std::string version_;
+    mutable std::mutex mutex_;  // guards what follows
+    mutable enum class receives {
+        untouched,
+        by_datatype,
+        by_mpich
+    } receives_ = receives::untouched;
+};
+
+}  // namespace cuda_nc::hooks

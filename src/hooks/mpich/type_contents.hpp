@@ -1,0 +1,35 @@
+// A datatype's blocks by the calls that made it: for types whose blocks MPICH itself lists wrongly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::hooks {
+
+// MPIX_Iov: displacement from the buffer, and bytes.
+struct type_block {
+    intptr_t displacement;
+    intptr_t length;
+};
+
+// MPICH's functions, with its integer handles.
+struct type_functions {
+    int (*get_envelope)(int type, int *integers_p, int *addresses_p, int *types_p,
+                        int *combiner_p) = nullptr;
+    int (*get_contents)(int type, int integers, int addresses, int types, int *, intptr_t *,
+                        int *) = nullptr;
+    int (*get_extent)(int type, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
+    int (*get_size)(int type, int *size_p) = nullptr;
+    int (*free)(int *type_p) = nullptr;
+    // Of a predefined type; `blocks` has room for so many.
+    int (*get_blocks)(int type, intptr_t first, type_block *blocks, intptr_t room,
+                      intptr_t *num_blocks_p) = nullptr;
+};
+
+// One element of `type`, in type-map order. Null: a combiner that is not known, a type of more than
+// 2^24 blocks, or MPICH reports an error. Throws std::bad_alloc.
+layout_ref read_contents(const type_functions &mpi, int type);
+
+}  // namespace cuda_nc::hooks
