@@ -56,7 +56,8 @@ def test_cancelled_receives(job, stock_bytes_per_cancel, memory, source):
                     *(["--any"] if source == "any" else []))
     assert max(told(result, "bytes-per-cancel")) <= stock_bytes_per_cancel + 64
     if "transport" in job.name:
-        sent = re.findall(r"GPU to GPU: sent (\d+) by pull, (\d+) by pipe", result.output)
+        sent = re.findall(r"GPU to GPU: sent (\d+) by pull, (\d+) by pipe, (\d+) by slots",
+                          result.output)
         assert sum(int(number) for line in sent for number in line) == 400
     if FULL:
         before, after = (max(told(result, f"us-{when}")) for when in ("before", "after"))
