@@ -4,7 +4,8 @@
 #     . contrib/env.sh
 #     mpicxx a.cc && mpirun -np 2 ./a.out        # runs with the plugin
 #
-# CUDA_NC_QUIET=1 keeps it silent. Sourcing it twice changes nothing more.
+# CUDA_NC_MPI=mpich sets up MPICH in place of Open MPI (contrib/setup.sh --mpich installs it; in bash
+# and zsh also: . contrib/env.sh mpich). CUDA_NC_QUIET=1 keeps it silent. Sourcing it twice changes nothing more.
 
 _nc_file=
 if [ -n "${BASH_VERSION:-}" ]; then
@@ -23,6 +24,8 @@ else
 fi
 _nc_root=$(cd "$(dirname "$_nc_file")/.." >/dev/null 2>&1 && pwd)
 _nc_local=${CUDA_NC_LOCAL:-$_nc_root/.local}
+_nc_mpi=${CUDA_NC_MPI:-}
+[ "${1:-}" != mpich ] || _nc_mpi=mpich
 _nc_ucx=
 for _nc_site in "$_nc_local"/venv/lib/python3.*/site-packages; do
     [ ! -d "$_nc_site/libucx/lib" ] || _nc_ucx=$_nc_site/libucx
@@ -48,6 +51,8 @@ _nc_append() {
 
 if [ -z "$_nc_ucx" ] || [ ! -e "$_nc_local/install/lib/libcuda_nc.so" ]; then
     echo "env.sh: nothing is installed in $_nc_local yet; run $_nc_root/contrib/setup.sh" >&2
+elif [ "$_nc_mpi" = mpich ] && [ ! -x "$_nc_local/mpich/bin/mpicxx" ]; then
+    echo "env.sh: MPICH is not installed yet; run $_nc_root/contrib/setup.sh --mpich" >&2
 else
     export CUDA_NC_HOME="$_nc_local/install"
     _nc_prepend PATH "$_nc_local/venv/bin"
@@ -59,6 +64,13 @@ else
 
     # UCX 1.22 loads the plugin by itself.
     export UCX_PLUGIN_PATH="$CUDA_NC_HOME/lib/ucx-cuda-nc"
+
+    if [ "$_nc_mpi" = mpich ]; then
+        _nc_prepend PATH "$_nc_local/mpich/bin"
+        _nc_append LD_LIBRARY_PATH "$_nc_local/mpich/lib"
+        # Else its own shared memory takes the messages within a machine.
+        export MPIR_CVAR_NOLOCAL=1
+    fi
 
     # Open MPI uses UCX by itself only with certain network cards; here always.
     export OMPI_MCA_pml=ucx OMPI_MCA_pml_ucx_tls=any OMPI_MCA_pml_ucx_devices=any
@@ -81,5 +93,5 @@ and over UCX 1.13 to 1.21
 END
     fi
 fi
-unset _nc_file _nc_fd _nc_link _nc_root _nc_local _nc_ucx _nc_site _nc_old
+unset _nc_file _nc_fd _nc_link _nc_root _nc_local _nc_mpi _nc_ucx _nc_site _nc_old
 unset -f _nc_prepend _nc_append

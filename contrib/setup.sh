@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds in .local/build and installs to .local/install.
 #
-# usage: contrib/setup.sh [--tests]
+# usage: contrib/setup.sh [--tests | --mpich]
 #   --tests   what contrib/check.sh needs as well
+#   --mpich   MPICH beside Open MPI: then `CUDA_NC_MPI=mpich . contrib/env.sh`
 #
 # CUDA_NC_CUDA=DIR|no   use this CUDA toolkit, or build without CUDA
 # CUDA_NC_ARCH="80 90"  build for these GPU architectures (default: the GPUs here, or 90)
@@ -12,8 +13,9 @@ set -euo pipefail
 case ${1:-} in
 '') setup ;;
 --tests) setup tests ;;
+--mpich) setup && need_mpich ;;
 *)
-    sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
     exit 2
     ;;
 esac

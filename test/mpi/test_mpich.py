@@ -8,7 +8,6 @@ from support import mpi, product
 from support.runner import Runner
 
 LIMIT = mpi.LIMIT
-PACKAGE = "mpich==5.0.2"
 PREFIX = product.LOCAL / "mpich"
 # Its own shared memory would take the messages within a machine.
 THROUGH_UCX = {"MPIR_CVAR_NOLOCAL": 1}
@@ -26,14 +25,23 @@ def mpich(one_at_a_time):
     with one_at_a_time("programs"):
         run = Runner(600, product.LOGS / "mpi" / f"build-mpich-{os.getpid()}.log",
                      product.environment())
-        if not (PREFIX / ".complete").exists():
-            run(product.PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                "--ignore-installed", "--prefix", PREFIX, PACKAGE)
-            (PREFIX / ".complete").touch()
+        run("bash", "-ec", '. "$0/contrib/lib.sh" && need_mpich', product.ROOT)
         run("make", "-s", "-j2", "-C", product.ROOT / "test/mpi", "-f", "programs.mk",
             f"MPICXX={PREFIX}/bin/mpicxx", f"OUTPUT={programs}", programs / "random-types",
             programs / "operations-test")
     return programs
+
+
+def test_env(run, mpich):
+    """A shell after env.sh, told to use MPICH: what it compiles is served."""
+    env = {**os.environ, "CUDA_NC_QUIET": "1", "CUDA_NC_LOCAL": str(product.LOCAL),
+           "UCX_CUDA_NC_STATS": "y", "UCX_CUDA_NC_GPU": "sim"}
+    script = '. "$0/contrib/env.sh" mpich && mpicxx -show && mpiexec -n 2 "$1" --types 200'
+    result = run("bash", "-ec", script, product.ROOT, mpich / "random-types", env=env)
+    assert f"-L{PREFIX}/lib" in result.output and "host engine" in result.output
+    script = 'CUDA_NC_MPI=mpich; . "$0/contrib/env.sh"; command -v mpiexec'
+    assert run("bash", "-ec", script, product.ROOT, env=env).output.strip() == str(
+        PREFIX / "bin/mpiexec")
 
 
 def job(run, way, ranks, *command, **options):
