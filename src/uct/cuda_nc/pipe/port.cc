@@ -158,7 +158,8 @@ ucs_status_t write_abort(pipe_port &port, uint64_t sequence) noexcept {
     if (of.aborts == nullptr && (where == nullptr || where->create_stream(&of.aborts) != UCS_OK)) {
         return UCS_ERR_NO_RESOURCE;
     }
-    *port.abort_source = sequence;
+    // An earlier copy for this port may be under way: it may bring either number.
+    __atomic_store_n(port.abort_source, sequence, __ATOMIC_RELAXED);
     ucs_status_t status = of.aborts->copy(&port.state->abort, port.abort_source, sizeof(sequence));
     if (status != UCS_OK) {
         of.aborts.reset();
