@@ -12,6 +12,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from support import mpi, product, uct  # noqa: E402
+from support.runner import processes_of  # noqa: E402
 
 STATUS = {"PASS": 0, "FAIL": 1, "SKIP": 77}
 CANNOT_RUN = 77  # of a program, too
@@ -105,7 +106,7 @@ def run(*command, env, limit, cwd=None):
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
             status = None
-        for process_id in [process.pid, *session(process.pid)]:
+        for process_id in [process.pid, *processes_of(process.pid)]:
             try:
                 os.kill(process_id, signal.SIGKILL)
             except ProcessLookupError:
@@ -116,19 +117,6 @@ def run(*command, env, limit, cwd=None):
     print("\n".join(text.splitlines()[-40:]), flush=True)
     fail_if(status is None, f"no end within {limit} s")
     return Result(status, text)
-
-
-def session(leader):
-    """Processes of a session: mpirun's ranks have process groups of their own."""
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == leader and fields[0] != "Z":
-            found.append(int(entry.parent.name))
-    return found
 
 
 def make(*words):
