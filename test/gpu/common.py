@@ -147,6 +147,18 @@ def matrix():
     return path
 
 
+def survive(accident):
+    """The accident (of gpu-accidents) in the middle of traffic: all processes end, and the next job is
+    well."""
+    options = arguments(count=400)
+    need(options.backend)
+    env = environment(options.backend, TRANSPORT)
+    program = accidents()
+    run("mpirun", "-np", 2, program, accident, "--count", options.count, env=env,
+        limit=180).must_have_ended()
+    run("mpirun", "-np", 2, program, "messages", env=env, limit=180).must_be_right()
+
+
 def main(case):
     """Runs the case and ends the process."""
     try:

@@ -65,6 +65,15 @@ class mpi_library {
 
   protected:
     ~mpi_library() = default;
+
+    // name() by the library's PMPI_Type_get_name.
+    static std::string name_by(int (*get_name)(const void *datatype, char *text, int *length_p),
+                               const void *datatype) {
+        char text[256] = "";  // MPI_MAX_OBJECT_NAME is 64 or 128
+        int length = 0;
+        const bool has_name = get_name(datatype, text, &length) == 0 && text[0] != '\0';
+        return has_name ? text : "an unnamed datatype";
+    }
 };
 
 }  // namespace cuda_nc::hooks

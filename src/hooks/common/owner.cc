@@ -45,7 +45,7 @@ owner recognise(const char *path, const void *function) {
             continue;
         }
         found.product = one.product;
-        found.library = one.find != nullptr ? one.find(handle) : nullptr;
+        found.library = one.find(handle);
         found.what = found.library != nullptr ? owner::kind::served : owner::kind::not_served;
         return found;
     }

@@ -9,20 +9,11 @@
 #include <vector>
 
 #include "hooks/common/owner.hpp"
+#include "ucs/base/loaded_objects.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::hooks {
-namespace {
-
-template <typename function>
-bool look_up(void *handle, const char *symbol, function *function_p) noexcept {
-    *function_p = reinterpret_cast<function>(dlsym(handle, symbol));
-    return *function_p != nullptr;
-}
-
-}  // namespace
-
 bool mpich::is_it(void *handle, const void *function) noexcept {
     return defines(handle, "MPIR_Process", function) ||
            (defines(handle, "MPIX_Comm_failure_ack", function) &&
@@ -160,12 +151,7 @@ bool mpich::first_displacement(const void *datatype, size_t count,
 }
 
 std::string mpich::name(const void *datatype) const {
-    char text[256] = "";  // MPI_MAX_OBJECT_NAME is 128
-    int length = 0;
-    if (get_name_(datatype, text, &length) != 0 || text[0] == '\0') {
-        return "an unnamed datatype";
-    }
-    return text;
+    return name_by(get_name_, datatype);
 }
 
 bool mpich::set_receives(int by_datatype) const noexcept {

@@ -17,12 +17,6 @@ namespace {
 
 constexpr size_t arch_search_end = 64;  // bytes of a convertor
 
-template <typename function>
-bool look_up(void *handle, const char *symbol, function *function_p) noexcept {
-    *function_p = reinterpret_cast<function>(dlsym(handle, symbol));
-    return *function_p != nullptr;
-}
-
 int64_t displacement_of(const iovec &entry) noexcept {
     return static_cast<int64_t>(reinterpret_cast<intptr_t>(entry.iov_base));
 }
@@ -195,12 +189,7 @@ bool open_mpi::first_displacement(const void *datatype, size_t count,
 }
 
 std::string open_mpi::name(const void *datatype) const {
-    char text[256] = "";  // MPI_MAX_OBJECT_NAME is 64
-    int length = 0;
-    if (get_name_(datatype, text, &length) != 0 || text[0] == '\0') {
-        return "an unnamed datatype";
-    }
-    return text;
+    return name_by(get_name_, datatype);
 }
 
 bool open_mpi::is_native(const void *convertor) const noexcept {

@@ -63,22 +63,6 @@ bool is_library_loaded(const char *name) noexcept {
                const_cast<char *>(name)) != 0;
 }
 
-void *find_in_library(const char *prefix, const char *symbol) noexcept try {
-    for (const std::string &path : loaded_objects()) {
-        if (!starts_with(file_name(path.c_str()), prefix)) {
-            continue;
-        }
-        void *handle = open_loaded(path.c_str());
-        void *address = handle != nullptr ? dlsym(handle, symbol) : nullptr;
-        if (address != nullptr) {
-            return address;
-        }
-    }
-    return nullptr;
-} catch (...) {
-    return nullptr;
-}
-
 void *find_definition(const char *symbol) noexcept try {
     for (const std::string &path : loaded_objects()) {
         void *handle = open_loaded(path.c_str());

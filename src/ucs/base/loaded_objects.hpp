@@ -1,6 +1,8 @@
 // Which objects are loaded into this process, and which of them define a symbol.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <string>
 #include <vector>
 
@@ -20,9 +22,13 @@ bool is_loaded(const char *prefix) noexcept;
 // libuct_cuda-1a2b.so.0 (packages append a hash), not libuct_cuda_gdrcopy.so.0.
 bool is_library_loaded(const char *name) noexcept;
 
-// The address of `symbol` by the first loaded library whose file name begins with `prefix` and that
-// knows it; null where none does.
-void *find_in_library(const char *prefix, const char *symbol) noexcept;
+// The function or variable `symbol` that an object's handle reaches. False, and null: there is
+// none.
+template <typename pointer>
+bool look_up(void *handle, const char *symbol, pointer *pointer_p) noexcept {
+    *pointer_p = reinterpret_cast<pointer>(dlsym(handle, symbol));
+    return *pointer_p != nullptr;
+}
 
 // The address of `symbol` in a loaded object outside this product, however that was loaded
 // (RTLD_LOCAL too); null where none defines it.

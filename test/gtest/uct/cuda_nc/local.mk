@@ -16,6 +16,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/protocol/messages_fixture.hpp \
 	test/gtest/uct/cuda_nc/protocol/messages_test.cc \
 	test/gtest/uct/cuda_nc/protocol/network_ends.hpp \
+	test/gtest/uct/cuda_nc/protocol/rndv_sender.hpp \
 	test/gtest/uct/cuda_nc/protocol/network_fixture.hpp \
 	test/gtest/uct/cuda_nc/protocol/pull_fixture.hpp \
 	test/gtest/uct/cuda_nc/protocol/route_host_slots_test.cc \

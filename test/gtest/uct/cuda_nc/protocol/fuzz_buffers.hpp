@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ucs/layout/layout.hpp"
+#include "uct/cuda_nc/protocol/rndv_sender.hpp"
 #include "uct/cuda_nc/protocol/wire.hpp"
 #include "uct/cuda_nc/stub_network.hpp"
 #include "uct/cuda_nc/thread_context.hpp"
@@ -204,72 +205,9 @@ class fuzz_receiver final : public fuzz_buffer {
     uint64_t arrived_ = 0;
 };
 
-class fuzz_sender final : public fuzz_buffer {
+class fuzz_sender final : public rndv_sender<fuzz_buffer> {
   public:
-    using fuzz_buffer::fuzz_buffer;
-    bool sends() const noexcept override { return true; }
-    // As UCP does after the receiver has asked for the bytes.
-    void send(abi::uct_ep *ep, const fuzz_receiver &to) {
-        ep_ = ep;
-        to_ = reinterpret_cast<uint64_t>(to.request);
-        carried_.function = [](void *pending) {
-            return static_cast<carried *>(pending)->self->go_on();
-        };
-        carried_.self = this;
-        if (go_on() == UCS_ERR_NO_RESOURCE) {
-            while (ep_->iface->ops.ep_pending_add(ep_, &carried_, 0) != UCS_OK) {
-            }
-        }
-    }
-    bool is_complete() const { return sent_ >= packed_bytes(); }
-
-  private:
-    struct carried {
-        ucs_status_t (*function)(void *);
-        char reserved[40];
-        fuzz_sender *self;
-    };
-    ucs_status_t go_on() {
-        while (sent_ < packed_bytes()) {
-            ssize_t sent = ep_->iface->ops.ep_am_bcopy(ep_, wire::rndv_data_id, pack, this, 0);
-            if (sent < 0) {
-                EXPECT_EQ(sent, UCS_ERR_NO_RESOURCE);
-                return static_cast<ucs_status_t>(sent);
-            }
-            sent_ += static_cast<uint64_t>(sent) - sizeof(wire::rndv_header);
-        }
-        return UCS_OK;
-    }
-    static size_t pack(void *destination, void *self) {
-        auto &one = *static_cast<fuzz_sender *>(self);
-        const wire::rndv_header header = {one.to_, one.sent_};
-        std::memcpy(destination, &header, sizeof(header));
-        return sizeof(header) + one.pack(static_cast<char *>(destination) + sizeof(header));
-    }
-    size_t pack(char *destination) {
-        pack_call *call = pack_call::current();
-        size_t length = std::min<uint64_t>(packed_bytes() - sent_, 4096);
-        size_t first = length;
-        if (call == nullptr) {
-            end();
-        }
-        switch (call != nullptr ? call->ask(*this, sent_, &first) : pack_answer::fragment) {
-            case pack_answer::first:
-                length = first;
-                break;
-            case pack_answer::wait:
-                return length;
-            case pack_answer::fin:
-                return packed_bytes() - sent_;
-            case pack_answer::fragment:
-                break;
-        }
-        move(destination, sent_, length);
-        return length;
-    }
-    abi::uct_ep *ep_ = nullptr;
-    uint64_t to_ = 0, sent_ = 0;
-    carried carried_ = {};
+    using rndv_sender::rndv_sender;
 };
 
 }  // namespace cuda_nc::uct

@@ -2,13 +2,13 @@
 // that of another.
 #pragma once
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "uct/cuda_nc/protocol/rndv_sender.hpp"
 #include "uct/cuda_nc/thread_context.hpp"
 #include "uct/cuda_nc/protocol/wire.hpp"
 #include "uct/cuda_nc/user_buffer.hpp"
@@ -30,10 +30,14 @@ class network_end : public user_buffer {
         known().insert(this);
     }
     ~network_end() {
+        end();
+        known().erase(this);
+    }
+    // The user's request has ended.
+    void end() {
         if (message != nullptr) {
             message->leave();
         }
-        known().erase(this);
     }
     int device() const noexcept override { return 0; }
     uint64_t packed_bytes() const noexcept override { return bytes_; }
@@ -60,6 +64,9 @@ class network_end : public user_buffer {
     alignas(8) char request[256] = {};
 
   protected:
+    void move(char *packed, uint64_t offset, uint64_t length) {
+        stub::now->copy(packed, memory_->address() + offset, length);
+    }
     static std::set<network_end *> &known() {
         static std::set<network_end *> all;
         return all;
@@ -99,8 +106,8 @@ class fake_network_receiver final : public network_end {
             by_gpu = true;
             return;
         }
-        if (call == nullptr && message != nullptr) {
-            message->leave();
+        if (call == nullptr) {
+            end();
         }
         stub::now->copy(memory_->address() + offset, data, length);
         if (call != nullptr) {
@@ -110,76 +117,9 @@ class fake_network_receiver final : public network_end {
     uint64_t arrived_ = 0;
 };
 
-class fake_network_sender final : public network_end {
+class fake_network_sender final : public rndv_sender<network_end> {
   public:
-    using network_end::network_end;
-    bool sends() const noexcept override { return true; }
-    // As UCP does after the receiver has asked for the bytes.
-    void send(abi::uct_ep *ep, const fake_network_receiver &to) {
-        ep_ = ep;
-        to_ = reinterpret_cast<uint64_t>(to.request);
-        carried_.function = [](void *pending) {
-            return static_cast<carried *>(pending)->self->go_on();
-        };
-        carried_.self = this;
-        if (go_on() == UCS_ERR_NO_RESOURCE) {
-            wait();
-        }
-    }
-    bool is_complete() const { return sent_ == bytes_; }
-
-  private:
-    struct carried {
-        ucs_status_t (*function)(void *);
-        char reserved[40];
-        fake_network_sender *self;
-    };
-    void wait() {
-        while (ep_->iface->ops.ep_pending_add(ep_, &carried_, 0) != UCS_OK) {
-        }
-    }
-    __attribute__((no_sanitize("address"))) ucs_status_t go_on() {
-        while (sent_ < bytes_) {
-            fake_network_sender *record = this;  // on the stack, as UCP's
-            ssize_t sent = ep_->iface->ops.ep_am_bcopy(ep_, rndv_data_id, pack, &record, 0);
-            if (sent < 0) {
-                EXPECT_EQ(sent, UCS_ERR_NO_RESOURCE);
-                return static_cast<ucs_status_t>(sent);
-            }
-            sent_ += static_cast<uint64_t>(sent) - sizeof(rndv_header);
-        }
-        return UCS_OK;
-    }
-    static size_t pack(void *destination, void *record) {
-        auto &one = **static_cast<fake_network_sender **>(record);
-        const rndv_header header = {one.to_, one.sent_};
-        std::memcpy(destination, &header, sizeof(header));
-        return sizeof(header) + one.pack(static_cast<char *>(destination) + sizeof(header));
-    }
-    size_t pack(char *destination) {
-        pack_call *call = pack_call::current();
-        size_t length = std::min<uint64_t>(bytes_ - sent_, 4096);
-        size_t first_length = length;
-        if (call == nullptr && message != nullptr) {
-            message->leave();
-        }
-        switch (call != nullptr ? call->ask(*this, sent_, &first_length) : pack_answer::fragment) {
-            case pack_answer::first:
-                length = first_length;
-                break;
-            case pack_answer::wait:
-                return length;
-            case pack_answer::fin:
-                return bytes_ - sent_;
-            case pack_answer::fragment:
-                break;
-        }
-        stub::now->copy(destination, memory_->address() + sent_, length);
-        return length;
-    }
-    abi::uct_ep *ep_ = nullptr;
-    uint64_t to_ = 0, sent_ = 0;
-    carried carried_ = {};
+    using rndv_sender::rndv_sender;
 };
 
 }  // namespace cuda_nc::uct
