@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from support import mpi, product, uct  # noqa: E402
-from support.runner import processes_of  # noqa: E402
+from support.processes import processes_of  # noqa: E402
 
 STATUS = {"PASS": 0, "FAIL": 1, "SKIP": 77}
 CANNOT_RUN = 77  # of a program, too

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from support.perftest import PROGRAM, job
-from support.runner import children_of
+from support.processes import children_of
 
 SHORT = ("-m", "host", "--sizes", 8, "-l", "vector-8", "--seconds", 0.01)
 

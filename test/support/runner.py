@@ -2,7 +2,6 @@
 by then is killed with everything that it started, after gdb, where it is there, has written the
 stacks of its processes to the log. A command's output is what the log says of it."""
 import os
-import pathlib
 import shlex
 import shutil
 import signal
@@ -10,6 +9,8 @@ import subprocess
 import time
 
 import pytest
+
+from .processes import processes_of
 
 CANNOT_RUN = 77  # exit status of a program that this machine does not let run: its test is skipped
 
@@ -25,31 +26,6 @@ class Result:
     def count(self, text):
         """Lines that contain the text."""
         return sum(text in line for line in self.lines())
-
-
-def processes_of(session):
-    """Processes of a session (mpirun gives each rank a process group, but not a session)."""
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(entry.parent.name))
-    return found
-
-
-def children_of(process):
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == process:
-            found.append(int(entry.parent.name))
-    return sorted(found)
 
 
 class Running:
