@@ -48,6 +48,20 @@ inline void trace_mark(const char *name, uint64_t id, uint64_t bytes = 0) noexce
     }
 }
 
+// A slow step of a process's first messages, such as opening a GPU: the length of its scope.
+class trace_span {
+  public:
+    explicit trace_span(const char *name, uint64_t bytes = 0) noexcept : name_(name) {
+        trace_begin(name, 0, bytes);
+    }
+    ~trace_span() { trace_end(name_, 0); }
+    trace_span(const trace_span &) = delete;
+    trace_span &operator=(const trace_span &) = delete;
+
+  private:
+    const char *const name_;
+};
+
 // What the file will hold so far.
 std::string format_trace();
 

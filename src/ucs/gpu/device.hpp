@@ -184,10 +184,6 @@ class device {
                              std::unique_ptr<memory> *memory_p) noexcept = 0;
     virtual ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept = 0;
     virtual ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept = 0;
-    // Loads the kernels of pipes; needed before the first pipe. May synchronise the device. A
-    // second call costs nothing.
-    virtual ucs_status_t prepare_pipes() noexcept = 0;
-
     // Whether pipe_work::copies may be set: pulls by the copy engines.
     virtual bool copies_rows() const noexcept = 0;
 

@@ -15,22 +15,23 @@ std::string describe() {
     };
     if (c.sent_by_pull + c.received_by_pull + c.sent_by_pipe + c.sent_by_slots +
             c.sent_by_host_slots + c.received_by_pipe + c.received_by_slots +
-            c.received_by_host_slots + c.sent_by_network + c.received_by_network + c.declined +
-            c.abandoned ==
+            c.received_by_host_slots + c.sent_by_network + c.received_by_network + c.sent_straight +
+            c.received_straight + c.declined + c.abandoned ==
         0) {
         return {};
     }
     return "GPU to GPU: sent " + text(c.sent_by_pull) + " by pull, " + text(c.sent_by_pipe) +
            " by pipe, " + text(c.sent_by_slots) + " by slots, " + text(c.sent_by_host_slots) +
-           " by host slots, " + text(c.sent_by_network) + " by network slots; received " +
-           text(c.received_by_pull) + " by pull (" + text(c.received_by_copy) +
-           " by copy engines), " + text(c.received_by_pipe) + " by pipe, " +
-           text(c.received_by_slots) + " by slots, " + text(c.received_by_host_slots) +
-           " by host slots, " + text(c.received_by_network) + " by network slots; " +
-           text(c.early) + " offers taken early, " + text(c.declined) + " declined, " +
-           text(c.abandoned) + " messages abandoned, " + text(c.launched_sides) +
-           " sides of pipes in " + text(c.launches) + " launches, " + text(c.relaunches) +
-           " relaunches, " + std::to_string(quarantined()) + " pieces of memory in quarantine";
+           " by host slots, " + text(c.sent_by_network) + " by network slots, " +
+           text(c.sent_straight) + " straight; received " + text(c.received_by_pull) +
+           " by pull (" + text(c.received_by_copy) + " by copy engines), " +
+           text(c.received_by_pipe) + " by pipe, " + text(c.received_by_slots) + " by slots, " +
+           text(c.received_by_host_slots) + " by host slots, " + text(c.received_by_network) +
+           " by network slots, " + text(c.received_straight) + " straight; " + text(c.early) +
+           " offers taken early, " + text(c.declined) + " declined, " + text(c.abandoned) +
+           " messages abandoned, " + text(c.launched_sides) + " sides of pipes in " +
+           text(c.launches) + " launches, " + text(c.relaunches) + " relaunches, " +
+           std::to_string(quarantined()) + " pieces of memory in quarantine";
 }
 
 }  // namespace

@@ -9,9 +9,9 @@ namespace cuda_nc::uct {
 struct counters {
     // Messages that ended well.
     std::atomic<uint64_t> sent_by_pull{0}, sent_by_pipe{0}, sent_by_slots{0}, sent_by_host_slots{0},
-        sent_by_network{0};
+        sent_by_network{0}, sent_straight{0};
     std::atomic<uint64_t> received_by_pull{0}, received_by_pipe{0}, received_by_slots{0},
-        received_by_host_slots{0}, received_by_network{0};
+        received_by_host_slots{0}, received_by_network{0}, received_straight{0};
     std::atomic<uint64_t> received_by_copy{0};  // of those by pull: by copy engines
     std::atomic<uint64_t> declined{0};          // offers of ours that were not taken, or too late
     std::atomic<uint64_t> abandoned{0};  // messages begun from GPU to GPU that went on otherwise

@@ -107,8 +107,13 @@ ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *paylo
     endpoint &ours = endpoint::of(ep);
     if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.may_go_direct)) {
         direct_messages &messages = *interface::of(ep->iface).messages;
-        if (!messages.before_short(ours, id, header, payload, length)) {
-            return UCS_ERR_NO_RESOURCE;
+        switch (messages.before_short(ours, id, header, payload, length)) {
+            case direct_messages::leaving::now:
+                break;
+            case direct_messages::leaving::later:
+                return UCS_ERR_NO_RESOURCE;
+            case direct_messages::leaving::never:
+                return UCS_OK;
         }
     }
     return ours.carrier->iface->ops.ep_am_short(ours.carrier, id, header, payload, length);
@@ -116,6 +121,9 @@ ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *paylo
 
 ssize_t am_bcopy(uct_ep *ep, uint8_t id, uct_pack_callback pack, void *arg, unsigned flags) {
     endpoint &ours = endpoint::of(ep);
+    if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.may_go_direct)) {
+        return interface::of(ep->iface).messages->send_rendezvous(ours, id, pack, arg, flags);
+    }
     direct_messages *messages =
         id == wire::rndv_data_id ? interface::of(ep->iface).messages.get() : nullptr;
     if (messages != nullptr) {  // also where nothing new is offered: messages may be under way

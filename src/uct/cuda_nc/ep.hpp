@@ -22,6 +22,11 @@ struct endpoint {
     bool host_slots = false;     // the GPU memory that it lends cannot be reached
     bool by_network = false;     // it is on another host, and the carrier moves GPU memory there
     receivers_known known_receivers = receivers_known::yes;
+    // Offers of contiguous memory: whether the peer wants ours; whether it has been told that we do
+    // not want its own; how many came since one was taken.
+    bool describes = true;
+    bool told_not_to_describe = false;
+    uint16_t untaken = 0;
     uint32_t carrier_pid = 0;  // of the peer, as the carrier knows it, in our numbering; 0: unknown
     process_id process = {};   // of the peer, as it named it first
 

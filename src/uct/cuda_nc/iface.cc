@@ -242,6 +242,7 @@ void learn_abilities(interface &iface, carrier_memory *memory) {
     if (!config().direct || !has_room_for_messages(attr)) {
         return;
     }
+    iface.longest_bcopy = attr.cap.am.max_bcopy;
     iface.messages = std::make_unique<direct_messages>(iface);
     iface.address.flags |= takes_offers;
     iface.datatype_slowness = (attr.cap.flags & cap_flag::inter_node) != 0

@@ -38,6 +38,7 @@ struct interface {
     bool to_endpoints;           // the carrier connects endpoints, and no endpoint to an interface
     carrier_memory *gpu_memory;  // null: the carrier moves none to other hosts
     size_t longest_put;          // bytes
+    size_t longest_bcopy;        // bytes, of an am_bcopy
 
     // Until the carrier is closed its network may touch these, for peers that fell silent.
     std::vector<region> open_to_peers;

@@ -63,6 +63,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/direct_messages.cc \
 	src/uct/cuda_nc/protocol/direct_messages.hpp \
 	src/uct/cuda_nc/protocol/direct_offers.cc \
+	src/uct/cuda_nc/protocol/direct_rendezvous.cc \
 	src/uct/cuda_nc/protocol/driven_receiver.cc \
 	src/uct/cuda_nc/protocol/driven_receiver.hpp \
 	src/uct/cuda_nc/protocol/early_offers.cc \
@@ -73,6 +74,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/message_table.hpp \
 	src/uct/cuda_nc/protocol/outgoing_offer.cc \
 	src/uct/cuda_nc/protocol/outgoing_offer.hpp \
+	src/uct/cuda_nc/protocol/plain_memory.hpp \
 	src/uct/cuda_nc/protocol/put_slots.cc \
 	src/uct/cuda_nc/protocol/put_slots.hpp \
 	src/uct/cuda_nc/protocol/receive_message.cc \
@@ -89,6 +91,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/route_pull.hpp \
 	src/uct/cuda_nc/protocol/route_slots.cc \
 	src/uct/cuda_nc/protocol/route_slots.hpp \
+	src/uct/cuda_nc/protocol/route_straight.cc \
+	src/uct/cuda_nc/protocol/route_straight.hpp \
 	src/uct/cuda_nc/protocol/send_message.cc \
 	src/uct/cuda_nc/protocol/send_message.hpp \
 	src/uct/cuda_nc/protocol/send_answer.cc \

@@ -1,6 +1,7 @@
 #include "ucs/backend/cuda/context.hpp"
 
 #include "ucs/base/log.hpp"
+#include "ucs/base/trace.hpp"
 #include "ucs/exec/kernels/launch.hpp"
 #include "ucs/backend/cuda/errors.hpp"
 
@@ -50,6 +51,7 @@ ucs_status_t primary_context::ready() noexcept {
 }
 
 ucs_status_t primary_context::make() noexcept {
+    const trace_span span("open a GPU");
     CUdevice device;
     ucs_status_t status = to_status(calls_.device_get(&device, ordinal_), "cuDeviceGet");
     if (status == UCS_OK && context_ == nullptr) {
@@ -66,9 +68,10 @@ ucs_status_t primary_context::make() noexcept {
     if (!find_id(&id_)) {
         id_ = 0;
     }
-    status = load();
+    const cudaError_t loaded = exec::load_first_kernel(kernels_);
+    status = to_status(loaded, "loading the kernels");
     if (status == UCS_ERR_UNSUPPORTED) {
-        nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(kernels_.error()));
+        nc_warn("GPU %d is not served: %s", ordinal_, cudaGetErrorString(loaded));
     }
     // Copies need no kernels.
     return status == UCS_ERR_NO_MEMORY ? UCS_OK : status;
@@ -84,33 +87,6 @@ bool primary_context::alive() noexcept {
         lose();
     }
     return !gone();
-}
-
-ucs_status_t primary_context::load() noexcept {
-    exec::load_kernels(&kernels_);
-    ucs_status_t status = to_status(kernels_.error(), "loading the kernels");
-    if (status == UCS_OK) {
-        kernels_loaded_.store(true, std::memory_order_release);
-    }
-    return status;
-}
-
-ucs_status_t primary_context::load_again() noexcept {
-    std::lock_guard<std::mutex> guard(mutex_);
-    return kernels_loaded_.load(std::memory_order_relaxed) ? UCS_OK : load();
-}
-
-ucs_status_t primary_context::load_pipes() noexcept {
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (!pipes_loaded_) {
-        exec::load_pipe_kernels(&pipe_kernels_);
-        ucs_status_t status = to_status(pipe_kernels_.error(), "loading the pipes' kernels");
-        if (status != UCS_OK) {
-            return status;
-        }
-        pipes_loaded_ = true;
-    }
-    return UCS_OK;
 }
 
 }  // namespace cuda_nc::gpu::cuda

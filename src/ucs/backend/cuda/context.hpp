@@ -30,15 +30,6 @@ class primary_context {
     bool gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
     void lose() noexcept { gone_.store(true, std::memory_order_relaxed); }
 
-    // Loads the kernels if there was no memory for them when the context was made. The context is
-    // current. Costs a load once they are loaded.
-    ucs_status_t load_kernels() noexcept {
-        return kernels_loaded_.load(std::memory_order_acquire) ? UCS_OK : load_again();
-    }
-
-    // Loads the kernels of pipes, once; the context is current.
-    ucs_status_t load_pipes() noexcept;
-
     // The failure of ready() that is final, or UCS_OK.
     ucs_status_t failure() const noexcept { return failure_.load(std::memory_order_relaxed); }
 
@@ -47,16 +38,12 @@ class primary_context {
         return ready_.load(std::memory_order_acquire) ? context_ : nullptr;
     }
     const driver &calls() const noexcept { return calls_; }
-    // After load_kernels(), and after load_pipes().
-    const exec::loaded_kernels &kernels() const noexcept { return kernels_; }
-    const exec::loaded_kernels &pipe_kernels() const noexcept { return pipe_kernels_; }
+    exec::loaded_kernels &kernels() noexcept { return kernels_; }
     int ordinal() const noexcept { return ordinal_; }
 
   private:
     ucs_status_t make() noexcept;
     bool find_id(unsigned long long *id_p) const noexcept;
-    ucs_status_t load() noexcept;  // with mutex_ held
-    ucs_status_t load_again() noexcept;
 
     const driver &calls_;
     const int ordinal_;
@@ -66,9 +53,7 @@ class primary_context {
     std::atomic<bool> gone_{false};
     CUcontext context_ = nullptr;
     unsigned long long id_ = 0;  // of the context, unique in this process; 0: unknown
-    exec::loaded_kernels kernels_, pipe_kernels_;
-    std::atomic<bool> kernels_loaded_{false};
-    bool pipes_loaded_ = false;
+    exec::loaded_kernels kernels_;
 };
 
 // Makes a context current on this thread; the destructor restores the one before, or none. Not by

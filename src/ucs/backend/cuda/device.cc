@@ -83,10 +83,6 @@ ucs_status_t cuda_device::create_event(std::unique_ptr<event> *event_p) noexcept
     return run(context_, [&] { return make_event(context_, event_p); });
 }
 
-ucs_status_t cuda_device::prepare_pipes() noexcept {
-    return run(context_, [&] { return context_.load_pipes(); });
-}
-
 // No context is needed.
 ucs_status_t cuda_device::find_allocation(const void *address, allocation_info *info_p) noexcept {
     if (forked()) {

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "ucs/base/log.hpp"
+#include "ucs/base/trace.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/errors.hpp"
 
@@ -70,6 +71,7 @@ ucs_status_t same_address(const primary_context &owner, void *address) noexcept 
 
 ucs_status_t allocate_device(primary_context &owner, size_t size,
                              std::unique_ptr<memory> *memory_p) noexcept {
+    const trace_span span("allocate GPU memory", size);
     auto made = make_owned(owner, cudaFree, "cudaFree");
     void *address = nullptr;
     if (made == nullptr) {
@@ -85,6 +87,7 @@ ucs_status_t allocate_device(primary_context &owner, size_t size,
 
 ucs_status_t allocate_pinned(primary_context &owner, size_t size,
                              std::unique_ptr<memory> *memory_p) noexcept {
+    const trace_span span("allocate pinned memory", size);
     auto made = make_owned(owner, cudaFreeHost, "cudaFreeHost");
     void *address = nullptr;
     if (made == nullptr) {
@@ -106,6 +109,7 @@ ucs_status_t allocate_pinned(primary_context &owner, size_t size,
 
 ucs_status_t pin(primary_context &owner, void *address, size_t size,
                  std::unique_ptr<memory> *memory_p) noexcept {
+    const trace_span span("pin memory", size);
     auto made = make_owned(owner, cudaHostUnregister, "cudaHostUnregister");
     if (made == nullptr) {
         return UCS_ERR_NO_MEMORY;
@@ -132,6 +136,7 @@ ucs_status_t pin(primary_context &owner, void *address, size_t size,
 ucs_status_t open_handle(primary_context &owner, const ipc_handle &handle,
                          std::unique_ptr<memory> *memory_p) noexcept {
     static_assert(sizeof(cudaIpcMemHandle_t) == ipc_handle_size);
+    const trace_span span("open a peer's memory");
     auto made = make_owned(owner, cudaIpcCloseMemHandle, "cudaIpcCloseMemHandle");
     if (made == nullptr) {
         return UCS_ERR_NO_MEMORY;

@@ -14,6 +14,7 @@
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/base/trace.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/device.hpp"
 #include "ucs/backend/cuda/driver.hpp"
@@ -100,6 +101,7 @@ const cuda_platform::inventory &cuda_platform::look() const noexcept {
             return;
         }
         try {
+            const trace_span span("find GPUs");
             int count = 0;
             CUresult result = calls_.init(0);
             if (result == CUDA_SUCCESS) {

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "ucs/backend/backends.hpp"
+#include "ucs/base/trace.hpp"
 #include "ucs/gpu/box.hpp"
 #include "ucs/backend/cuda/errors.hpp"
 
@@ -75,14 +76,8 @@ class cuda_stream final : public stream {
             return UCS_OK;
         }
         limits_.rules = where_.rules();
-        ucs_status_t loaded = UCS_OK;
-        ucs_status_t status = run(owner_, "a kernel's launch", [&] {
-            loaded = owner_.load_kernels();
-            return loaded == UCS_OK
-                       ? exec::launch_transfer(owner_.kernels(), work, limits_, handle_)
-                       : cudaSuccess;
-        });
-        return status == UCS_OK ? loaded : status;
+        return run(owner_, "a kernel's launch",
+                   [&] { return exec::launch_transfer(owner_.kernels(), work, limits_, handle_); });
     }
     ucs_status_t launch(const pipe_work *sides, size_t number,
                         size_t *launched_p) noexcept override {
@@ -98,7 +93,7 @@ class cuda_stream final : public stream {
             sides);
         cudaError_t result = cudaErrorNotSupported;
         ucs_status_t status = run(owner_, "a pipe's launch", [&] {
-            result = exec::launch_pipes(owner_.pipe_kernels(), sides, number, handle_, launched_p);
+            result = exec::launch_pipes(owner_.kernels(), sides, number, handle_, launched_p);
             return result == cudaErrorNotSupported ? cudaSuccess : result;
         });
         return status == UCS_OK && result == cudaErrorNotSupported ? UCS_ERR_UNSUPPORTED : status;
@@ -180,6 +175,7 @@ class cuda_stream final : public stream {
 ucs_status_t make_stream(primary_context &owner, const device &where,
                          const exec::kernel_limits &limits,
                          std::unique_ptr<stream> *stream_p) noexcept {
+    const trace_span span("create a stream");
     int least = 0, greatest = 0;
     ucs_status_t status = to_status(cudaDeviceGetStreamPriorityRange(&least, &greatest),
                                     "cudaDeviceGetStreamPriorityRange");

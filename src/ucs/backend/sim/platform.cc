@@ -172,8 +172,6 @@ class sim_device final : public device {
                     [&] { return std::pair(UCS_OK, std::make_unique<sim_event>()); });
     }
 
-    ucs_status_t prepare_pipes() noexcept override { return UCS_OK; }
-
     ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override {
         region one;
         if (forked() || !all_.space.find(address, 1, &one) || one.device != properties_.ordinal ||

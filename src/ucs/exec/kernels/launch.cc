@@ -36,7 +36,7 @@ size_t shared_bytes(const kernel_choice &c) {
     return one * c.per_thread_block;
 }
 
-cudaError_t launch_part(const loaded_kernels &kernels, const part &a, const kernel_choice &c,
+cudaError_t launch_part(loaded_kernels &kernels, const part &a, const kernel_choice &c,
                         end_mark end, bool early, cudaStream_t stream) {
     uint32_t share = c.how == method::units ? c.unit_log2 : c.per_thread_block;
     const void *extra = c.how == method::pieces   ? static_cast<const void *>(&c.pieces)
@@ -51,7 +51,7 @@ cudaError_t launch_part(const loaded_kernels &kernels, const part &a, const kern
 
 }  // namespace
 
-cudaError_t launch_transfer(const loaded_kernels &kernels, const gpu::transfer &work,
+cudaError_t launch_transfer(loaded_kernels &kernels, const gpu::transfer &work,
                             const kernel_limits &limits, cudaStream_t stream) noexcept {
     if (work.ends != nullptr) {
         work.ends->count = 0;
@@ -77,28 +77,8 @@ cudaError_t launch_transfer(const loaded_kernels &kernels, const gpu::transfer &
     return cudaSuccess;
 }
 
-void load_kernels(loaded_kernels *to) noexcept {
-    to->begin();
-    auto load = [&](const void *kernel) { to->load(kernel); };
-    for (unsigned log2 : {0u, 2u, 3u, 4u}) {
-        load(units_kernel(true, log2));
-        load(units_kernel(false, log2));
-    }
-    for (unsigned log2 = 0; log2 <= 4; ++log2) {
-        load(tiles_kernel(log2));
-        load(blocks_kernel(log2));
-        load(listed_words_kernel(log2, true));
-        load(listed_words_kernel(log2, false));
-    }
-    for (unsigned k = 0; k <= static_cast<unsigned>(locator_kind::uniform); ++k) {
-        auto kind = static_cast<locator_kind>(k);
-        load(windows_kernel(kind));
-        load(pieces_kernel(kind));
-        for (unsigned log2 = 0; kind != locator_kind::uniform && log2 <= 4; ++log2) {
-            load(strided_words_kernel(kind, log2, true));
-            load(strided_words_kernel(kind, log2, false));
-        }
-    }
+cudaError_t load_first_kernel(loaded_kernels &to) noexcept {
+    return to.load(windows_kernel(locator_kind::dims1));
 }
 
 bool kernels_await_predecessors() noexcept {

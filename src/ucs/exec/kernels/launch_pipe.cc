@@ -48,7 +48,7 @@ bool is_wide(const pipe_plan &plan) {
 
 }  // namespace
 
-cudaError_t launch_pipes(const loaded_kernels &kernels, const gpu::pipe_work *sides, size_t number,
+cudaError_t launch_pipes(loaded_kernels &kernels, const gpu::pipe_work *sides, size_t number,
                          cudaStream_t stream, size_t *launched_p) noexcept {
     static thread_local pipe_plan plan;  // its 2 KB are not cleared each time
     plan.num_thread_blocks = plan.slot_size = plan.batch.num_entries = 0;
@@ -76,36 +76,6 @@ cudaError_t launch_pipes(const loaded_kernels &kernels, const gpu::pipe_work *si
     }
     void *arguments[] = {&plan.batch};
     return kernels.launch(kernel_of(plan.mover), shape, arguments, stream);
-}
-
-void load_pipe_kernels(loaded_kernels *to) noexcept {
-    auto load_if_any = [to](const void *kernel) {
-        if (kernel != nullptr) {
-            to->load(kernel);
-        }
-    };
-    to->begin();
-    for (unsigned log2 = 0; log2 <= 4; ++log2) {
-        to->load(pipe_units_kernel(log2));
-        to->load(pull_units_kernel(log2, false));
-        to->load(pull_units_kernel(log2, true));
-        load_if_any(pipe_blocks_kernel(log2));
-        load_if_any(pull_blocks_kernel(log2));
-        load_if_any(pull_short_list_kernel(log2));
-    }
-    for (unsigned k = 0; k < num_locators; ++k) {
-        auto kind = static_cast<locator_kind>(k);
-        if (kind == locator_kind::varying) {
-            continue;  // units
-        }
-        if (kind != locator_kind::progression) {
-            to->load(pipe_windows_kernel(kind));
-        }
-        for (unsigned log2 = 0; log2 <= 4; ++log2) {
-            load_if_any(pipe_words_kernel(kind, log2));
-            load_if_any(pull_words_kernel(kind, log2));
-        }
-    }
 }
 
 }  // namespace cuda_nc::exec

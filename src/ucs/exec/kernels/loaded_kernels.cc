@@ -1,7 +1,9 @@
 #include "ucs/exec/kernels/loaded_kernels.hpp"
 
-#include <atomic>
-#include <new>
+#include <cstdint>
+
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/trace.hpp"
 
 namespace cuda_nc::exec {
 namespace {
@@ -17,35 +19,63 @@ struct end_of_kernels {
 
 }  // namespace
 
-void loaded_kernels::load(const void *kernel) noexcept {
-    static const end_of_kernels end;
-    if (error_ == cudaErrorMemoryAllocation) {
-        return;  // more tries may take long, and would fail too
+// That of `kernel`, or an empty one where it can be put.
+loaded_kernels::place &loaded_kernels::place_of(const void *kernel) noexcept {
+    const auto number = reinterpret_cast<uintptr_t>(kernel);
+    for (size_t i = (number >> 4) * 0x9E3779B97F4A7C15ull >> 54;; ++i) {
+        place &one = places_[i % num_places];
+        const void *there = one.kernel.load(std::memory_order_acquire);
+        if (there == kernel || there == nullptr) {
+            return one;
+        }
     }
+}
+
+cudaError_t loaded_kernels::load_locked(const void *kernel, place **place_p) noexcept {
+    static const end_of_kernels end;
+    constexpr auto pause = std::chrono::milliseconds(100);
+    std::lock_guard<std::mutex> guard(mutex_);
+    *place_p = &place_of(kernel);
+    if ((*place_p)->kernel.load(std::memory_order_relaxed) == kernel) {
+        return cudaSuccess;
+    }
+    if (clock::now() < not_before_) {
+        return cudaErrorMemoryAllocation;  // another try may take long, and would fail too
+    }
+    const trace_span span("load a kernel");
     cudaFunction_t function = nullptr;
     cudaFuncAttributes attributes;  // this query loads the kernel
     cudaError_t status = cudaFuncGetAttributes(&attributes, kernel);
     if (status == cudaSuccess) {
         status = cudaGetFuncBySymbol(&function, kernel);
     }
-    if (status == cudaSuccess) {
-        try {
-            all_[kernel] = static_cast<CUfunction>(function);
-        } catch (const std::bad_alloc &) {
-            status = cudaErrorMemoryAllocation;
-        }
+    if (status == cudaErrorMemoryAllocation) {
+        not_before_ = clock::now() + pause;
     }
-    error_ = error_ == cudaSuccess ? status : error_;
+    if (status == cudaSuccess) {
+        (*place_p)->function = static_cast<CUfunction>(function);
+        (*place_p)->kernel.store(kernel, std::memory_order_release);
+        size_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return status;
+}
+
+cudaError_t loaded_kernels::load(const void *kernel) noexcept {
+    place *at;
+    return load_locked(kernel, &at);
 }
 
 cudaError_t loaded_kernels::launch(const void *kernel, const launch_shape &shape, void **arguments,
-                                   cudaStream_t stream) const noexcept {
+                                   cudaStream_t stream) noexcept {
     if (torn_down.load(std::memory_order_relaxed)) {
         return cudaErrorCudartUnloading;
     }
-    auto found = all_.find(kernel);
-    if (found == all_.end()) {
-        return cudaErrorInvalidDeviceFunction;
+    place *found = &place_of(kernel);
+    if (CUDA_NC_UNLIKELY(found->kernel.load(std::memory_order_acquire) != kernel)) {
+        const cudaError_t status = load_locked(kernel, &found);
+        if (status != cudaSuccess) {
+            return status;
+        }
     }
     CUlaunchAttribute attribute = {};
     attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
@@ -59,7 +89,7 @@ cudaError_t loaded_kernels::launch(const void *kernel, const launch_shape &shape
     config.attrs = &attribute;
     config.numAttrs = shape.early ? 1 : 0;
     // Equal numbers mean equal errors since CUDA 10.1.
-    return static_cast<cudaError_t>(call_(&config, found->second, arguments, nullptr));
+    return static_cast<cudaError_t>(call_(&config, found->function, arguments, nullptr));
 }
 
 }  // namespace cuda_nc::exec

@@ -4,7 +4,11 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <unordered_map>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <mutex>
 
 namespace cuda_nc::exec {
 
@@ -17,27 +21,45 @@ struct launch_shape {
 
 // Launches through the driver. The runtime would look up device and kernel at each launch, a third
 // of a microsecond of CPU time more (bench/results, launches).
+//
+// A kernel is loaded when it is first launched: all of them together would take 25 ms of a
+// process's first message (bench/results, first messages). Thread safe.
 class loaded_kernels {
   public:
     using launch_call = decltype(&::cuLaunchKernelEx);
     explicit loaded_kernels(launch_call call) noexcept : call_(call) {}
 
-    // Loads `kernel`, a __global__ function, on the current device; lazy loading would do it at the
-    // first launch and could synchronise. error() keeps the first failure since begin(). After a
-    // lack of memory the kernels that follow are not tried, after other failures they are.
-    void begin() noexcept { error_ = cudaSuccess; }
-    void load(const void *kernel) noexcept;
-    cudaError_t error() const noexcept { return error_; }
+    // Loads `kernel`, a __global__ function, on the current device, if it is not there yet. Loading
+    // may wait for kernels that run on the device. After a lack of memory kernels are not tried
+    // again for some time.
+    cudaError_t load(const void *kernel) noexcept;
 
-    // Thread safe, but not while kernels are being loaded. The device's context is current. Never
-    // synchronises. cudaErrorCudartUnloading: the process is ending.
+    // The device's context is current. Synchronises at a kernel's first launch at most.
+    // cudaErrorCudartUnloading: the process is ending.
     cudaError_t launch(const void *kernel, const launch_shape &shape, void **arguments,
-                       cudaStream_t stream) const noexcept;
+                       cudaStream_t stream) noexcept;
+
+    size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
   private:
+    using clock = std::chrono::steady_clock;
+
+    // Found without a lock: the key is written last.
+    struct place {
+        std::atomic<const void *> kernel{nullptr};
+        CUfunction function = nullptr;
+    };
+    // More than twice as many as there are kernels.
+    static constexpr size_t num_places = 1024;
+
+    place &place_of(const void *kernel) noexcept;
+    cudaError_t load_locked(const void *kernel, place **place_p) noexcept;
+
     const launch_call call_;
-    std::unordered_map<const void *, CUfunction> all_;
-    cudaError_t error_ = cudaSuccess;
+    std::mutex mutex_;
+    std::array<place, num_places> places_;
+    std::atomic<size_t> size_{0};
+    clock::time_point not_before_ = clock::time_point::min();
 };
 
 }  // namespace cuda_nc::exec

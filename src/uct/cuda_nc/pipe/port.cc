@@ -63,7 +63,7 @@ ucs_status_t clear(gpu::device &where, gpu::memory &memory) {
 // The caller holds the pool's lock.
 bool add_slab(pool &to, int device) {
     gpu::device *where = gpu::platform::instance().get_device(device);
-    if (where == nullptr || to.number >= most_ports || where->prepare_pipes() != UCS_OK) {
+    if (where == nullptr || to.number >= most_ports) {
         return false;
     }
     const size_t bound = std::max<size_t>(config().staging_size / 32 / port_bytes, 4);

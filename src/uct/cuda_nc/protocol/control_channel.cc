@@ -39,7 +39,8 @@ control head_of(const std::vector<char> &bytes) noexcept {
 
 }  // namespace
 
-bool control_channel::try_send(endpoint &ep, const void *message, size_t length) noexcept {
+bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
+                               size_t length) noexcept {
     struct {
         const void *bytes;
         size_t length;
@@ -49,7 +50,7 @@ bool control_channel::try_send(endpoint &ep, const void *message, size_t length)
         std::memcpy(destination, what->bytes, what->length);
         return what->length;
     };
-    const ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, control_id, pack, &from, 0);
+    const ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, id, pack, &from, 0);
     if (sent < 0 && sent != UCS_ERR_NO_RESOURCE) {
         nc_debug("the carrier lost a control message: %s",
                  status_text(static_cast<ucs_status_t>(sent)));
@@ -64,18 +65,17 @@ bool control_channel::send_now(endpoint &ep, const control &message) noexcept {
     control stamped = message;
     stamped.version = protocol_version;
     stamped.identity = iface_.address.identity;
-    return !ep.is_loopback && !has_unsent(&ep) && try_send(ep, &stamped, length_of(stamped.kind));
+    return !ep.is_loopback && !has_unsent(&ep) &&
+           try_send(ep, control_id, &stamped, length_of(stamped.kind));
 }
 
 void control_channel::add_unsent(endpoint &ep, const control &message) {
     control stamped = message;
     stamped.version = protocol_version;
     stamped.identity = iface_.address.identity;
-    const char *bytes = reinterpret_cast<const char *>(&stamped);
-    unsent one(bytes, bytes + length_of(stamped.kind));
     auto [counted, is_new] = unsent_of_.try_emplace(message.from, 0);
     try {
-        unsent_[&ep].push_back(std::move(one));
+        add_unsent(ep, control_id, &stamped, length_of(stamped.kind));
     } catch (...) {
         if (is_new) {
             unsent_of_.erase(counted);
@@ -83,6 +83,12 @@ void control_channel::add_unsent(endpoint &ep, const control &message) {
         throw;
     }
     ++counted->second;
+}
+
+void control_channel::add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length) {
+    const char *bytes = static_cast<const char *>(message);
+    unsent one = {id, {bytes, bytes + length}};
+    unsent_[&ep].push_back(std::move(one));
     progress_.start();
 }
 
@@ -92,6 +98,16 @@ void control_channel::send(endpoint *ep, const control &message) noexcept try {
     }
 } catch (const std::bad_alloc &) {
     nc_error("out of memory for a control message: a message between GPUs may never end");
+}
+
+void control_channel::send_of_ucp(endpoint *ep, uint8_t id, const void *message,
+                                  size_t length) noexcept try {
+    const bool at_once = ep != nullptr && !ep->is_loopback && !has_unsent(ep);
+    if (ep != nullptr && !(at_once && try_send(*ep, id, message, length))) {
+        add_unsent(*ep, id, message, length);
+    }
+} catch (const std::bad_alloc &) {
+    nc_error("out of memory for a message of UCP's: a message between GPUs may never end");
 }
 
 void control_channel::send(endpoint *ep, control_kind kind, uint64_t to, uint64_t from) noexcept {
@@ -133,11 +149,15 @@ void control_channel::keep(uint64_t interface, control_kind kind, uint64_t to,
 }
 
 // Of `message`, which has left or never will.
-void control_channel::left(const control &message) noexcept {
-    const auto counted = unsent_of_.find(message.from);
+void control_channel::left(const unsent &message) noexcept {
+    if (message.id != control_id) {
+        return;
+    }
+    const control head = head_of(message.bytes);
+    const auto counted = unsent_of_.find(head.from);
     if (counted != unsent_of_.end() && --counted->second == 0) {
         unsent_of_.erase(counted);
-        looks_.look_soon(message.from);
+        looks_.look_soon(head.from);
     }
 }
 
@@ -146,10 +166,10 @@ void control_channel::left(const control &message) noexcept {
 unsigned control_channel::send_some(endpoint &ep) noexcept {
     unsigned happened = 0;
     auto found = unsent_.find(&ep);
-    while (found != unsent_.end() && !found->second.front().empty()) {
+    while (found != unsent_.end() && !found->second.front().bytes.empty()) {
         unsent first = std::move(found->second.front());
-        found->second.front().clear();
-        const bool is_sent = try_send(ep, first.data(), first.size());
+        found->second.front().bytes.clear();
+        const bool is_sent = try_send(ep, first.id, first.bytes.data(), first.bytes.size());
         found = unsent_.find(&ep);
         if (!is_sent) {
             found->second.front() = std::move(first);
@@ -159,7 +179,7 @@ unsigned control_channel::send_some(endpoint &ep) noexcept {
             found->second.pop_front();
             found = found->second.empty() ? unsent_.erase(found) : found;
         }
-        left(head_of(first));
+        left(first);
         ++happened;
     }
     return happened;
@@ -203,15 +223,15 @@ void control_channel::endpoint_closed(const endpoint &ep) noexcept {
     }
     const std::deque<unsent> all = std::move(found->second);
     unsent_.erase(found);
-    for (const unsent &bytes : all) {
-        if (bytes.empty()) {
+    for (const unsent &one : all) {
+        if (one.bytes.empty()) {
             continue;  // it is on its way
         }
-        const control message = head_of(bytes);
-        if (must_arrive(message.kind)) {
+        const control message = one.id == control_id ? head_of(one.bytes) : control{};
+        if (one.id == control_id && must_arrive(message.kind)) {
             keep(ep.peer, message.kind, message.to, message.from);
         }
-        left(message);
+        left(one);
     }
 }
 

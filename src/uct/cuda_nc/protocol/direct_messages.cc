@@ -50,6 +50,7 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
         case control_kind::accept_network:
         case control_kind::accept_pipe:
         case control_kind::accept_pull:
+        case control_kind::accept_straight:
             // An answer to what was never offered is a stranger's, and perhaps in another's name.
             if (send != nullptr ? !send->handle_answer(message) : is_message_id(message.to)) {
                 services_.control.send_to_interface(message.identity, control_kind::cancel,
@@ -111,10 +112,15 @@ void direct_messages::handle_control(const void *data, size_t length) noexcept {
             }
             break;
         case control_kind::early_offer:
-            if (services_.iface.peers.count(message.identity) != 0) {
-                early_.add(message);
+            add_early_offer(message);
+            break;
+        case control_kind::describe: {
+            const auto peer = services_.iface.peers.find(message.identity);
+            if (peer != services_.iface.peers.end()) {
+                peer->second->describes = message.slot != 0;
             }
             break;
+        }
         case control_kind::withdraw:
             early_.withdraw(message);
             break;

@@ -8,11 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/engine/flush_queue.hpp"
 #include "uct/cuda_nc/protocol/early_offers.hpp"
 #include "uct/cuda_nc/protocol/message_services.hpp"
+#include "uct/cuda_nc/protocol/plain_memory.hpp"
 #include "uct/cuda_nc/protocol/request_finder.hpp"
 #include "uct/cuda_nc/ucx/abi_parameters.hpp"
 
@@ -29,11 +31,18 @@ class direct_messages {
     // the next add_pending() for the endpoint holds the request until its message is decided.
     ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
                            unsigned flags) noexcept;
-    // Before UCP's RTS or RTR leaves by am_short: early offers go ahead of an RTS, answers to them
-    // ahead of an RTR. False: it must not leave yet, because the carrier has no room for what goes
-    // ahead; UCP shall ask again.
-    bool before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
-                      size_t length) noexcept;
+    // Before UCP's RTS or RTR leaves by am_short, as `header` and `payload`: early offers go ahead
+    // of an RTS, answers to them ahead of an RTR.
+    enum class leaving : uint8_t {
+        now,
+        later,  // the carrier has no room for what goes ahead: UCP shall ask again
+        never   // it is held back, because ATS is to go in its place: UCP shall think it is sent
+    };
+    leaving before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
+                         size_t length) noexcept;
+    // In place of the carrier's am_bcopy for RTS and RTR.
+    ssize_t send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack_callback pack, void *arg,
+                            unsigned flags) noexcept;
     // In place of the carrier's operations, with their contracts.
     ucs_status_t add_pending(endpoint &ep, void *request, unsigned flags) noexcept {
         return services_.pending.add(ep, request, flags);
@@ -75,9 +84,18 @@ class direct_messages {
     void handle_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
     void handle_fin(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
     void handle_sender_control(send_message *send, const wire::control &message) noexcept;
-    bool before_rts(endpoint &ep, const void *payload, size_t length);
-    void before_rtr(endpoint &ep, uint64_t send_request, const void *payload,
-                    size_t length) noexcept;
+    // `length`: bytes of UCP's message, of which the structure has the first.
+    leaving before(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
+    leaving before_rts(endpoint &ep, const wire::rts_head &rts);
+    leaving before_plain_rts(endpoint &ep, const wire::rts_head &rts);
+    leaving before_rtr(endpoint &ep, const wire::rtr_head &rtr, size_t length);
+    void add_early_offer(const wire::control &message) noexcept;
+    void ask_for_descriptions(endpoint &ep, bool wanted) noexcept;
+    // Null: the receive is not into contiguous memory of a GPU.
+    std::unique_ptr<plain_memory> find_plain(const wire::rtr_head &rtr) const noexcept;
+    bool accept_plain(endpoint &ep, const early_offers::entry &offer, const wire::rtr_head &rtr);
+    bool accept_from_plain(endpoint &ep, const early_offers::entry &offer,
+                           const wire::rtr_head &rtr);
     // Message `message` of `ep`'s peer, of `total` bytes: `first` of them have come with the offer.
     // UCP calls the receive `request`.
     void accept_or_decline(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
@@ -90,7 +108,8 @@ class direct_messages {
     flush_queue flushes_{services_.pending, services_.control, services_.progress};
     request_finder requests_;
     early_offers early_;
-    unsigned calls_ = 0;  // of progress(), among many messages
+    std::unique_ptr<char[]> scratch_;  // as long as the carrier's longest am_bcopy
+    unsigned calls_ = 0;               // of progress(), among many messages
 };
 
 }  // namespace cuda_nc::uct

@@ -1,4 +1,4 @@
-// Offers and FINs that arrive with rendezvous data, and offers ahead of UCP's own messages.
+// Offers and FINs that arrive with rendezvous data.
 #include <cstring>
 #include <memory>
 #include <new>
@@ -122,68 +122,6 @@ bool direct_messages::accept(endpoint &ep, user_buffer *buffer, uint64_t message
     return true;
 } catch (const std::bad_alloc &) {
     return false;
-}
-
-// ---- offers ahead of UCP's own messages
-
-// The carrier self delivers at once: there early offers and answers would come too late.
-//
-// Late offers have no description of their source, and a sender that gets the RTR before the answer
-// would offer once more: RTS and RTR stay behind what goes ahead of them.
-bool direct_messages::before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
-                                   size_t length) noexcept try {
-    if (ep.is_loopback) {
-        return true;
-    }
-    if (id == rts_id) {
-        return before_rts(ep, payload, length);
-    }
-    if (!early_.empty()) {
-        before_rtr(ep, header, payload, length);
-    }
-    return services_.control.send_unsent(ep);
-} catch (const std::bad_alloc &) {
-    return true;  // the message is offered when UCP asks for its bytes
-}
-
-bool direct_messages::before_rts(endpoint &ep, const void *payload, size_t length) {
-    uint64_t words[2];  // the second is UCP's number of the send
-    if (length < sizeof(words) || ep.known_receivers == receivers_known::no) {
-        return true;
-    }
-    std::memcpy(words, payload, sizeof(words));
-    user_buffer *buffer = requests_.find_send(words[1]);
-    if (buffer == nullptr || buffer->message != nullptr ||
-        buffer->packed_bytes() < model::direct_thresh(false) ||
-        (ep.known_receivers == receivers_known::perhaps &&
-         buffer->packed_bytes() > send_message::first_bytes)) {
-        return true;
-    }
-    if (!services_.control.send_unsent(ep)) {
-        return false;
-    }
-    send_message &begun = services_.messages.add(
-        std::make_unique<send_message>(services_, ep, *buffer, next_message_id()));
-    buffer->message = &begun;
-    if (!begun.send_early_offer(words[1])) {
-        services_.messages.erase(begun);
-        return false;
-    }
-    services_.progress.start();
-    return true;
-}
-
-void direct_messages::before_rtr(endpoint &ep, uint64_t send_request, const void *payload,
-                                 size_t length) noexcept {
-    uint64_t request;
-    if (length < sizeof(request)) {
-        return;
-    }
-    if (const std::optional<early_offers::entry> offer = early_.extract(send_request, ep.peer)) {
-        std::memcpy(&request, payload, sizeof(request));
-        accept_or_decline(ep, requests_.find(request), offer->message, offer->total, offer->offer,
-                          0, request);
-    }
 }
 
 }  // namespace cuda_nc::uct

@@ -19,7 +19,7 @@ namespace cuda_nc::uct {
 class early_offers {
   public:
     struct entry {
-        uint64_t message;  // the sender's
+        uint64_t message;  // the sender's; 0: its memory is contiguous
         uint64_t total;    // bytes
         wire::early_offer offer;
         bool has_rts = false;
@@ -37,6 +37,8 @@ class early_offers {
     // one. It is not returned twice.
     std::optional<entry> extract(uint64_t request, uint64_t identity) noexcept;
     bool empty() const noexcept { return all_.empty(); }
+    // Forgets those of contiguous memory.
+    void forget_plain(uint64_t identity) noexcept;
     void endpoint_closed(uint64_t identity) noexcept;
 
   private:

@@ -6,10 +6,14 @@
 
 namespace cuda_nc::uct {
 
-void deliver_rndv_data(interface &iface, void *data, size_t length, unpack_call &call) noexcept {
-    const abi::uct_am_handler &handler = iface.super.am[wire::rndv_data_id];
-    unpack_call::current_ = &call;
+void deliver_to_ucp(interface &iface, uint8_t id, void *data, size_t length) noexcept {
+    const abi::uct_am_handler &handler = iface.super.am[id];
     handler.cb(handler.arg, data, length, 0);
+}
+
+void deliver_rndv_data(interface &iface, void *data, size_t length, unpack_call &call) noexcept {
+    unpack_call::current_ = &call;
+    deliver_to_ucp(iface, wire::rndv_data_id, data, length);
     unpack_call::current_ = nullptr;
 }
 

@@ -38,6 +38,9 @@ struct message_services {
     unreturned_ports ports;
     event_pool events;
 
+    // Calls of UCP's in which it sends an RTR: its request must not end inside one.
+    unsigned rtr_calls = 0;
+
     // Bytes of a pipe's segment at most, in messages to come.
     uint64_t longest_segment = gpu::max_pipe_length;
 
@@ -48,6 +51,9 @@ struct message_services {
         }
     }
 };
+
+// Calls UCP's handler of active message `id`. What it calls may end any message.
+void deliver_to_ucp(interface &iface, uint8_t id, void *data, size_t length) noexcept;
 
 // Calls UCP's handler of rendezvous data with `call` current. What it calls may end any message.
 void deliver_rndv_data(interface &iface, void *data, size_t length, unpack_call &call) noexcept;

@@ -8,6 +8,7 @@
 #include "uct/cuda_nc/protocol/route_pipe.hpp"
 #include "uct/cuda_nc/protocol/route_pull.hpp"
 #include "uct/cuda_nc/protocol/route_slots.hpp"
+#include "uct/cuda_nc/protocol/route_straight.hpp"
 #include "uct/cuda_nc/thread_context.hpp"
 
 namespace cuda_nc::uct {
@@ -19,6 +20,21 @@ receive_message::receive_message(message_services &services, endpoint &ep, user_
       request_(request) {
     trace_begin("receive", sender, total);
     buffer.message = this;
+}
+
+receive_message::receive_message(message_services &services, endpoint &ep,
+                                 std::unique_ptr<plain_memory> memory, uint64_t id, uint64_t sender,
+                                 uint64_t request, uint64_t total) noexcept
+    : receive_message(services, ep, *memory, id, sender, request, total, 0) {
+    plain_ = std::move(memory);
+}
+
+receive_message::receive_message(message_services &services, endpoint &ep, user_buffer &buffer,
+                                 uint64_t id, const wire::rtr_head &held) noexcept
+    : receive_message(services, ep, buffer, id, 0, held.request, held.size, 0) {
+    held_ = held;
+    header_ = {held.request, 0};
+    has_fin_ = true;  // the sender's bytes are all there
 }
 
 receive_message::~receive_message() {
@@ -36,9 +52,15 @@ std::unique_ptr<receive_route> receive_message::prepare_route(
         return network_receiver::prepare(message_);
     }
     message_.sending_process = offer.offer.process;
+    if (plain_ != nullptr) {
+        return straight_target::prepare(message_, *plain_, offer.offer);
+    }
     std::unique_ptr<receive_route> route;
     if (message_.first == 0) {
         route = pull_receiver::prepare(message_, offer);
+    }
+    if (held_) {
+        return route != nullptr ? std::move(route) : straight_receiver::prepare(message_, offer);
     }
     if (route == nullptr) {
         route = pipe_receiver::prepare(message_, offer.offer);
@@ -77,7 +99,7 @@ void receive_message::leave() noexcept {
     route_->stop();
     message_.buffer->message = nullptr;
     message_.buffer = nullptr;
-    if (message_.ep == nullptr) {
+    if (message_.ep == nullptr || held_) {
         end();
     } else if (!stopped_) {
         stop_sender();
@@ -85,6 +107,9 @@ void receive_message::leave() noexcept {
 }
 
 void receive_message::handle_cancel() noexcept {
+    if (held_) {
+        return;  // the sender knows of no message
+    }
     route_->stop();
     route_->release(true);
     if (route_->owes_ended()) {
@@ -97,10 +122,14 @@ void receive_message::handle_cancel() noexcept {
 void receive_message::endpoint_closed() noexcept {
     if (route_->must_stop_on_close() && !stopped_) {
         route_->stop();
-        stop_sender();
+        if (held_) {
+            stopped_ = true;
+        } else {
+            stop_sender();
+        }
     }
     message_.ep = nullptr;
-    if (message_.buffer == nullptr) {
+    if (message_.buffer == nullptr || plain_ != nullptr) {
         end();
     }
 }
@@ -124,8 +153,28 @@ void receive_message::handle_fin(const wire::rndv_header &header, uint64_t lengt
     progress();
 }
 
+// UCP's handler of ATP counts the bytes as arrived, and ends the receive.
+void receive_message::deliver_plain(ucs_status_t status) noexcept {
+    wire::acknowledgement said = {request_, static_cast<int8_t>(status), message_.total};
+    route_->count_received();
+    interface &iface = message_.services.iface;
+    end();
+    deliver_to_ucp(iface, wire::atp_id, &said, sizeof(said));
+}
+
+// The sender's UCP brings the bytes in fragments.
+void receive_message::release_rtr() noexcept {
+    route_->stop();
+    message_.services.control.send_of_ucp(message_.ep, wire::rtr_id, &*held_, sizeof(*held_));
+    end();
+}
+
 // UCP's callback may end any message: this one is gone before.
 void receive_message::deliver() noexcept {
+    if (plain_ != nullptr) {
+        deliver_plain(route_->status());
+        return;
+    }
     unpack_call call;
     call.fin = true;
     call.whole = route_->moves_whole_message();
@@ -140,6 +189,10 @@ void receive_message::deliver() noexcept {
     wire::rndv_header header = header_;
     const uint64_t length = sizeof(header) + message_.rest();
     interface &iface = message_.services.iface;
+    if (held_) {
+        const wire::acknowledgement end = {held_->send_request, UCS_OK, held_->size};
+        message_.services.control.send_of_ucp(message_.ep, wire::ats_id, &end, sizeof(end));
+    }
     end();
     deliver_rndv_data(iface, &header, length, call);
 }
@@ -148,15 +201,23 @@ unsigned receive_message::progress() noexcept {
     if (message_.buffer == nullptr) {
         return 0;
     }
+    if (held_ && message_.services.rtr_calls != 0) {  // perhaps for this very message
+        message_.services.looks.look_soon(message_.id);
+        return 0;
+    }
     const unsigned happened = route_->progress();
-    if (has_fin_ && route_->is_through()) {
+    if (has_fin_ && !(held_ && stopped_) && route_->is_through()) {
         deliver();
         return happened + 1;
     }
     if (route_->has_failed() && !stopped_) {
         nc_debug("a GPU could not unpack: the sender is asked to send fragments");
         count(counters::all().abandoned);
-        stop_sender();
+        if (held_) {
+            release_rtr();
+        } else {
+            stop_sender();
+        }
         return happened + 1;
     }
     return happened;

@@ -5,10 +5,17 @@
 //   accept() -> moving ---------- FIN, route through ----------> delivered to UCP, and gone
 //                 | leave(), route failed: "stop" is sent
 //                 +-> stopped --- the sender's cancel or FIN, or closed endpoint -> gone
+//
+// One side may be contiguous memory, of which UCP alone knows:
+// - The receiver's: the route is "straight", and UCP is told of the end by its own ATP.
+// - The sender's: there is no message at the sender, and nothing is said to it. UCP's RTR is held
+//   back. When the route is through ATS goes in its place; where it fails, the RTR.
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "uct/cuda_nc/protocol/plain_memory.hpp"
 #include "uct/cuda_nc/protocol/route.hpp"
 #include "uct/cuda_nc/user_buffer.hpp"
 
@@ -22,6 +29,12 @@ class receive_message final : public direct_message {
     // UCP calls the receive `request`.
     receive_message(message_services &services, endpoint &ep, user_buffer &buffer, uint64_t id,
                     uint64_t sender, uint64_t request, uint64_t total, uint64_t first) noexcept;
+    // Into contiguous memory.
+    receive_message(message_services &services, endpoint &ep, std::unique_ptr<plain_memory> memory,
+                    uint64_t id, uint64_t sender, uint64_t request, uint64_t total) noexcept;
+    // From contiguous memory; `held` is UCP's RTR.
+    receive_message(message_services &services, endpoint &ep, user_buffer &buffer, uint64_t id,
+                    const wire::rtr_head &held) noexcept;
     ~receive_message();
 
     // Also where the user's part ends before the message does: then what was lent is kept until the
@@ -51,11 +64,15 @@ class receive_message final : public direct_message {
     std::unique_ptr<receive_route> prepare_route(const wire::early_offer &offer) noexcept;
     void stop_sender() noexcept;
     void deliver() noexcept;
+    void deliver_plain(ucs_status_t status) noexcept;
+    void release_rtr() noexcept;
     void end() noexcept;
 
     receive_context message_;
     const uint64_t request_;
-    bool stopped_ = false;  // the sender has been told to stop
+    std::unique_ptr<plain_memory> plain_;  // null: a datatype of ours
+    std::optional<wire::rtr_head> held_;   // there: the sender's memory is contiguous
+    bool stopped_ = false;                 // the sender has been told to stop
     bool has_fin_ = false;
     wire::rndv_header header_ = {};  // UCP's, that came with the FIN
     std::unique_ptr<receive_route> route_;

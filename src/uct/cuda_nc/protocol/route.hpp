@@ -7,6 +7,8 @@
 //   slots        the sender's kernels write into lent memory of the
 //                receiver's GPU, or into shared pinned host memory, and the
 //                CPUs tell each other of each slot                           route_slots.hpp
+//   straight     one side is contiguous memory: a kernel of the other
+//                side's GPU packs into it, or unpacks from it           route_straight.hpp
 //   network      the carrier puts slots of the sender's GPU memory into
 //                lent GPU memory on another host                             route_network.hpp
 //
@@ -88,19 +90,19 @@ struct receive_context {
     const int device;             // ordinal of the GPU that holds the user's memory
     const uint64_t id;            // our message
     const uint64_t peer;          // identity of the sender's interface
-    const uint64_t sender;        // its message
+    const uint64_t sender;        // its message; 0: none, for its memory is contiguous
     const uint64_t total, first;  // packed bytes, and those that came with the offer
     process_id sending_process = {};
 
     uint64_t rest() const noexcept { return total - first; }
-    // A control message to the sender about this message.
+    // A control message to the sender about this message, where it has one too.
     void send(wire::control message) const noexcept {
         message.to = sender;
         message.from = id;
-        services.control.send(ep, message);
+        services.control.send(sender != 0 ? ep : nullptr, message);
     }
     void send(wire::control_kind kind) const noexcept {
-        services.control.send(ep, kind, sender, id);
+        services.control.send(sender != 0 ? ep : nullptr, kind, sender, id);
     }
 };
 

@@ -10,6 +10,7 @@
 #include "uct/cuda_nc/protocol/route_pipe.hpp"
 #include "uct/cuda_nc/protocol/route_pull.hpp"
 #include "uct/cuda_nc/protocol/route_slots.hpp"
+#include "uct/cuda_nc/protocol/route_straight.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
 
 namespace cuda_nc::uct {
@@ -69,7 +70,8 @@ std::unique_ptr<send_route> send_message::open_route(const wire::control &answer
     if (ep_->by_network != (answer.kind == kind::accept_network)) {
         return nullptr;
     }
-    const bool lends = answer.kind == kind::accept_slots || answer.kind == kind::accept_pipe;
+    const bool lends = answer.kind == kind::accept_slots || answer.kind == kind::accept_pipe ||
+                       answer.kind == kind::accept_straight;
     if (lends && !agree_on_process(*ep_, answer.process, services_.process)) {
         nc_debug("an answer names a process that is not its author's");
         return nullptr;
@@ -88,6 +90,9 @@ std::unique_ptr<send_route> send_message::open_route(const wire::control &answer
             if (route != nullptr) {
                 offer_.port_is_taken_over();
             }
+            break;
+        case kind::accept_straight:
+            route = straight_sender::open(context, answer);
             break;
         case kind::accept_slots:
             route = slot_sender::open(context, answer, &unreachable);

@@ -93,6 +93,20 @@ uint64_t count_detour(const layout &what) noexcept {
     return detour + (length < short_block ? what.packed_size() / 10 : 0);
 }
 
+// Where the allocation that holds `address` lies, for other processes. False: it is not shared.
+bool place_memory(gpu::device &gpu, uintptr_t address, wire::source_descriptor *descriptor_p,
+                  uint64_t *size_p) {
+    gpu::allocation_info memory;
+    if (gpu.find_allocation(reinterpret_cast<const void *>(address), &memory) != UCS_OK ||
+        !handle_of(gpu, memory, &descriptor_p->memory)) {
+        return false;
+    }
+    descriptor_p->allocation = memory.id;
+    descriptor_p->address = reinterpret_cast<uintptr_t>(memory.base);
+    *size_p = memory.size;
+    return true;
+}
+
 // Of this very process: launches reach what is on their own GPU.
 char *find_own(int device, const wire::source_descriptor &descriptor, uint64_t *size_p) noexcept {
     auto *address = reinterpret_cast<char *>(static_cast<uintptr_t>(descriptor.address));
@@ -107,6 +121,20 @@ char *find_own(int device, const wire::source_descriptor &descriptor, uint64_t *
     }
     *size_p = memory.size;
     return address;
+}
+
+// The whole allocation, which has *size_p bytes.
+peer_memory reach_allocation(int device, const process_id &owner,
+                             const wire::source_descriptor &descriptor, uint64_t *size_p) noexcept {
+    peer_memory memory;
+    if (is_own(owner)) {
+        memory.address = find_own(device, descriptor, size_p);
+    } else {
+        memory = reach_user_memory(device, descriptor.memory, owner, descriptor.allocation,
+                                   descriptor.address);
+        *size_p = memory ? memory.keeper->size() : 0;
+    }
+    return memory;
 }
 
 }  // namespace
@@ -131,18 +159,15 @@ wire::source_descriptor describe_source(const user_buffer &buffer) noexcept try 
     }
     const auto zero = reinterpret_cast<uintptr_t>(base);
     const uintptr_t first = zero + static_cast<uintptr_t>(what->lower_bound());
-    gpu::allocation_info memory;
-    if (gpu->find_allocation(reinterpret_cast<const void *>(first), &memory) != UCS_OK) {
-        return descriptor;
+    uint64_t size;
+    if (!place_memory(*gpu, first, &descriptor, &size)) {
+        return {};
     }
-    descriptor.address = reinterpret_cast<uintptr_t>(memory.base);
     descriptor.displacement_0 = static_cast<int64_t>(zero - descriptor.address);
-    if (!inside(descriptor.displacement_0, *what, memory.size) ||
-        !handle_of(*gpu, memory, &descriptor.memory)) {
-        return descriptor;
+    if (!inside(descriptor.displacement_0, *what, size)) {
+        return {};
     }
     const layout_view &view = what->view();
-    descriptor.allocation = memory.id;
     descriptor.is_list = view.num_blocks > 1 ? 1 : 0;
     descriptor.num_dims = view.num_dims;
     descriptor.block_length = view.list_size;
@@ -150,6 +175,22 @@ wire::source_descriptor describe_source(const user_buffer &buffer) noexcept try 
     for (unsigned d = 0; d < view.num_dims; ++d) {
         descriptor.dims[d] = {view.dims[d].count, view.dims[d].stride};
     }
+    return descriptor;
+} catch (const std::bad_alloc &) {
+    return {};
+}
+
+wire::source_descriptor describe_memory(int device, uint64_t address, uint64_t length) noexcept
+    try {
+    wire::source_descriptor descriptor = {};
+    gpu::device *gpu = gpu::platform::instance().get_device(device);
+    uint64_t size;
+    if (gpu == nullptr || length == 0 || !place_memory(*gpu, address, &descriptor, &size) ||
+        length > size || address - descriptor.address > size - length) {
+        return {};
+    }
+    descriptor.displacement_0 = static_cast<int64_t>(address - descriptor.address);
+    descriptor.block_length = length;
     return descriptor;
 } catch (const std::bad_alloc &) {
     return {};
@@ -186,13 +227,7 @@ source reach_source(int device, const wire::early_offer &all, const layout &targ
         return {};
     }
     uint64_t size = 0;
-    if (is_own(sender)) {
-        from.memory.address = find_own(device, descriptor, &size);
-    } else {
-        from.memory = reach_user_memory(device, descriptor.memory, sender, descriptor.allocation,
-                                        descriptor.address);
-        size = from.memory ? from.memory.keeper->size() : 0;
-    }
+    from.memory = reach_allocation(device, sender, descriptor, &size);
     if (!from.memory) {
         return {};
     }
@@ -205,6 +240,26 @@ source reach_source(int device, const wire::early_offer &all, const layout &targ
     return from;
 } catch (const std::bad_alloc &) {
     return {};
+}
+
+peer_memory reach_memory(int device, const process_id &owner,
+                         const wire::source_descriptor &descriptor, uint64_t total) noexcept {
+    if (descriptor.allocation == 0 || owner.pid == 0 || descriptor.is_list != 0 ||
+        descriptor.num_dims != 0 || descriptor.block_length != total ||
+        descriptor.first_displacement != 0) {
+        return {};
+    }
+    uint64_t size = 0;
+    peer_memory memory = reach_allocation(device, owner, descriptor, &size);
+    const auto offset = static_cast<uint64_t>(descriptor.displacement_0);
+    if (memory && (total > size || offset > size - total)) {
+        nc_debug("a peer describes bytes outside its memory");
+        return {};
+    }
+    if (memory) {
+        memory.address += offset;
+    }
+    return memory;
 }
 
 }  // namespace cuda_nc::uct

@@ -16,6 +16,9 @@ bool is_on(const gpu::device *gpu, const wire::sender_offer &offer) noexcept;
 // allocation, or in memory that CUDA IPC does not share.
 wire::source_descriptor describe_source(const user_buffer &buffer) noexcept;
 
+// The same of contiguous memory on a GPU.
+wire::source_descriptor describe_memory(int device, uint64_t address, uint64_t length) noexcept;
+
 struct source {
     peer_memory memory;
     char *base = nullptr;  // displacement 0, as our GPU reaches it; null: there is nothing to pull
@@ -32,5 +35,10 @@ bool is_alike(const wire::sender_offer &offer, const layout &target, uint64_t to
 // bytes beside those wanted would be read.
 source reach_source(int device, const wire::early_offer &offer, const layout &target,
                     uint64_t total, uint64_t most_detour) noexcept;
+
+// The sender's `total` bytes where they are contiguous; empty where they are not, or cannot be
+// reached. Checked as above.
+peer_memory reach_memory(int device, const process_id &owner,
+                         const wire::source_descriptor &descriptor, uint64_t total) noexcept;
 
 }  // namespace cuda_nc::uct

@@ -104,46 +104,57 @@ struct network_answer {
     char key[64];  // its first key_length bytes
 };
 
+// The receiver's contiguous memory, which a kernel of the sender's packs straight into.
+struct memory_answer {
+    uint64_t allocation;  // allocation_info::id
+    uint64_t address;     // of the allocation, in the receiver's process
+};
+
 // ---- control messages
 
 enum class control_kind : uint8_t {
-    accept_slots,    // to the sender: write into these slots
-    decline,         // to the sender: send fragments
-    slot_full,       // to the receiver: a slot has been filled
-    slot_empty,      // to the sender: a slot may be filled again
-    cancel,          // to the receiver: no GPU of the sender writes any more
-    stop,            // to the sender: write no more, and answer with cancel
-    accept_pipe,     // to the sender: here is my end of a pipe
-    wake,            // a kernel of the author's waits in the pipe; offset: its segment
-    ended,           // to the sender, after its cancel: no GPU of the receiver writes any more
-    early_offer,     // to the receiver, before UCP's RTS; the answer comes before UCP's RTR
-    withdraw,        // to the receiver: the early offer is void
-    accept_pull,     // to the sender: the receiver's GPU reads your memory
-    pulled,          // to the sender: it has read all bytes
-    accept_network,  // to the sender: let your carrier put into these slots
+    accept_slots,     // to the sender: write into these slots
+    decline,          // to the sender: send fragments
+    slot_full,        // to the receiver: a slot has been filled
+    slot_empty,       // to the sender: a slot may be filled again
+    cancel,           // to the receiver: no GPU of the sender writes any more
+    stop,             // to the sender: write no more, and answer with cancel
+    accept_pipe,      // to the sender: here is my end of a pipe
+    wake,             // a kernel of the author's waits in the pipe; offset: its segment
+    ended,            // to the sender, after its cancel: no GPU of the receiver writes any more
+    early_offer,      // to the receiver, before UCP's RTS; the answer comes before UCP's RTR
+    withdraw,         // to the receiver: the early offer is void
+    accept_pull,      // to the sender: the receiver's GPU reads your memory
+    pulled,           // to the sender: it has read all bytes
+    accept_network,   // to the sender: let your carrier put into these slots
+    accept_straight,  // to the sender: pack straight into my memory
+    describe,         // to a sender of contiguous memory; slot: whether its offers are wanted
 };
-constexpr uint8_t num_control_kinds = 14;
+constexpr uint8_t num_control_kinds = 16;
 
 struct control {
     uint8_t version;
     control_kind kind;
-    uint16_t slot;   // accept_slots, accept_network: how many
+    uint16_t slot;   // accept_slots, accept_network: how many; describe: 1 or 0
     uint32_t flags;  // all answers: known_receivers, unknown_receivers; accept_slots: host_slots;
                      // accept_pipe: memory_order; decline: never
     uint64_t to;     // the addressee's message
-    uint64_t from;   // the author's message
+    uint64_t from;   // the author's message; 0: contiguous memory, of which UCP alone knows
     uint64_t identity;  // the author's interface
-    uint64_t offset;    // slot_full: of the packed bytes; accept_slots, accept_pipe: of the memory
-                        // in its allocation; early_offer, withdraw: UCP's number of the send
+    uint64_t offset;    // slot_full: of the packed bytes; accept_slots, accept_pipe,
+                        // accept_straight: of the memory in its allocation; early_offer, withdraw:
+                        // UCP's number of the send
     uint64_t length;    // slot_full: bytes; accept_slots, accept_network: bytes of a slot;
                         // early_offer: of the whole message
-    // What follows is sent with accept_slots, accept_pipe, accept_network and early_offer alone.
+    // What follows is sent with accept_slots, accept_pipe, accept_network, accept_straight and
+    // early_offer alone.
     process_id process;  // the receiver
     gpu::ipc_handle handle;
     union {
         pipe_answer pipe;
         early_offer early;
         network_answer network;
+        memory_answer memory;
     };
 };
 
@@ -163,6 +174,8 @@ constexpr size_t length_of(control_kind kind) noexcept {
            : kind == control_kind::accept_pipe ? offsetof(control, pipe) + sizeof(pipe_answer)
            : kind == control_kind::accept_network
                ? offsetof(control, network) + sizeof(network_answer)
+           : kind == control_kind::accept_straight
+               ? offsetof(control, memory) + sizeof(memory_answer)
            : kind == control_kind::accept_slots ? offsetof(control, pipe)
                                                 : offsetof(control, process);
 }

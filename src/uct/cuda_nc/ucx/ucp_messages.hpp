@@ -9,7 +9,31 @@ namespace cuda_nc::uct::wire {
 
 // UCP's active message ids.
 constexpr uint8_t rndv_data_id = 12;
-constexpr uint8_t rts_id = 9, rtr_id = 11;
+constexpr uint8_t rts_id = 9, ats_id = 10, rtr_id = 11, atp_id = 16;
+
+// The beginning of an RTS; what follows does not count here.
+struct rts_head {
+    uint64_t header;
+    uint64_t endpoint;  // the receiver's
+    uint64_t request;   // the sender's
+    uint64_t address;   // of contiguous memory; else 0
+    uint64_t size;      // bytes
+};
+
+// An RTR. Where `address` is not 0 a key follows.
+struct rtr_head {
+    uint64_t send_request, request;  // the sender's, the receiver's
+    uint64_t address;                // of contiguous memory; else 0
+    uint64_t size, offset;           // bytes
+};
+
+// ATS ends the sender's request, ATP the receiver's.
+struct __attribute__((packed)) acknowledgement {
+    uint64_t request;
+    int8_t status;
+    uint64_t size;  // bytes that have been moved
+};
+static_assert(sizeof(acknowledgement) == 17);
 
 // UCP's header of rendezvous data.
 struct rndv_header {

@@ -35,7 +35,6 @@ class gpu_pipe : public random_layout_test {
         if (platform_ == nullptr) {
             return;
         }
-        ASSERT_EQ(device_->prepare_pipes(), UCS_OK);
         ring_ = allocate(ring_bytes);
         for (side *one : {&sender_, &receiver_}) {
             ASSERT_EQ(device_->create_stream(&one->on), UCS_OK);

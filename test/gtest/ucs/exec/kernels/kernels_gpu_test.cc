@@ -37,8 +37,8 @@ class kernels_gpu : public testing::Test {
         ASSERT_NE(calls, nullptr) << why;
         ASSERT_EQ(cudaFree(nullptr), cudaSuccess);  // makes the context current
         kernels_ = std::make_unique<loaded_kernels>(calls->launch);
-        load_kernels(kernels_.get());
-        ASSERT_EQ(kernels_->error(), cudaSuccess);
+        ASSERT_EQ(load_first_kernel(*kernels_), cudaSuccess);
+        ASSERT_EQ(kernels_->size(), 1u);
         limits_.starts_early = kernels_await_predecessors();
     }
     void TearDown() override {

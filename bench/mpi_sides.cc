@@ -1,0 +1,217 @@
+// Two ranks exchange messages whose two sides are laid out differently: contiguous memory on one
+// side, a vector or a transpose on the other, host memory on one side. Vector to vector and
+// contiguous to contiguous are the measures. Every byte is checked.
+//
+//   mpirun -np 2 mpi_sides [--memory cuda|sim|host] [--label TEXT] [--repeats N] [--largest BYTES]
+//                          [--only NAME]
+//
+// A time is half of a round trip in which the sides change places: each rank sends with the first
+// layout of its name and receives with the second.
+#include <mpi.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/test_memory.hpp"
+#include "tools/perftest/support/statistics.hpp"
+
+namespace {
+
+struct options {
+    std::string memory = "cuda", label = "mpi", only;
+    int repeats = 100;
+    size_t largest = size_t(64) << 20;
+} chosen;
+
+int rank_;
+long wrong_;
+
+// Elements of 8 bytes.
+enum class shape { contiguous, vector, transpose, packed };
+
+unsigned char pattern(size_t i, int salt) {
+    return static_cast<unsigned char>((i + 1) * 0x9E3779B97F4A7C15ull >> 56) ^
+           static_cast<unsigned char>(salt * 77 + 1);
+}
+
+struct side {
+    shape form;
+    size_t bytes;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    int count = 1;
+    std::unique_ptr<test_memory> memory;
+
+    side(shape form_, size_t bytes_, const std::string &where) : form(form_), bytes(bytes_) {
+        const int elements = static_cast<int>(bytes / 8);
+        if (form == shape::contiguous) {
+            MPI_Type_dup(MPI_DOUBLE, &type);
+            count = elements;
+        } else if (form == shape::packed) {
+            MPI_Type_dup(MPI_PACKED, &type);
+            count = static_cast<int>(bytes);
+        } else if (form == shape::vector) {  // rows of 64 bytes, as far apart
+            MPI_Type_vector(elements / 8, 8, 16, MPI_DOUBLE, &type);
+        } else {
+            MPI_Datatype column, next;
+            MPI_Type_vector(rows(), 1, columns(), MPI_DOUBLE, &column);
+            MPI_Type_create_resized(column, 0, sizeof(double), &next);
+            MPI_Type_contiguous(columns(), next, &type);
+            MPI_Type_free(&column);
+            MPI_Type_free(&next);
+        }
+        MPI_Type_commit(&type);
+        memory = test_memory::make(where, span(), rank_);
+        if (!memory) {
+            std::fprintf(stderr, "no %s memory\n", where.c_str());
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        }
+    }
+    ~side() { MPI_Type_free(&type); }
+    side(const side &) = delete;
+    side &operator=(const side &) = delete;
+
+    int rows() const { return 128; }
+    int columns() const { return static_cast<int>(bytes / 8) / rows(); }
+    size_t span() const { return form == shape::vector ? 2 * bytes : bytes; }
+    // Where byte `i` of the message lies.
+    size_t place(size_t i) const {
+        const size_t element = i / 8, byte = i % 8;
+        switch (form) {
+            case shape::vector:
+                return i / 64 * 128 + i % 64;
+            case shape::transpose: {
+                const auto many = static_cast<size_t>(rows());
+                return (element % many * static_cast<size_t>(columns()) + element / many) * 8 +
+                       byte;
+            }
+            default:
+                return i;
+        }
+    }
+    void fill(int salt) {
+        std::vector<unsigned char> image(span(), 0x5a);
+        for (size_t i = 0; i < bytes; ++i) {
+            image[place(i)] = pattern(i, salt);
+        }
+        memory->write(image);
+    }
+    void clear() { memory->write(std::vector<unsigned char>(span(), 0xa5)); }
+    void check(int salt) const {
+        std::vector<unsigned char> wanted(span(), 0xa5), seen = memory->read();
+        for (size_t i = 0; i < bytes; ++i) {
+            wanted[place(i)] = pattern(i, salt);
+        }
+        for (size_t i = 0; i < wanted.size(); ++i) {
+            wrong_ += wanted[i] != seen[i];
+        }
+    }
+};
+
+double round_trip(side &send, side &receive) {
+    const double start = MPI_Wtime();
+    for (int turn = 0; turn < 2; ++turn) {
+        if (turn == rank_) {
+            MPI_Send(send.memory->address(), send.count, send.type, 1 - rank_, 1, MPI_COMM_WORLD);
+        } else {
+            MPI_Recv(receive.memory->address(), receive.count, receive.type, 1 - rank_, 1,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
+    }
+    return (MPI_Wtime() - start) / 2 * 1e6;
+}
+
+struct pair {
+    const char *name;
+    shape from, to;
+    bool host_from, host_to;
+};
+
+const pair pairs[] = {
+    {"vector-vector", shape::vector, shape::vector, false, false},
+    {"contig-contig", shape::contiguous, shape::contiguous, false, false},
+    {"vector-contig", shape::vector, shape::contiguous, false, false},
+    {"contig-vector", shape::contiguous, shape::vector, false, false},
+    {"vector-packed", shape::vector, shape::packed, false, false},
+    {"transpose-contig", shape::transpose, shape::contiguous, false, false},
+    {"contig-transpose", shape::contiguous, shape::transpose, false, false},
+    {"transpose-vector", shape::transpose, shape::vector, false, false},
+    {"vector-hostvector", shape::vector, shape::vector, false, true},
+    {"vector-hostcontig", shape::vector, shape::contiguous, false, true},
+    {"hostvector-vector", shape::vector, shape::vector, true, false},
+    {"hostcontig-vector", shape::contiguous, shape::vector, true, false},
+};
+
+void run(const pair &what, size_t bytes) {
+    side send(what.from, bytes, what.host_from ? "host" : chosen.memory);
+    side receive(what.to, bytes, what.host_to ? "host" : chosen.memory);
+    send.fill(rank_);
+    receive.clear();
+    MPI_Barrier(MPI_COMM_WORLD);
+    round_trip(send, receive);
+    receive.check(1 - rank_);
+    receive.clear();
+    MPI_Barrier(MPI_COMM_WORLD);
+    // A way that is very slow is not measured for long.
+    const double first = round_trip(send, receive);
+    int repeats = std::max(3, std::min(chosen.repeats, static_cast<int>(300000 / first)));
+    MPI_Bcast(&repeats, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    std::vector<double> times;
+    for (int i = 0; i < repeats + 3; ++i) {
+        const double time = round_trip(send, receive);
+        if (i >= 3) {
+            times.push_back(time);
+        }
+    }
+    receive.check(1 - rank_);
+    if (rank_ == 0) {
+        std::printf("%s %-18s %9zu B: %10.1f us\n", chosen.label.c_str(), what.name, bytes,
+                    cuda_nc::tools::median_of(times));
+        std::fflush(stdout);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    CLI::App app("Messages with differently laid out sides: mpirun -np 2 mpi_sides", "mpi_sides");
+    app.add_option("--memory", chosen.memory, "Where the buffers lie: host, cuda or sim")
+        ->check(CLI::IsMember({"host", "cuda", "sim"}))
+        ->capture_default_str();
+    app.add_option("--label", chosen.label, "Text for the result lines")->capture_default_str();
+    app.add_option("--only", chosen.only, "Pairs whose names contain this");
+    app.add_option("--repeats", chosen.repeats, "Round trips of each pair, at most")
+        ->capture_default_str();
+    app.add_option("--largest", chosen.largest, "Bytes of the largest message")
+        ->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    MPI_Init(&argc, &argv);
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    if (size != 2) {
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    for (size_t bytes = size_t(64) << 10; bytes <= chosen.largest;
+         bytes *= bytes == 64 << 10 ? 16 : 8) {
+        for (const pair &what : pairs) {
+            const bool plain = what.from == shape::contiguous && what.to == shape::contiguous;
+            if (std::string(what.name).find(chosen.only) == std::string::npos ||
+                (plain && chosen.memory == "sim")) {
+                continue;
+            }
+            run(what, bytes);
+        }
+    }
+    long wrong = 0;
+    MPI_Reduce(&wrong_, &wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank_ == 0) {
+        std::printf("%s wrong bytes: %ld\n", chosen.label.c_str(), wrong);
+    }
+    MPI_Finalize();
+    return rank_ == 0 && wrong != 0;
+}

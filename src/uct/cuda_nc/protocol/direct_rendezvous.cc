@@ -1,0 +1,257 @@
+// What goes ahead of UCP's own RTS and RTR, or in the place of an RTR.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "ucs/base/log.hpp"
+#include "ucs/model/choices.hpp"
+#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/protocol/direct_messages.hpp"
+#include "uct/cuda_nc/protocol/receive_message.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
+#include "uct/cuda_nc/protocol/source.hpp"
+
+namespace cuda_nc::uct {
+
+using namespace wire;
+
+namespace {
+
+struct call_counter {
+    explicit call_counter(unsigned &calls) noexcept : all(calls) { ++all; }
+    ~call_counter() { --all; }
+    call_counter(const call_counter &) = delete;
+    call_counter &operator=(const call_counter &) = delete;
+    unsigned &all;
+};
+
+}  // namespace
+
+// The carrier self delivers at once: there early offers and answers would come too late.
+//
+// Late offers have no description of their source, and a sender that gets the RTR before the answer
+// would offer once more: RTS and RTR stay behind what goes ahead of them.
+direct_messages::leaving direct_messages::before(endpoint &ep, uint8_t id, const void *message,
+                                                 size_t length) noexcept try {
+    static_assert(sizeof(rts_head) == sizeof(rtr_head));
+    if (ep.is_loopback || length < sizeof(rtr_head)) {
+        return leaving::now;
+    }
+    if (id == rts_id) {
+        rts_head rts;
+        std::memcpy(&rts, message, sizeof(rts));
+        return rts.address != 0 ? before_plain_rts(ep, rts) : before_rts(ep, rts);
+    }
+    leaving what = leaving::now;
+    if (!early_.empty() || ep.told_not_to_describe) {
+        const call_counter call(services_.rtr_calls);
+        rtr_head rtr;
+        std::memcpy(&rtr, message, sizeof(rtr));
+        what = before_rtr(ep, rtr, length);
+    }
+    return what == leaving::now && !services_.control.send_unsent(ep) ? leaving::later : what;
+} catch (const std::bad_alloc &) {
+    return leaving::now;  // the message is offered when UCP asks for its bytes
+}
+
+direct_messages::leaving direct_messages::before_short(endpoint &ep, uint8_t id, uint64_t header,
+                                                       const void *payload,
+                                                       size_t length) noexcept {
+    char message[sizeof(rtr_head)] = {};
+    std::memcpy(message, &header, sizeof(header));
+    std::memcpy(message + sizeof(header), payload,
+                std::min(length, sizeof(message) - sizeof(header)));
+    return before(ep, id, message, sizeof(header) + length);
+}
+
+ssize_t direct_messages::send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack_callback pack,
+                                         void *arg, unsigned flags) noexcept {
+    abi::uct_iface_ops &carrier = ep.carrier->iface->ops;
+    if (scratch_ == nullptr) {
+        scratch_.reset(new (std::nothrow) char[services_.iface.longest_bcopy]);
+    }
+    if (scratch_ == nullptr) {
+        return carrier.ep_am_bcopy(ep.carrier, id, pack, arg, flags);
+    }
+    struct {
+        const char *bytes;
+        size_t length;
+    } packed = {scratch_.get(), pack(scratch_.get(), arg)};
+    switch (before(ep, id, packed.bytes, packed.length)) {
+        case leaving::now:
+            break;
+        case leaving::later:
+            return UCS_ERR_NO_RESOURCE;
+        case leaving::never:
+            return static_cast<ssize_t>(packed.length);
+    }
+    auto copy = [](void *destination, void *from) -> size_t {
+        const auto *what = static_cast<decltype(packed) *>(from);
+        std::memcpy(destination, what->bytes, what->length);
+        return what->length;
+    };
+    return carrier.ep_am_bcopy(ep.carrier, id, copy, &packed, flags);
+}
+
+// ---- RTS
+
+direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_head &rts) {
+    if (ep.known_receivers == receivers_known::no) {
+        return leaving::now;
+    }
+    user_buffer *buffer = requests_.find_send(rts.request);
+    if (buffer == nullptr || buffer->message != nullptr ||
+        buffer->packed_bytes() < model::direct_thresh(false) ||
+        (ep.known_receivers == receivers_known::perhaps &&
+         buffer->packed_bytes() > send_message::first_bytes)) {
+        return leaving::now;
+    }
+    if (!services_.control.send_unsent(ep)) {
+        return leaving::later;
+    }
+    send_message &begun = services_.messages.add(
+        std::make_unique<send_message>(services_, ep, *buffer, next_message_id()));
+    buffer->message = &begun;
+    if (!begun.send_early_offer(rts.request)) {
+        services_.messages.erase(begun);
+        return leaving::later;
+    }
+    services_.progress.start();
+    return leaving::now;
+}
+
+// The sender keeps nothing: a receiver that takes the offer reads the bytes, and then answers the
+// RTS by ATS, as UCP's own receivers do that read.
+direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const rts_head &rts) {
+    if (!ep.describes || ep.by_network || rts.size < model::direct_thresh(false)) {
+        return leaving::now;
+    }
+    gpu::platform &gpus = gpu::platform::instance();
+    const gpu::memory_info memory = gpus.query(reinterpret_cast<const void *>(rts.address));
+    gpu::device *gpu = gpus.get_device(memory.device);
+    if (memory.kind != gpu::memory_kind::device || gpu == nullptr) {
+        return leaving::now;
+    }
+    control message = {};
+    message.kind = control_kind::early_offer;
+    message.offset = rts.request;
+    message.length = rts.size;
+    message.early.source = describe_memory(memory.device, rts.address, rts.size);
+    if (message.early.source.allocation == 0) {
+        return leaving::now;
+    }
+    message.early.offer.process = services_.process;
+    const std::string &place = gpu->properties().bus_id;
+    std::memcpy(message.early.offer.gpu, place.data(),
+                std::min(place.size(), sizeof(message.early.offer.gpu)));
+    return services_.control.send_unsent(ep) && services_.control.send_now(ep, message)
+               ? leaving::now
+               : leaving::later;
+}
+
+// ---- RTR
+
+void direct_messages::add_early_offer(const control &message) noexcept {
+    constexpr unsigned most_untaken = 64;
+    const auto peer = services_.iface.peers.find(message.identity);
+    if (peer == services_.iface.peers.end()) {
+        return;
+    }
+    endpoint &ep = *peer->second;
+    // Who receives into contiguous memory alone has no use for offers of contiguous memory.
+    if (message.from == 0 && ++ep.untaken > most_untaken) {
+        early_.forget_plain(message.identity);
+        ask_for_descriptions(ep, false);
+        return;
+    }
+    early_.add(message);
+}
+
+void direct_messages::ask_for_descriptions(endpoint &ep, bool wanted) noexcept {
+    if (ep.told_not_to_describe != wanted) {
+        return;  // that is what the peer does
+    }
+    ep.told_not_to_describe = !wanted;
+    ep.untaken = 0;
+    control message = {};
+    message.kind = control_kind::describe;
+    message.slot = wanted ? 1 : 0;
+    services_.control.send(&ep, message);
+}
+
+direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_head &rtr,
+                                                     size_t length) {
+    const std::optional<early_offers::entry> offer = early_.extract(rtr.send_request, ep.peer);
+    if (!offer) {
+        if (rtr.address == 0 && ep.told_not_to_describe && requests_.find(rtr.request) != nullptr) {
+            ask_for_descriptions(ep, true);  // for the next ones
+        }
+        return leaving::now;
+    }
+    if (offer->message == 0) {
+        const bool taken =
+            rtr.address == 0 && length == sizeof(rtr) && accept_from_plain(ep, *offer, rtr);
+        return taken ? leaving::never : leaving::now;
+    }
+    if (rtr.address == 0 || !accept_plain(ep, *offer, rtr)) {
+        accept_or_decline(ep, rtr.address == 0 ? requests_.find(rtr.request) : nullptr,
+                          offer->message, offer->total, offer->offer, 0, rtr.request);
+    }
+    return leaving::now;
+}
+
+std::unique_ptr<plain_memory> direct_messages::find_plain(const rtr_head &rtr) const noexcept {
+    const gpu::memory_info memory =
+        gpu::platform::instance().query(reinterpret_cast<const void *>(rtr.address));
+    if (memory.kind != gpu::memory_kind::device) {
+        return nullptr;
+    }
+    return std::unique_ptr<plain_memory>(new (std::nothrow)
+                                             plain_memory(memory.device, rtr.address, rtr.size));
+}
+
+// From one of our datatypes into contiguous memory.
+bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offer,
+                                   const rtr_head &rtr) {
+    if (ep.by_network || rtr.size != offer.total || rtr.offset != 0 ||
+        !agree_on_process(ep, offer.offer.offer.process, services_.process)) {
+        return false;
+    }
+    std::unique_ptr<plain_memory> memory = find_plain(rtr);
+    if (memory == nullptr) {
+        return false;
+    }
+    receive_message &begun = services_.messages.add(std::make_unique<receive_message>(
+        services_, ep, std::move(memory), next_message_id(), offer.message, rtr.request, rtr.size));
+    // UCP's RTR says whose the bytes are: no later offer needs first bytes because of this one.
+    if (!begun.accept(offer.offer, known_receivers)) {
+        services_.messages.erase(begun);
+        return false;
+    }
+    services_.progress.start();
+    return true;
+}
+
+// From contiguous memory into one of our datatypes. True: the RTR is held back.
+bool direct_messages::accept_from_plain(endpoint &ep, const early_offers::entry &offer,
+                                        const rtr_head &rtr) {
+    user_buffer *buffer = requests_.find(rtr.request);
+    if (buffer == nullptr || buffer->message != nullptr || rtr.size != offer.total ||
+        rtr.offset != 0 || rtr.size > buffer->packed_bytes() ||
+        !agree_on_process(ep, offer.offer.offer.process, services_.process)) {
+        return false;
+    }
+    ep.untaken = 0;
+    receive_message &begun = services_.messages.add(
+        std::make_unique<receive_message>(services_, ep, *buffer, next_message_id(), rtr));
+    if (!begun.accept(offer.offer, 0)) {
+        services_.messages.erase(begun);
+        return false;
+    }
+    services_.progress.start();
+    services_.launch_if_alone();
+    return true;
+}
+
+}  // namespace cuda_nc::uct
