@@ -11,7 +11,8 @@
 //   seconds: batches go on for so long, and no process may grow meanwhile
 //   may-fail: a request may, but it ends, and what was received well is right
 //   gpus: simulated ones that the processes use in turn (2)
-//   kinds: g datatype on the GPU, h datatype in host memory, c contiguous, i IOV
+//   kinds: g datatype on the GPU, p contiguous memory there, h datatype in host memory,
+//                c contiguous, i IOV
 //   sleep-batch: rank 1 sleeps for 5 s once it has begun its sends of that batch; meanwhile all
 //                messages of the others among themselves must end
 //   self: about half of the messages are from a process to itself

@@ -24,6 +24,9 @@ struct message {
         size_t columns;  // more than 1: a matrix of so many columns of blocks, column by column
         size_t growth;   // bytes by which each block is longer than the one before: a triangle
         bool ragged;     // blocks of all lengths up to twice `block`
+
+        bool is_contiguous() const { return kind == 'c' || kind == 'p'; }
+        bool is_on_gpu() const { return kind == 'g' || kind == 'p'; }
     } send, receive;
     bool unexpected;
 };
@@ -39,7 +42,7 @@ class buffer {
   public:
     buffer(const message &what, const message::side &side, bool sender)
         : what_(what), side_(side), size_(sender ? what.bytes : what.room) {
-        if (side.kind == 'c') {
+        if (side.is_contiguous()) {
             blocks_ = {{0, size_}};
         } else {
             place_blocks();
@@ -52,7 +55,7 @@ class buffer {
         if (sender) {
             each_byte([&](size_t packed, size_t at) { host_[at] = pattern(what.id, packed); });
         }
-        if (side.kind == 'g') {
+        if (side.is_on_gpu()) {
             gpu_ = test_memory::make(chosen.memory, host_.size(), rank_);
             if (gpu_ == nullptr) {
                 fail("no GPU memory");
@@ -132,7 +135,7 @@ class buffer {
     }
 
     void describe() {
-        if (side_.kind == 'c') {
+        if (side_.is_contiguous()) {
             datatype_ = ucp_dt_make_contig(1);
             count_ = size_;
         } else if (side_.kind == 'i') {

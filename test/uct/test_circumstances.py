@@ -45,6 +45,25 @@ def test_way_is_used(run, build, way):
     assert "RIGHT" in result.output
 
 
+@pytest.mark.parametrize("variables", [{}, {"UCX_CUDA_NC_PULL_MAX": 0}, {"UCX_CUDA_NC_PIPE": "n"}],
+                         ids=["pulls", "no pulls", "no pipes"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_contiguous_on_one_side(run, build, variables, seed):
+    """A datatype on one side, contiguous GPU memory on the other: UCX, which cannot read that memory,
+    moves no byte of it."""
+    result = run(build("matrix"), "--seed", seed, "--batches", 4 * uct.BATCHES, "--kinds", "gp",
+                 "--ranks", 3, "--window", 16, status=None,
+                 env=env(uct.DIRECT, variables, {"UCX_CUDA_NC_STATS": "y"}))
+    assert "RIGHT" in result.output and "illegal access" not in result.output
+    told = [line for line in result.lines() if "GPU to GPU: sent" in line]
+    assert len(told) == 3
+    for line in told:
+        sent, received = line.split("; received")
+        assert re.search(r"[1-9][0-9]* straight", sent), line
+        assert re.search(r"[1-9][0-9]* straight", received), line
+        assert " 0 declined, 0 messages abandoned" in line
+
+
 @pytest.mark.parametrize("way, variables", [("slots", {"UCX_CUDA_NC_PULL_MAX": 0}), ("pull", {})],
                          ids=["slots", "pull"])
 def test_way_of_what_a_process_sends_to_itself(run, build, way, variables):

@@ -15,7 +15,7 @@ namespace cuda_nc::gpu::cuda {
 class primary_context {
   public:
     primary_context(const driver &calls, int ordinal) noexcept
-        : calls_(calls), ordinal_(ordinal), kernels_(calls.launch), pipe_kernels_(calls.launch) {}
+        : calls_(calls), ordinal_(ordinal), kernels_(calls.launch) {}
 
     // Makes the context and loads the kernels at the first call, which may synchronise the device;
     // later calls cost a load. A failure is final, except for a lack of memory. Succeeds where only

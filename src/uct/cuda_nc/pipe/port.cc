@@ -46,13 +46,14 @@ pool &pool_of(int device) {
 ucs_status_t clear(gpu::device &where, gpu::memory &memory) {
     std::unique_ptr<gpu::stream> stream;
     std::unique_ptr<gpu::event> done;
-    std::vector<char> zeros(memory.size());
+    static const char zeros[64 << 10] = {};  // pages that no process fills
     ucs_status_t status = where.create_stream(&stream);
     if (status == UCS_OK) {
         status = where.create_event(&done);
     }
-    if (status == UCS_OK) {
-        status = stream->copy(memory.address(), zeros.data(), zeros.size());
+    for (size_t at = 0; at < memory.size() && status == UCS_OK; at += sizeof(zeros)) {
+        status =
+            stream->copy(memory.address() + at, zeros, std::min(sizeof(zeros), memory.size() - at));
     }
     if (status == UCS_OK) {
         status = stream->record(*done);

@@ -102,7 +102,7 @@ void direct_messages::accept_or_decline(endpoint &ep, user_buffer *buffer, uint6
 bool direct_messages::accept(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
                              const early_offer &offer, uint64_t first, uint64_t request) noexcept
     try {
-    if (buffer == nullptr || buffer->message != nullptr || first >= total ||
+    if (message == 0 || buffer == nullptr || buffer->message != nullptr || first >= total ||
         total > buffer->packed_bytes()) {
         return false;
     }

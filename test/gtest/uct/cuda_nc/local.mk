@@ -9,6 +9,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/memory/ring_test.cc \
 	test/gtest/uct/cuda_nc/pipe/drive_test.cc \
 	test/gtest/uct/cuda_nc/pipe/parts_test.cc \
+	test/gtest/uct/cuda_nc/protocol/direct_rendezvous_test.cc \
 	test/gtest/uct/cuda_nc/protocol/fuzz_buffers.hpp \
 	test/gtest/uct/cuda_nc/protocol/fuzz_messages.cc \
 	test/gtest/uct/cuda_nc/protocol/fuzz_messages.hpp \

@@ -146,7 +146,7 @@ std::vector<char> message_fuzzer::control(const fuzz_knowledge &known) {
     one.slot = static_cast<uint16_t>(one_in(4) ? number() : below(6));
     one.flags = static_cast<uint32_t>(one_in(2) ? number() : below(32));
     one.to = message_number(known);
-    one.from = message_number(known);
+    one.from = one_in(8) ? 0 : message_number(known);
     one.identity = one_in(4) ? any(known.identities) : known.author;
     one.offset = one_in(2) ? number() : any(known.requests);
     one.length = number();
@@ -157,6 +157,11 @@ std::vector<char> message_fuzzer::control(const fuzz_knowledge &known) {
     } else if (one.kind == control_kind::accept_network) {
         one.network.address = number();
         one.network.key_length = static_cast<uint32_t>(one_in(2) ? number() : 8);
+    } else if (one.kind == control_kind::accept_straight) {
+        one.memory.allocation = one_in(3) ? number() : known.source.allocation;
+        one.memory.address = one_in(3) ? number() : known.source.address;
+        one.offset = one_in(2) ? number() : below(1 << 20);
+        one.length = one_in(2) ? number() : any(known.lengths);
     } else {
         one.pipe.channels = static_cast<uint32_t>(one_in(3) ? number() : 1 + below(8));
         one.pipe.chunk_size = static_cast<uint32_t>(one_in(3) ? number() : 4096 << below(5));

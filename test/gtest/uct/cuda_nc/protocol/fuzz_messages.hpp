@@ -19,6 +19,7 @@ struct fuzz_knowledge {
     uint64_t author;                   // identity of the interface that the victim has as its peer
     std::vector<uint64_t> identities;  // of all interfaces
     std::vector<uint64_t> numbers;     // of messages
+    std::vector<uint64_t> lengths;     // of messages, in bytes
     // Of UCP, by address; the first is nobody's. UCP reads there, as it does for any peer: a random
     // address would be a fault of UCP's.
     std::vector<uint64_t> requests;

@@ -161,11 +161,13 @@ class fuzz_case : public network_test {
         for (const control &one : net_->controls) {
             known.numbers.push_back(one.to);
             known.numbers.push_back(one.from);
+            known.lengths.push_back(one.length);
             if (one.kind == control_kind::accept_slots || one.kind == control_kind::accept_pipe) {
                 known.processes.push_back(one.process);
                 known.handles.push_back(one.handle);
             }
         }
+        known.lengths.push_back(1 << 20);
         known.source = child_.source;
         return known;
     }

@@ -81,6 +81,23 @@ inline seen_by_ucp ucp;
 
 inline std::vector<control> sent;
 
+// What went to the carrier in UCP's name.
+struct as_of_ucp {
+    uint8_t id;
+    std::vector<char> bytes;
+};
+inline std::vector<as_of_ucp> sent_of_ucp;
+// What UCP's handler of ATP was given.
+inline std::vector<acknowledgement> ended_by_atp;
+
+inline ucs_status_t atp_handler(void *, void *data, size_t length, unsigned) {
+    acknowledgement one = {};
+    EXPECT_EQ(length, sizeof(one));
+    std::memcpy(&one, data, sizeof(one));
+    ended_by_atp.push_back(one);
+    return UCS_OK;
+}
+
 inline ucs_status_t ucp_handler(void *, void *, size_t length, unsigned) {
     ucp.lengths.push_back(length);
     unpack_call *call = unpack_call::current();
@@ -99,9 +116,14 @@ inline bool carrier_is_full = false;
 
 inline ssize_t carrier_am_bcopy(abi::uct_ep *, uint8_t id, abi::uct_pack_callback pack, void *arg,
                                 unsigned) {
-    EXPECT_EQ(id, control_id);
     if (carrier_is_full) {
         return UCS_ERR_NO_RESOURCE;
+    }
+    if (id != control_id) {
+        char bytes[256];
+        const size_t packed = pack(bytes, arg);
+        sent_of_ucp.push_back({id, {bytes, bytes + packed}});
+        return static_cast<ssize_t>(packed);
     }
     control message = {};
     size_t length = pack(&message, arg);
@@ -117,11 +139,15 @@ class direct_messages_test : public testing::Test {
         }
         ucp = {};
         sent.clear();
+        sent_of_ucp.clear();
+        ended_by_atp.clear();
         ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*)(void *), void *, unsigned,
                                                     int *id_p) { *id_p = 1; };
         ucx_.uct_worker_progress_unregister_safe = [](void *, int *id_p) { *id_p = -1; };
         iface_.ucx = &ucx_;
         iface_.super.am[rndv_data_id].cb = ucp_handler;
+        iface_.super.am[atp_id].cb = atp_handler;
+        iface_.longest_bcopy = 256;
         carrier_.ops.ep_am_bcopy = carrier_am_bcopy;
         carrier_ep_.iface = &carrier_;
         ep_.carrier = &carrier_ep_;
@@ -176,12 +202,18 @@ class direct_messages_test : public testing::Test {
     }
     // UCP's messages, as they pass: `request` is what its sender calls the send.
     // Whether it may leave.
-    bool rtr(uint64_t request) {
-        auto *own = request_;
-        return messages_->before_short(ep_, rtr_id, request, &own, sizeof(own));
+    bool rtr(uint64_t request) { return rtr_of(request) == direct_messages::leaving::now; }
+    // `address`: of contiguous memory.
+    direct_messages::leaving rtr_of(uint64_t request, const void *address = nullptr,
+                                    uint64_t size = total) {
+        const uint64_t words[] = {reinterpret_cast<uint64_t>(request_),
+                                  reinterpret_cast<uint64_t>(address), size, 0};
+        return messages_->before_short(ep_, rtr_id, request, words, sizeof(words));
     }
-    bool rts() {
-        uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_)};
+    bool rts() { return rts_of(nullptr) == direct_messages::leaving::now; }
+    direct_messages::leaving rts_of(const void *address, uint64_t size = total) {
+        const uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_),
+                                  reinterpret_cast<uint64_t>(address), size};
         return messages_->before_short(ep_, rts_id, 0, words, sizeof(words));
     }
     void rts_comes(uint64_t request) {

@@ -1,0 +1,296 @@
+// Messages whose one side is contiguous GPU memory: what goes ahead of UCP's RTS and RTR, what is
+// held back, and how UCP's requests end.
+#include <cstring>
+
+#include "uct/cuda_nc/protocol/pull_fixture.hpp"
+#include "uct/cuda_nc/protocol/receive_message.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using leaving = direct_messages::leaving;
+
+class direct_messages_with_plain : public direct_messages_with_source {
+  protected:
+    // The sender's contiguous memory is offered, and UCP answers its RTS.
+    leaving ask_plain(uint64_t size = total) {
+        sent.clear();
+        end_.launched.clear();
+        control message = {};
+        message.version = protocol_version;
+        message.kind = control_kind::early_offer;
+        message.identity = identity;
+        message.offset = 99;
+        message.length = total;
+        message.early = {terms_, source_};
+        messages_->handle_control(&message, length_of(message.kind));
+        rts_comes(99);
+        return rtr_of(99, nullptr, size);
+    }
+    void SetUp() override {
+        direct_messages_with_source::SetUp();
+        if (target_ != nullptr) {
+            describe_plain();
+        }
+    }
+    void describe_plain() {
+        source_ = lent_.source;
+        say_alike(false);
+        source_.num_dims = 0;
+        source_.first_displacement = 0;
+        source_.block_length = total;
+    }
+    void expect_plain_bytes() {
+        layout_builder one;
+        one.append(0, total);
+        expect_bytes(*one.finish());
+    }
+    static acknowledgement last_ats() {
+        acknowledgement seen = {};
+        if (!sent_of_ucp.empty() && sent_of_ucp.back().bytes.size() == sizeof(seen)) {
+            std::memcpy(&seen, sent_of_ucp.back().bytes.data(), sizeof(seen));
+        }
+        return seen;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(by, direct_messages_with_plain, testing::Bool(), [](const auto &one) {
+    return std::string(one.param ? "copy" : "kernel");
+});
+
+TEST_P(direct_messages_with_plain, are_read_and_answered_by_ats_in_the_place_of_rtr) {
+    ASSERT_EQ(ask_plain(), leaving::never);
+    EXPECT_EQ(end_.launched.size(), 1u);
+    EXPECT_TRUE(ucp.lengths.empty()) << "UCP is still in the middle of its RTR";
+    run_until([] { return !sent_of_ucp.empty(); });
+    EXPECT_TRUE(sent.empty()) << "nobody at the sender knows of a message";
+    EXPECT_EQ(sent_of_ucp.back().id, ats_id);
+    EXPECT_EQ(last_ats().request, 99u);
+    EXPECT_EQ(last_ats().status, UCS_OK);
+    EXPECT_EQ(last_ats().size, total);
+    EXPECT_EQ(ucp.lengths, std::vector<uint64_t>{sizeof(rndv_header) + total});
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    expect_plain_bytes();
+}
+
+TEST_P(direct_messages_with_plain, get_the_rtr_where_no_kernel_runs) {
+    end_.launch_status = UCS_ERR_IO_ERROR;
+    ASSERT_EQ(ask_plain(), leaving::never);
+    run_until([] { return !sent_of_ucp.empty(); });
+    ASSERT_EQ(sent_of_ucp.back().id, rtr_id);
+    rtr_head seen;
+    ASSERT_EQ(sent_of_ucp.back().bytes.size(), sizeof(seen));
+    std::memcpy(&seen, sent_of_ucp.back().bytes.data(), sizeof(seen));
+    EXPECT_EQ(seen.send_request, 99u);
+    EXPECT_EQ(seen.request, reinterpret_cast<uint64_t>(request_));
+    EXPECT_EQ(seen.size, total);
+    EXPECT_TRUE(ucp.lengths.empty()) << "the bytes are still to come";
+    EXPECT_EQ(end_.message, nullptr);
+}
+
+TEST_P(direct_messages_with_plain, wait_for_room_with_their_ats) {
+    ASSERT_EQ(ask_plain(), leaving::never);
+    carrier_is_full = true;
+    run_until([] { return !ucp.rest_statuses.empty(); });
+    EXPECT_TRUE(sent_of_ucp.empty());
+    carrier_is_full = false;
+    run_until([] { return !sent_of_ucp.empty(); });
+    EXPECT_EQ(sent_of_ucp.back().id, ats_id);
+}
+
+TEST_P(direct_messages_with_plain, of_another_length_than_was_offered_are_ucps) {
+    EXPECT_EQ(ask_plain(total - 1), leaving::now);
+    EXPECT_TRUE(end_.launched.empty());
+}
+
+TEST_P(direct_messages_with_plain, that_are_not_contiguous_or_not_in_the_memory_are_ucps) {
+    using change = void (*)(source_descriptor &);
+    const change all[] = {
+        [](source_descriptor &one) { one.allocation = 0; },
+        [](source_descriptor &one) { one.displacement_0 = -1; },
+        [](source_descriptor &one) { one.displacement_0 = INT64_MAX; },
+        [](source_descriptor &one) { one.displacement_0 = source_bytes - total + 1; },
+        [](source_descriptor &one) { one.block_length = total + 1; },
+        [](source_descriptor &one) { one.first_displacement = source_bytes; },
+        [](source_descriptor &one) { one.is_list = 1; },
+    };
+    for (const change &one : all) {
+        describe_plain();
+        one(source_);
+        EXPECT_EQ(ask_plain(), leaving::now) << &one - all;
+        EXPECT_TRUE(end_.launched.empty()) << &one - all;
+        EXPECT_EQ(end_.message, nullptr) << &one - all;
+    }
+}
+
+TEST_P(direct_messages_with_plain, know_no_cancel_nor_end_of_a_stranger) {
+    ASSERT_EQ(ask_plain(), leaving::never);
+    const uint64_t number = static_cast<receive_message *>(end_.message)->id();
+    say(control_kind::cancel, number);
+    rest(number, total, 0);
+    run_until([] { return !sent_of_ucp.empty(); });
+    EXPECT_EQ(sent_of_ucp.size(), 1u);
+    EXPECT_EQ(ucp.lengths.size(), 1u);
+    expect_plain_bytes();
+}
+
+TEST_P(direct_messages_with_plain, leave_with_their_receive) {
+    ASSERT_EQ(ask_plain(), leaving::never);
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_TRUE(sent.empty() && sent_of_ucp.empty());
+}
+
+TEST_P(direct_messages_with_plain, end_with_their_endpoint) {
+    ASSERT_EQ(ask_plain(), leaving::never);
+    messages_->endpoint_closed(ep_);
+    for (int i = 0; i < 100; ++i) {
+        progress_(argument_);
+    }
+    EXPECT_TRUE(sent_of_ucp.empty()) << "no endpoint leads there";
+    EXPECT_TRUE(ucp.lengths.empty());
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+}
+
+TEST_P(direct_messages_with_plain, that_nobody_takes_are_not_described_any_more) {
+    auto told = [] {
+        return sent.empty() || sent.back().kind != control_kind::describe ? -1 : sent.back().slot;
+    };
+    for (int i = 0; i < 64; ++i) {
+        ask_plain(total - 1);
+        ASSERT_EQ(told(), -1) << i;
+    }
+    ask_plain(total - 1);
+    EXPECT_EQ(told(), 0);
+    sent.clear();
+    EXPECT_EQ(rtr_of(100, target_->address()), leaving::now);
+    EXPECT_EQ(told(), -1) << "contiguous memory needs no descriptions";
+    EXPECT_EQ(rtr_of(100), leaving::now);
+    EXPECT_EQ(told(), 1) << "a datatype does";
+    sent.clear();
+    EXPECT_EQ(rtr_of(101), leaving::now);
+    EXPECT_EQ(told(), -1) << "it has been said";
+}
+
+// ---- into contiguous memory
+
+TEST_P(direct_messages_with_plain, receives_are_packed_into_straight_and_ended_by_atp) {
+    source_ = lent_.source;
+    sent.clear();
+    offer_early(99);
+    ASSERT_EQ(rtr_of(99, target_->address() + 512), leaving::now);
+    ASSERT_EQ(said(control_kind::accept_straight), 1);
+    const control answer = sent.back();
+    EXPECT_EQ(answer.to, 5u);
+    EXPECT_EQ(answer.flags, known_receivers);
+    EXPECT_EQ(answer.length, total);
+    EXPECT_EQ(answer.memory.address + answer.offset,
+              reinterpret_cast<uint64_t>(target_->address()) + 512);
+    EXPECT_TRUE(ended_by_atp.empty());
+    rest(answer.from, total - 1, 0);
+    EXPECT_TRUE(ended_by_atp.empty()) << "that is not how the message began";
+    rest(answer.from, total, 0);
+    ASSERT_EQ(ended_by_atp.size(), 1u);
+    EXPECT_EQ(ended_by_atp[0].request, reinterpret_cast<uint64_t>(request_));
+    EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
+    EXPECT_EQ(ended_by_atp[0].size, total);
+    EXPECT_TRUE(ucp.lengths.empty()) << "UCP must copy nothing";
+    rest(answer.from, total, 0);
+    EXPECT_EQ(ended_by_atp.size(), 1u);
+}
+
+TEST_P(direct_messages_with_plain, receives_are_left_to_ucp_when_the_sender_cancels) {
+    source_ = lent_.source;
+    offer_early(99);
+    rtr_of(99, target_->address());
+    ASSERT_EQ(said(control_kind::accept_straight), 1);
+    say(control_kind::cancel, sent.back().from);
+    rest(sent.back().from, total, 0);
+    EXPECT_TRUE(ended_by_atp.empty());
+}
+
+TEST_P(direct_messages_with_plain, receives_end_with_their_endpoint) {
+    source_ = lent_.source;
+    offer_early(99);
+    rtr_of(99, target_->address());
+    ASSERT_EQ(said(control_kind::accept_straight), 1);
+    const uint64_t message = sent.back().from;
+    messages_->endpoint_closed(ep_);
+    rest(message, total, 0);
+    EXPECT_TRUE(ended_by_atp.empty());
+}
+
+TEST_P(direct_messages_with_plain, receives_of_host_memory_or_another_length_are_declined) {
+    source_ = lent_.source;
+    std::vector<char> host(total);
+    const struct {
+        const void *address;
+        uint64_t size;
+    } all[] = {{host.data(), total},
+               {target_->address(), total - 1},
+               {target_->address() + target_bytes - 1, total}};
+    for (const auto &one : all) {
+        sent.clear();
+        offer_early(99);
+        EXPECT_EQ(rtr_of(99, one.address, one.size), leaving::now);
+        EXPECT_EQ(said(control_kind::accept_straight), 0);
+        EXPECT_EQ(said(control_kind::decline), 1);
+    }
+}
+
+// ---- what a sender of contiguous memory says
+
+TEST_P(direct_messages_with_plain, are_offered_ahead_of_their_rts) {
+    sent.clear();
+    ASSERT_EQ(rts_of(target_->address() + 64), leaving::now);
+    ASSERT_EQ(said(control_kind::early_offer), 1);
+    const control &offer = sent.back();
+    EXPECT_EQ(offer.from, 0u);
+    EXPECT_EQ(offer.offset, reinterpret_cast<uint64_t>(request_));
+    EXPECT_EQ(offer.length, total);
+    EXPECT_EQ(offer.early.source.address + static_cast<uint64_t>(offer.early.source.displacement_0),
+              reinterpret_cast<uint64_t>(target_->address()) + 64);
+    EXPECT_EQ(offer.early.source.block_length, total);
+}
+
+TEST_P(direct_messages_with_plain, are_offered_only_where_that_is_wanted) {
+    std::vector<char> host(total);
+    sent.clear();
+    EXPECT_EQ(rts_of(host.data()), leaving::now);
+    say(control_kind::describe, 0, 0);
+    EXPECT_EQ(rts_of(target_->address()), leaving::now);
+    EXPECT_TRUE(sent.empty());
+    say(control_kind::describe, 0, 1);
+    carrier_is_full = true;
+    EXPECT_EQ(rts_of(target_->address()), leaving::later) << "the RTS stays behind the offer";
+    carrier_is_full = false;
+    EXPECT_EQ(rts_of(target_->address()), leaving::now);
+    EXPECT_EQ(said(control_kind::early_offer), 1);
+}
+
+TEST_P(direct_messages_with_plain, pass_by_am_bcopy_too) {
+    struct {
+        rtr_head head;
+        char key[20];
+    } rtr = {{99, reinterpret_cast<uint64_t>(request_), 0, total, 0}, "key"};
+    rtr.head.address = reinterpret_cast<uint64_t>(target_->address());
+    auto pack = [](void *destination, void *from) -> size_t {
+        std::memcpy(destination, from, sizeof(rtr));
+        return sizeof(rtr);
+    };
+    source_ = lent_.source;
+    offer_early(99);
+    sent.clear();
+    EXPECT_EQ(messages_->send_rendezvous(ep_, rtr_id, pack, &rtr, 0),
+              static_cast<ssize_t>(sizeof(rtr)));
+    ASSERT_EQ(said(control_kind::accept_straight), 1);
+    ASSERT_EQ(sent_of_ucp.size(), 1u);
+    EXPECT_EQ(sent_of_ucp[0].id, rtr_id);
+    EXPECT_EQ(std::memcmp(sent_of_ucp[0].bytes.data(), &rtr, sizeof(rtr)), 0);
+    say(control_kind::cancel, sent.back().from);
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct
