@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ucs/exec/kernels/move/blocks.hpp"
+#include "ucs/exec/kernels/move/pairs.hpp"
 #include "ucs/exec/kernels/move/pieces.hpp"
 #include "ucs/exec/kernels/move/tiles.hpp"
 #include "ucs/exec/kernels/move/units.hpp"
@@ -100,6 +101,24 @@ CUDA_NC_KERNEL void word_units_warp(const part &a, uint32_t unit_log2, const thr
     const uint32_t warps = at.threads / warp_lanes, warp = at.thread / warp_lanes;
     for (uint32_t unit = at.thread_block * warps + warp; unit < count; unit += at.grid * warps) {
         scatter_unit_words<W>(a, r, unit, unit_log2, table, lanes);
+    }
+}
+
+// What one warp does of a pair list; `table` is its own.
+CUDA_NC_KERNEL void pairs_warp(const pair_work &w, const thread_place &at, pair_table *table,
+                               lanes_in_step lanes) {
+    const uint32_t warps = at.threads / warp_lanes, warp = at.thread / warp_lanes;
+    const uint64_t step = uint64_t{at.grid} * warps * w.run;
+    uint64_t first = (uint64_t{at.thread_block} * warps + warp) * w.run;
+    lanes.each([&](uint32_t lane) { fetch_pairs(w, first, table->runs[0], lane); });
+    for (uint32_t turn = 0; first < w.count; turn ^= 1) {
+        lanes.each([&](uint32_t lane) {
+            fetch_pairs(w, first + step, table->runs[turn ^ 1], lane);
+            await_fetched_pairs();
+        });
+        lanes.each(
+            [&](uint32_t lane) { move_pairs(table->runs[turn], pairs_in_run(w, first), lane); });
+        first += step;
     }
 }
 
