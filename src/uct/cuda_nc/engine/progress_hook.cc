@@ -5,8 +5,7 @@ namespace cuda_nc::uct {
 void progress_hook::start() noexcept {
     idle_calls_ = 0;
     if (id_ == -1) {
-        ucx_.uct_worker_progress_register_safe(worker_, function_, argument_, 0,
-                                                      &id_);
+        ucx_.uct_worker_progress_register_safe(worker_, function_, argument_, 0, &id_);
     }
 }
 

@@ -47,7 +47,7 @@ ucs_status_t query_md(uct_md *md, void *attr_v2) {
     attr.gva_mem_types = 0;
     attr.detect_mem_types = detected;
     attr.alloc_mem_types = 0;
-    attr.access_mem_types = memory_type::cuda;
+    attr.access_mem_types = 0;  // without a key none: UCX would copy to and from the host by it
     attr.dmabuf_mem_types = 0;
     attr.reg_cost = {0, 0};
     attr.rkey_packed_size = sizeof(packed_key);
@@ -227,10 +227,9 @@ ucs_status_t compare_keys(uct_component *, uintptr_t left, uintptr_t right, cons
 
 void init_md_vfs(uct_md *) {}
 
-ucs_status_t query_gpu_devices(uct_md *md, uct_tl_device_resource **devices_p,
-                               unsigned *number_p) {
-    auto *device = static_cast<uct_tl_device_resource *>(gpu_domain::of(md).ucx->ucs_malloc(
-        sizeof(uct_tl_device_resource), "cuda_nc devices"));
+ucs_status_t query_gpu_devices(uct_md *md, uct_tl_device_resource **devices_p, unsigned *number_p) {
+    auto *device = static_cast<uct_tl_device_resource *>(
+        gpu_domain::of(md).ucx->ucs_malloc(sizeof(uct_tl_device_resource), "cuda_nc devices"));
     *devices_p = device;
     *number_p = device != nullptr ? 1 : 0;
     if (device == nullptr) {

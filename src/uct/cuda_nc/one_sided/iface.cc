@@ -9,6 +9,7 @@
 #include <new>
 
 #include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/memory/this_machine.hpp"
 #include "uct/cuda_nc/one_sided/component.hpp"
@@ -83,8 +84,12 @@ ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remot
     bool added = false;
     int device = -1;
     for (size_t i = 0; i < number; ++i) {
-        const block_run run = {static_cast<char *>(iov[i].buffer), remote, iov[i].length,
-                               iov[i].count, iov[i].stride, iov[i].length};
+        const block_run run = {static_cast<char *>(iov[i].buffer),
+                               remote,
+                               iov[i].length,
+                               iov[i].count,
+                               iov[i].stride,
+                               iov[i].length};
         device = device_of_handle(iov[i].memh, iov[i].buffer);
         const ucs_status_t status = add_run(mover, device, dir, run, key, false, &added);
         if (status != UCS_OK && !added) {
@@ -120,11 +125,10 @@ ucs_status_t move_list(uct_ep *ep, direction dir, void *const *buffers, const si
         }
         device = its_device;
         const size_t stride = strides != nullptr ? strides[i] : 0;
-        const block_run run = {static_cast<char *>(buffers[i]), addresses[i], lengths[i],
-                               counts != nullptr ? counts[i] : 1, stride, stride};
-        const ucs_status_t status =
-            add_run(mover, device, dir, run, *reinterpret_cast<remote_key *>(rkeys[i]), true,
-                    &added);
+        const block_run run = {static_cast<char *>(buffers[i]),   addresses[i], lengths[i],
+                               counts != nullptr ? counts[i] : 1, stride,       stride};
+        const ucs_status_t status = add_run(
+            mover, device, dir, run, *reinterpret_cast<remote_key *>(rkeys[i]), true, &added);
         if (status != UCS_OK && !added) {
             return status;
         }
@@ -147,8 +151,8 @@ ucs_status_t add_pending(uct_ep *ep, void *request, unsigned) {
 }
 
 void purge_pending(uct_ep *ep, function callback, void *argument) {
-    gpu_interface::of(ep->iface)
-        .mover->purge_pending(ep, reinterpret_cast<list_mover::purge_callback>(callback), argument);
+    gpu_interface::of(ep->iface).mover->purge_pending(
+        ep, reinterpret_cast<list_mover::purge_callback>(callback), argument);
 }
 
 ucs_status_t flush_ep(uct_ep *ep, unsigned, void *completion) {
@@ -333,6 +337,9 @@ ucs_status_t open_gpu_iface(uct_md *md, void *worker, const uct_iface_params *pa
     made->serves = (params->field_mask & iface_param::features) == 0 ||
                    (params->features & iface_param::flush_remote) != 0;
     made->mover = std::make_unique<list_mover>(ucx, worker);
+    if (config().stats) {
+        counters::report_at_exit();
+    }
     uct_base_iface &base = made->super;
     set_ops(base.super.ops);
     base.internal_ops = one_sided_ops_of(ucx.which);

@@ -24,8 +24,8 @@ constexpr double gpu_overhead = 0.4e-6;  // seconds
 struct gpu_interface {
     abi::uct_base_iface super;
     const ucx_api *ucx;
-    bool serves;         // the program uses one-sided operations
-    int event_fd = -1;   // made when UCX asks for it; nothing is ever written to it
+    bool serves;        // the program uses one-sided operations
+    int event_fd = -1;  // made when UCX asks for it; nothing is ever written to it
     std::unique_ptr<list_mover> mover;
 
     static gpu_interface &of(abi::uct_iface *iface) {
@@ -57,12 +57,10 @@ const void *one_sided_ops_of(release which) noexcept;
 // Members of it: lists of puts and gets.
 ucs_status_t put_list(abi::uct_ep *ep, void *const *buffers, const size_t *lengths,
                       void *const *memhs, const uint64_t *addresses, const uintptr_t *rkeys,
-                      const size_t *counts, const size_t *strides, size_t number,
-                      void *completion);
+                      const size_t *counts, const size_t *strides, size_t number, void *completion);
 ucs_status_t get_list(abi::uct_ep *ep, void *const *buffers, const size_t *lengths,
                       void *const *memhs, const uint64_t *addresses, const uintptr_t *rkeys,
-                      const size_t *counts, const size_t *strides, size_t number,
-                      void *completion);
+                      const size_t *counts, const size_t *strides, size_t number, void *completion);
 
 // The GPU that holds `address`; where launches do not reach it, -1.
 int device_of(const void *address) noexcept;

@@ -34,24 +34,22 @@ uint64_t next_list_number() noexcept {
 // Puts and gets that one launch moves.
 struct list_mover::list {
     uint64_t number = 0;
-    uint64_t waits_for = 0;               // lists up to this number end first
-    bool continues = false;               // its first block began in the list before
+    uint64_t waits_for = 0;  // lists up to this number end first
+    bool continues = false;  // its first block began in the list before
     bool is_launched = false;
     std::unique_ptr<gpu::memory> memory;  // pairs, then end words
     std::unique_ptr<gpu::event> done;
     gpu::end_words ends;
-    size_t count = 0;  // pairs
+    size_t num_pairs = 0;
     uint64_t bytes = 0;
     block_pair alone = {};  // not cut into pairs
     std::vector<std::shared_ptr<gpu::memory>> mappings;
     std::vector<abi::uct_completion *> completions;
     ucs_status_t status = UCS_INPROGRESS;
 
-    block_pair *pairs() const noexcept {
-        return reinterpret_cast<block_pair *>(memory->address());
-    }
+    block_pair *pairs() const noexcept { return reinterpret_cast<block_pair *>(memory->address()); }
     bool is_empty() const noexcept { return bytes == 0; }
-    bool is_full() const noexcept { return count == list_pairs; }
+    bool is_full() const noexcept { return num_pairs == list_pairs; }
     ucs_status_t query() noexcept {
         if (status == UCS_INPROGRESS && is_launched) {
             status = ends.reached() ? UCS_OK : done->query();
@@ -81,11 +79,11 @@ struct list_mover::lane {
 
 // One block after the other, without a kernel.
 ucs_status_t list_mover::list::copy(gpu::stream &stream) const noexcept {
-    ucs_status_t status = UCS_OK;
-    for (size_t i = 0; i < count && status == UCS_OK; ++i) {
-        status = stream.copy(pairs()[i].to, pairs()[i].from, pairs()[i].length);
+    ucs_status_t copied = UCS_OK;
+    for (size_t i = 0; i < num_pairs && copied == UCS_OK; ++i) {
+        copied = stream.copy(pairs()[i].to, pairs()[i].from, pairs()[i].length);
     }
-    return status;
+    return copied;
 }
 
 ucs_status_t list_mover::list::launch(gpu::stream &stream, bool by_copies) noexcept {
@@ -98,7 +96,7 @@ ucs_status_t list_mover::list::launch(gpu::stream &stream, bool by_copies) noexc
     } else {
         gpu::pair_list work;
         work.pairs = pairs();
-        work.count = count;
+        work.count = num_pairs;
         work.max_sms = config().max_sms;
         work.ends = &ends;
         launched = by_copies ? UCS_ERR_UNSUPPORTED : stream.launch(work);
@@ -115,7 +113,7 @@ ucs_status_t list_mover::list::launch(gpu::stream &stream, bool by_copies) noexc
 }
 
 void list_mover::list::clear() noexcept {
-    count = 0;
+    num_pairs = 0;
     bytes = 0;
     alone = {};
     continues = is_launched = false;
@@ -202,7 +200,7 @@ ucs_status_t list_mover::append(lane &on, const block_pair &block) noexcept try 
         }
         list &open = *on.open;
         const uint64_t part = std::min(block.length - done, block_pair::best_length);
-        open.pairs()[open.count++] = {block.from + done, block.to + done, part};
+        open.pairs()[open.num_pairs++] = {block.from + done, block.to + done, part};
         open.bytes += part;
         done += part;
     }
@@ -272,9 +270,9 @@ void list_mover::complete_with(int device, abi::uct_completion *completion) noex
     list *last = nullptr;
     if (found != lanes_.end()) {
         lane &on = found->second;
-        last = on.open != nullptr    ? on.open.get()
+        last = on.open != nullptr  ? on.open.get()
                : !on.lists.empty() ? on.lists.back().get()
-                                     : nullptr;
+                                   : nullptr;
     }
     if (last != nullptr) {
         last->completions.push_back(completion);

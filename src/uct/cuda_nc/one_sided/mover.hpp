@@ -40,9 +40,9 @@ class list_mover {
     enum class direction : uint8_t { put, get };
     // In place of a GPU's ordinal: memory that launches do not reach. It goes by copies.
     static constexpr int unreached = -1;
-    // `length` bytes between `local`, on GPU `device`, and the owner's `remote`. Errors, after which
-    // nothing was added: UCS_ERR_INVALID_PARAM (outside of the key's memory), UCS_ERR_UNREACHABLE,
-    // UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE.
+    // `length` bytes between `local`, on GPU `device`, and the owner's `remote`. Errors, after
+    // which nothing was added: UCS_ERR_INVALID_PARAM (outside of the key's memory),
+    // UCS_ERR_UNREACHABLE, UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE.
     ucs_status_t add(int device, direction dir, char *local, remote_key &key, uint64_t remote,
                      uint64_t length) noexcept;
     // Waits for the GPU until add() would not say UCS_ERR_NO_RESOURCE.

@@ -75,7 +75,7 @@ struct uct_md_attr_v2 {
     size_t rkey_packed_size;
     uint64_t local_cpus[16];
     size_t exported_mkey_packed_size;
-    char global_id[16];
+    char global_id[256];
     size_t reg_alignment;
     uint8_t required_mem_flags;
 };

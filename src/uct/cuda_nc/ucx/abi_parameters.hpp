@@ -17,7 +17,7 @@ constexpr uint64_t bit(unsigned n) {
 namespace iface_param {
 constexpr uint64_t open_mode = bit(1), device = bit(2), err_handler_arg = bit(6),
                    err_handler = bit(7), features = bit(18);
-constexpr uint64_t open_device = bit(0);  // of open_mode
+constexpr uint64_t open_device = bit(0);   // of open_mode
 constexpr uint64_t flush_remote = bit(6);  // of features
 }  // namespace iface_param
 
@@ -48,8 +48,8 @@ constexpr int am_bcopy = 1;  // an operation
 
 namespace cap_flag {
 constexpr uint64_t am_short = bit(0), am_bcopy = bit(1), am_zcopy = bit(2), pending = bit(3),
-                   put_zcopy = bit(6), get_zcopy = bit(10),
-                   errhandle_peer_failure = bit(38), connect_to_iface = bit(40), connect_to_ep = bit(41),
+                   put_zcopy = bit(6), get_zcopy = bit(10), errhandle_peer_failure = bit(38),
+                   connect_to_iface = bit(40), connect_to_ep = bit(41),
                    connect_to_sockaddr = bit(42), cb_sync = bit(44), inter_node = bit(54);
 constexpr uint64_t tag_offload = bit(50) | bit(51) | bit(52) | bit(53);
 constexpr uint64_t device_ep = bit(55) | bit(56);
