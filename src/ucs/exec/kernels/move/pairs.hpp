@@ -95,15 +95,15 @@ CUDA_NC_KERNEL void move_some_words(const char *source, char *target, uint32_t s
     }
 }
 
-// Writes `count` aligned words of 16 bytes by `lanes` lanes, Unroll of them each at a time.
+// Writes `count` aligned words of 16 bytes by 2^lanes_log2 lanes, Unroll of them each at a time.
 template <bool Alike, uint32_t Unroll>
 CUDA_NC_KERNEL void move_aligned_words(const char *source, char *target, uint64_t count,
-                                       uint32_t lane, uint32_t lanes) {
-    const uint32_t shift = Alike ? 0 : low_bits(source, 15), step = lanes * 16;
+                                       uint32_t lane, uint32_t lanes_log2) {
+    const uint32_t shift = Alike ? 0 : low_bits(source, 15), step = 16u << lanes_log2;
     source += uint64_t{lane} * 16 - shift;
     target += uint64_t{lane} * 16;
     // The lane's words.
-    uint64_t left = lane < count ? (count - lane - 1) / lanes + 1 : 0;
+    uint64_t left = lane < count ? ((count - lane - 1) >> lanes_log2) + 1 : 0;
     CUDA_NC_NO_UNROLL
     for (; left >= Unroll; left -= Unroll) {
         move_some_words<Alike, Unroll, false>(source, target, shift, step, Unroll);
@@ -116,10 +116,11 @@ CUDA_NC_KERNEL void move_aligned_words(const char *source, char *target, uint64_
     }
 }
 
-constexpr uint32_t line_lanes = 8;  // lanes that read a line of 128 bytes at a time
+constexpr uint32_t warp_log2 = 5;
+constexpr uint32_t line_log2 = 3;  // lanes that read a line of 128 bytes at a time
 
-// Moves a pair by `lanes` lanes, a power of two.
-CUDA_NC_KERNEL void move_pair(const gpu::block_pair &pair, uint32_t lane, uint32_t lanes) {
+// Moves a pair of at least one byte by 2^lanes_log2 lanes.
+CUDA_NC_KERNEL void move_pair(const gpu::block_pair &pair, uint32_t lane, uint32_t lanes_log2) {
 #ifdef __CUDA_ARCH__
     __builtin_assume(__isGlobal(pair.from) && __isGlobal(pair.to));  // saves an address check
 #endif
@@ -129,73 +130,104 @@ CUDA_NC_KERNEL void move_pair(const gpu::block_pair &pair, uint32_t lane, uint32
     char *target = pair.to - skew;
     const uint64_t end = skew + pair.length;
     const uint64_t whole_from = skew != 0 ? 1 : 0, whole_to = end / 16;
-    // The words of the target that hold other bytes too: at the head, and at the tail.
+    // The words of the target that hold other bytes too, at the head and at the tail, by a lane
+    // each.
     CUDA_NC_NO_UNROLL
-    for (uint32_t edge = lane; edge < 2; edge += lanes) {
+    for (uint32_t edge = lane + (skew == 0 ? 1 : 0); edge < 2; edge += 1u << lanes_log2) {
         const uint64_t at = edge == 0 ? 0 : whole_to;
         const uint32_t low = at == 0 ? skew : 0;
         const uint32_t high = edge == 0 && end > 16 ? 16 : static_cast<uint32_t>(end - at * 16);
-        const bool there = edge == 0 ? skew != 0 : high != 0 && at >= whole_from;
-        if (there) {
+        if (high != 0 && (edge == 0 || at >= whole_from)) {
             store_quad(target + at * 16, gather_quad<1>(source + at * 16, low, high), low, high);
         }
     }
-    if (whole_to > whole_from) {
-        const char *from = source + whole_from * 16;
-        char *to = target + whole_from * 16;
-        const uint64_t count = whole_to - whole_from;
-        const bool alike = low_bits(source, 15) == 0;
-        // Words in flight of a lane. Those that are not aligned alike take two loads each.
-        constexpr uint32_t deep = 8, deep_shifted = 3;
-        if (lanes == warp_lanes) {
-            alike ? move_aligned_words<true, deep>(from, to, count, lane, warp_lanes)
-                  : move_aligned_words<false, deep_shifted>(from, to, count, lane, warp_lanes);
-        } else if (lanes == line_lanes) {
-            alike ? move_aligned_words<true, deep>(from, to, count, lane, line_lanes)
-                  : move_aligned_words<false, deep_shifted>(from, to, count, lane, line_lanes);
-        } else {
-            alike ? move_aligned_words<true, 1>(from, to, count, lane, lanes)
-                  : move_aligned_words<false, 1>(from, to, count, lane, lanes);
-        }
+    if (whole_to <= whole_from) {
+        return;
+    }
+    const uint64_t count = whole_to - whole_from;
+    source += whole_from * 16;
+    target += whole_from * 16;
+    const bool alike = low_bits(source, 15) == 0;
+    // Words in flight of a lane. Those that are not aligned alike take two loads each.
+    constexpr uint32_t deep = 8, deep_shifted = 4;
+    if (lanes_log2 == warp_log2) {
+        alike ? move_aligned_words<true, deep>(source, target, count, lane, warp_log2)
+              : move_aligned_words<false, deep_shifted>(source, target, count, lane, warp_log2);
+    } else if (lanes_log2 == line_log2) {
+        alike ? move_aligned_words<true, deep>(source, target, count, lane, line_log2)
+              : move_aligned_words<false, deep_shifted>(source, target, count, lane, line_log2);
+    } else {
+        alike ? move_aligned_words<true, 1>(source, target, count, lane, lanes_log2)
+              : move_aligned_words<false, 1>(source, target, count, lane, lanes_log2);
     }
 }
 
 // Longest pair, in bytes, that moves beside shorter ones rather than beside longer ones.
-constexpr uint64_t short_pair = 64;
+constexpr uint32_t short_pair = 64;
 
 // log2 of the lanes that take a pair, in a run of `number` pairs, the longest of `longest` bytes.
-CUDA_NC_KERNEL uint32_t pair_lanes_log2(uint64_t longest, uint32_t number) {
-    constexpr uint64_t most_of_line_lanes = 2048;
+CUDA_NC_KERNEL uint32_t pair_lanes_log2(uint32_t longest, uint32_t number) {
+    constexpr uint32_t most_of_line = 2048;
     if (longest <= short_pair) {
-        return log2_ceil(divide_up(static_cast<uint32_t>(longest), 16));
+        return log2_ceil(divide_up(longest, 16));
     }
-    return longest <= most_of_line_lanes && number > 2 ? log2_floor(line_lanes) : 5;
+    return longest <= most_of_line && number > 2 ? line_log2 : warp_log2;
 }
 
-// What a lane does for a run.
-CUDA_NC_KERNEL void move_pairs(const gpu::block_pair *pairs, uint32_t number, uint32_t lane) {
-    uint64_t longest[2] = {0, 0};  // of the short pairs, and of the others
-    CUDA_NC_NO_UNROLL
-    for (uint32_t i = 0; i < number; ++i) {
-        const uint64_t length = pairs[i].length;
-        if (length <= short_pair) {
-            longest[0] = length > longest[0] ? length : longest[0];
-        } else {
-            longest[1] = length > longest[1] ? length : longest[1];
+CUDA_NC_KERNEL uint32_t bounded_length(const gpu::block_pair &pair) {
+    return pair.length < UINT32_MAX ? static_cast<uint32_t>(pair.length) : UINT32_MAX;
+}
+
+// The most that any lane has in `mine`. All lanes call it.
+CUDA_NC_KERNEL uint32_t most_of_lanes(uint32_t mine) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, mine);
+#elif defined(__CUDA_ARCH__)
+    CUDA_NC_UNROLL
+    for (uint32_t step = warp_lanes / 2; step != 0; step /= 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, mine, step);
+        mine = mine < other ? other : mine;
+    }
+    return mine;
+#else
+    return mine;
+#endif
+}
+
+// Bytes of the longest of the short pairs, or of the others; 0: there are none. All lanes call it.
+CUDA_NC_KERNEL uint32_t longest_pair(const gpu::block_pair *pairs, uint32_t number, bool shorts,
+                                     uint32_t lane) {
+#ifdef __CUDA_ARCH__
+    const uint32_t begin = lane, end = min_u32(lane + 1, number);
+#else  // the lanes run one after the other: each looks at all
+    static_cast<void>(lane);
+    const uint32_t begin = 0, end = number;
+#endif
+    uint32_t longest = 0;
+    for (uint32_t i = begin; i < end; ++i) {
+        const uint32_t length = bounded_length(pairs[i]);
+        if ((length <= short_pair) == shorts && length > longest) {
+            longest = length;
         }
     }
+    return most_of_lanes(longest);
+}
+
+// What a lane does for a run. All lanes call it.
+CUDA_NC_KERNEL void move_pairs(const gpu::block_pair *pairs, uint32_t number, uint32_t lane) {
     CUDA_NC_NO_UNROLL
     for (uint32_t pass = 0; pass < 2; ++pass) {
-        const uint64_t most = pass == 0 ? longest[0] : longest[1];
-        if (most == 0) {
+        const bool shorts = pass == 0;
+        const uint32_t longest = longest_pair(pairs, number, shorts, lane);
+        if (longest == 0) {
             continue;
         }
-        const uint32_t log2 = pair_lanes_log2(most, number), lanes = 1u << log2;
+        const uint32_t log2 = pair_lanes_log2(longest, number);
         CUDA_NC_NO_UNROLL
         for (uint32_t i = lane >> log2; i < number; i += warp_lanes >> log2) {
             const gpu::block_pair pair = pairs[i];
-            if (pair.length != 0 && (pair.length > short_pair) == (pass == 1)) {
-                move_pair(pair, lane & (lanes - 1), lanes);
+            if (pair.length != 0 && (pair.length <= short_pair) == shorts) {
+                move_pair(pair, lane & ((1u << log2) - 1), log2);
             }
         }
     }
