@@ -35,15 +35,19 @@ CUDA_NC_KERNEL void fetch_pairs(const pair_work &w, uint64_t first, gpu::block_p
     constexpr uint32_t words = sizeof(gpu::block_pair) / sizeof(word<8>);
     auto *from = reinterpret_cast<const word<8> *>(w.pairs + first);
     auto *to = reinterpret_cast<word<8> *>(table);
-    for (uint32_t i = lane; i < number * words; i += warp_lanes) {
+    CUDA_NC_UNROLL
+    for (uint32_t step = 0; step < words; ++step) {
+        const uint32_t i = step * warp_lanes + lane;
+        if (i < number * words) {
 #if __CUDA_ARCH__ >= 800
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(
-                         static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
-                     "l"(from + i)
-                     : "memory");
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(
+                             static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
+                         "l"(from + i)
+                         : "memory");
 #else
-        to[i] = from[i];
+            to[i] = from[i];
 #endif
+        }
     }
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -174,43 +178,38 @@ CUDA_NC_KERNEL uint32_t pair_lanes_log2(uint32_t longest, uint32_t number) {
     return longest <= most_of_line && number > 2 ? line_log2 : warp_log2;
 }
 
-CUDA_NC_KERNEL uint32_t bounded_length(const gpu::block_pair &pair) {
-    return pair.length < UINT32_MAX ? static_cast<uint32_t>(pair.length) : UINT32_MAX;
-}
-
-// The most that any lane has in `mine`. All lanes call it.
-CUDA_NC_KERNEL uint32_t most_of_lanes(uint32_t mine) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(0xffffffffu, mine);
-#elif defined(__CUDA_ARCH__)
-    CUDA_NC_UNROLL
-    for (uint32_t step = warp_lanes / 2; step != 0; step /= 2) {
-        const uint32_t other = __shfl_xor_sync(0xffffffffu, mine, step);
-        mine = mine < other ? other : mine;
-    }
-    return mine;
-#else
-    return mine;
-#endif
+// Bytes of a pair that is short, or is not, as wanted; of another one 0.
+CUDA_NC_KERNEL uint32_t length_among(const gpu::block_pair &pair, bool shorts) {
+    const uint32_t length =
+        pair.length < UINT32_MAX ? static_cast<uint32_t>(pair.length) : UINT32_MAX;
+    return (length <= short_pair) == shorts ? length : 0;
 }
 
 // Bytes of the longest of the short pairs, or of the others; 0: there are none. All lanes call it.
 CUDA_NC_KERNEL uint32_t longest_pair(const gpu::block_pair *pairs, uint32_t number, bool shorts,
                                      uint32_t lane) {
-#ifdef __CUDA_ARCH__
-    const uint32_t begin = lane, end = min_u32(lane + 1, number);
-#else  // the lanes run one after the other: each looks at all
-    static_cast<void>(lane);
-    const uint32_t begin = 0, end = number;
-#endif
     uint32_t longest = 0;
-    for (uint32_t i = begin; i < end; ++i) {
-        const uint32_t length = bounded_length(pairs[i]);
-        if ((length <= short_pair) == shorts && length > longest) {
-            longest = length;
-        }
+#ifdef __CUDA_ARCH__
+    if (lane < number) {
+        longest = length_among(pairs[lane], shorts);
     }
-    return most_of_lanes(longest);
+#if __CUDA_ARCH__ >= 800
+    longest = __reduce_max_sync(0xffffffffu, longest);
+#else
+    CUDA_NC_UNROLL
+    for (uint32_t step = warp_lanes / 2; step != 0; step /= 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, longest, step);
+        longest = longest < other ? other : longest;
+    }
+#endif
+#else  // the lanes run one after the other: each looks at all pairs
+    static_cast<void>(lane);
+    for (uint32_t i = 0; i < number; ++i) {
+        const uint32_t length = length_among(pairs[i], shorts);
+        longest = length > longest ? length : longest;
+    }
+#endif
+    return longest;
 }
 
 // What a lane does for a run. All lanes call it.
@@ -226,7 +225,7 @@ CUDA_NC_KERNEL void move_pairs(const gpu::block_pair *pairs, uint32_t number, ui
         CUDA_NC_NO_UNROLL
         for (uint32_t i = lane >> log2; i < number; i += warp_lanes >> log2) {
             const gpu::block_pair pair = pairs[i];
-            if (pair.length != 0 && (pair.length <= short_pair) == shorts) {
+            if (length_among(pair, shorts) != 0) {
                 move_pair(pair, lane & ((1u << log2) - 1), log2);
             }
         }
