@@ -139,7 +139,7 @@ CUDA_NC_KERNEL void move_pair(const gpu::block_pair &pair, uint32_t lane, uint32
     CUDA_NC_NO_UNROLL
     for (uint32_t edge = lane + (skew == 0 ? 1 : 0); edge < 2; edge += 1u << lanes_log2) {
         const uint64_t at = edge == 0 ? 0 : whole_to;
-        const uint32_t low = at == 0 ? skew : 0;
+        const uint32_t low = edge == 0 ? skew : 0;
         const uint32_t high = edge == 0 && end > 16 ? 16 : static_cast<uint32_t>(end - at * 16);
         if (high != 0 && (edge == 0 || at >= whole_from)) {
             store_quad(target + at * 16, gather_quad<1>(source + at * 16, low, high), low, high);
