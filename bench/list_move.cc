@@ -155,7 +155,7 @@ class mover {
 
     void launch(bool tells) {
         const exec::pair_plan plan = exec::plan_pairs(count_, num_sms_, how_.max_sms, tells);
-        exec::pair_work work = {pairs_, count_, plan.run};
+        exec::pair_work work = {pairs_, count_, plan.run, plan.parts_log2};
         exec::end_mark end = {nullptr, 0};
         ends_.renew();
         if (plan.tells) {
@@ -163,7 +163,8 @@ class mover {
             ends_.count = plan.grid;
         }
         void *arguments[] = {&work, &end};
-        need(cudaLaunchKernel(exec::pairs_kernel(), dim3(plan.grid), dim3(plan.threads), arguments,
+        need(cudaLaunchKernel(exec::pairs_kernel(plan.parts_log2 != 0), dim3(plan.grid),
+                              dim3(plan.threads), arguments,
                               plan.threads / exec::warp_lanes * sizeof(exec::pair_table), stream_),
              "a launch");
     }

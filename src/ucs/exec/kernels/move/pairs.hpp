@@ -12,7 +12,8 @@ namespace cuda_nc::exec {
 struct pair_work {
     const gpu::block_pair *pairs;
     uint64_t count;
-    uint32_t run;  // pairs that a warp takes at a time, 1 to warp_lanes
+    uint32_t run;         // pairs that a warp takes at a time, 1 to warp_lanes
+    uint32_t parts_log2;  // 2^parts_log2 warps share a pair; not 0: `run` is 1
 };
 
 // One warp's: the run that moves, and the next one.
@@ -229,6 +230,24 @@ CUDA_NC_KERNEL void move_pairs(const gpu::block_pair *pairs, uint32_t number, ui
                 move_pair(pair, lane & ((1u << log2) - 1), log2);
             }
         }
+    }
+}
+
+// What a warp moves at a time of a pair that it shares with others.
+constexpr uint32_t pair_piece = 4096;
+
+// What a lane does for a pair that 2^parts_log2 warps share: it moves the pieces part,
+// part + 2^parts_log2, ...
+CUDA_NC_KERNEL void move_pieces(const gpu::block_pair &pair, uint32_t part, uint32_t parts_log2,
+                                uint32_t lane) {
+    // Pieces begin at aligned words of the target; the first one `skew` bytes before the pair.
+    const uint32_t skew = low_bits(pair.to, 15);
+    const uint64_t end = pair.length == 0 ? 0 : pair.length + skew;
+    CUDA_NC_NO_UNROLL
+    for (uint64_t at = uint64_t{part} * pair_piece; at < end; at += pair_piece << parts_log2) {
+        const uint64_t begin = at != 0 ? at - skew : 0;
+        const uint64_t stop = (end - at < pair_piece ? end : at + pair_piece) - skew;
+        move_pair({pair.from + begin, pair.to + begin, stop - begin}, lane, warp_log2);
     }
 }
 

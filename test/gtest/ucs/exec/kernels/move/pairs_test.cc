@@ -11,12 +11,16 @@ namespace cuda_nc::exec::test {
 namespace {
 
 void emulate(const std::vector<gpu::block_pair> &pairs, const pair_plan &plan) {
-    const pair_work work = {pairs.data(), pairs.size(), plan.run};
+    const pair_work work = {pairs.data(), pairs.size(), plan.run, plan.parts_log2};
     std::vector<pair_table> tables(plan.threads / warp_lanes);
     for (uint32_t block = 0; block < plan.grid; ++block) {
         for (uint32_t warp = 0; warp < tables.size(); ++warp) {
             const thread_place at{warp * warp_lanes, plan.threads, block, plan.grid};
-            pairs_warp(work, at, &tables[warp], lanes_in_step());
+            if (plan.parts_log2 != 0) {
+                pairs_warp<true>(work, at, &tables[warp], lanes_in_step());
+            } else {
+                pairs_warp<false>(work, at, &tables[warp], lanes_in_step());
+            }
         }
     }
 }
@@ -67,6 +71,30 @@ TEST(pairs, one_pair_of_every_alignment_by_every_number_of_lanes) {
                 ASSERT_EQ(check(expected, target, length), "")
                     << length << " bytes from " << from << " to " << to << " by 2^" << log2;
                 ASSERT_TRUE(length < 32 || watch.widest_write == 16);
+            }
+        }
+    }
+}
+
+TEST(pairs, warps_that_share_a_pair_move_it_all_and_once) {
+    buffer source(70000, 0, 5);
+    for (size_t length :
+         {0, 1, 64, 4080, 4096, 4097, 8191, 8192, 12289, 16384, 16385, 40000, 65536}) {
+        for (uint32_t skews = 0; skews < 16; ++skews) {
+            const uint32_t from = skews * 7 % 16, to = skews;
+            for (uint32_t parts_log2 : {1u, 2u, 3u}) {
+                buffer target(length + 2, (to + 15) % 16, 6);
+                std::vector<char> expected(target.data, target.data + target.size);
+                std::copy_n(source.data + from, length, expected.data() + 1);
+                watch_buffers(source, target);
+                pair_plan plan;
+                plan.grid = 3;  // not all warps have a pair
+                plan.threads = 4 * warp_lanes;
+                plan.run = 1;
+                plan.parts_log2 = parts_log2;
+                emulate({{source.data + from, target.data + 1, length}}, plan);
+                ASSERT_EQ(check(expected, target, length), "")
+                    << length << " bytes from " << from << " to " << to << " by 2^" << parts_log2;
             }
         }
     }
