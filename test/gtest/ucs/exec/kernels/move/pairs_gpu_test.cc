@@ -93,6 +93,8 @@ TEST_F(pairs_gpu, lists_that_fill_the_machine_move_every_byte_and_no_gap) {
     run(2000, 16384, 0, 0, true, 0);
     run(20000, 4096, 0, 0, true, 16);
     run(1, 1 << 20, 0, 0, true, 0);
+    run(64, 16384, 0, 0, true, 0);
+    run(700, 16384, 0, 0, true, 0);
 }
 
 TEST_F(pairs_gpu, lists_that_are_not_aligned_alike_move_every_byte_and_no_gap) {
@@ -102,6 +104,7 @@ TEST_F(pairs_gpu, lists_that_are_not_aligned_alike_move_every_byte_and_no_gap) {
             run(3000, 4096, from, to, false, 0);
             run(30000, 60, from, to, true, 0);
             run(100, 3333, from, to, true, 2);
+            run(40, 20000, from, to, true, 0);
         }
     }
 }
