@@ -15,12 +15,12 @@ cudaError_t launch_pairs(loaded_kernels &kernels, const gpu::pair_list &list,
             end = {list.ends->words, list.ends->value};
         }
     }
-    pair_work work = {list.pairs, list.count, plan.run};
+    pair_work work = {list.pairs, list.count, plan.run, plan.parts_log2};
     void *arguments[] = {&work, &end};
     const launch_shape shape = {plan.grid, plan.threads,
                                 plan.threads / warp_lanes * sizeof(pair_table),
                                 limits.starts_early};
-    return kernels.launch(pairs_kernel(), shape, arguments, stream);
+    return kernels.launch(pairs_kernel(plan.parts_log2 != 0), shape, arguments, stream);
 }
 
 }  // namespace cuda_nc::exec

@@ -12,7 +12,8 @@ namespace cuda_nc::exec {
 struct pair_work {
     const gpu::block_pair *pairs;
     uint64_t count;
-    uint32_t run;  // pairs that a warp takes at a time, 1 to warp_lanes
+    uint32_t run;         // pairs that a warp takes at a time, 1 to warp_lanes
+    uint32_t parts_log2;  // 2^parts_log2 warps share a pair; not 0: `run` is 1
 };
 
 // One warp's: the run that moves, and the next one.
@@ -35,15 +36,19 @@ CUDA_NC_KERNEL void fetch_pairs(const pair_work &w, uint64_t first, gpu::block_p
     constexpr uint32_t words = sizeof(gpu::block_pair) / sizeof(word<8>);
     auto *from = reinterpret_cast<const word<8> *>(w.pairs + first);
     auto *to = reinterpret_cast<word<8> *>(table);
-    for (uint32_t i = lane; i < number * words; i += warp_lanes) {
+    CUDA_NC_UNROLL
+    for (uint32_t step = 0; step < words; ++step) {
+        const uint32_t i = step * warp_lanes + lane;
+        if (i < number * words) {
 #if __CUDA_ARCH__ >= 800
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(
-                         static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
-                     "l"(from + i)
-                     : "memory");
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(
+                             static_cast<uint32_t>(__cvta_generic_to_shared(to + i))),
+                         "l"(from + i)
+                         : "memory");
 #else
-        to[i] = from[i];
+            to[i] = from[i];
 #endif
+        }
     }
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
@@ -95,15 +100,15 @@ CUDA_NC_KERNEL void move_some_words(const char *source, char *target, uint32_t s
     }
 }
 
-// Writes `count` aligned words of 16 bytes by `lanes` lanes, Unroll of them each at a time.
+// Writes `count` aligned words of 16 bytes by 2^lanes_log2 lanes, Unroll of them each at a time.
 template <bool Alike, uint32_t Unroll>
 CUDA_NC_KERNEL void move_aligned_words(const char *source, char *target, uint64_t count,
-                                       uint32_t lane, uint32_t lanes) {
-    const uint32_t shift = Alike ? 0 : low_bits(source, 15), step = lanes * 16;
+                                       uint32_t lane, uint32_t lanes_log2) {
+    const uint32_t shift = Alike ? 0 : low_bits(source, 15), step = 16u << lanes_log2;
     source += uint64_t{lane} * 16 - shift;
     target += uint64_t{lane} * 16;
     // The lane's words.
-    uint64_t left = lane < count ? (count - lane - 1) / lanes + 1 : 0;
+    uint64_t left = lane < count ? ((count - lane - 1) >> lanes_log2) + 1 : 0;
     CUDA_NC_NO_UNROLL
     for (; left >= Unroll; left -= Unroll) {
         move_some_words<Alike, Unroll, false>(source, target, shift, step, Unroll);
@@ -116,10 +121,11 @@ CUDA_NC_KERNEL void move_aligned_words(const char *source, char *target, uint64_
     }
 }
 
-constexpr uint32_t line_lanes = 8;  // lanes that read a line of 128 bytes at a time
+constexpr uint32_t warp_log2 = 5;
+constexpr uint32_t line_log2 = 3;  // lanes that read a line of 128 bytes at a time
 
-// Moves a pair by `lanes` lanes, a power of two.
-CUDA_NC_KERNEL void move_pair(const gpu::block_pair &pair, uint32_t lane, uint32_t lanes) {
+// Moves a pair of at least one byte by 2^lanes_log2 lanes.
+CUDA_NC_KERNEL void move_pair(const gpu::block_pair &pair, uint32_t lane, uint32_t lanes_log2) {
 #ifdef __CUDA_ARCH__
     __builtin_assume(__isGlobal(pair.from) && __isGlobal(pair.to));  // saves an address check
 #endif
@@ -129,75 +135,119 @@ CUDA_NC_KERNEL void move_pair(const gpu::block_pair &pair, uint32_t lane, uint32
     char *target = pair.to - skew;
     const uint64_t end = skew + pair.length;
     const uint64_t whole_from = skew != 0 ? 1 : 0, whole_to = end / 16;
-    // The words of the target that hold other bytes too: at the head, and at the tail.
+    // The words of the target that hold other bytes too, at the head and at the tail, by a lane
+    // each.
     CUDA_NC_NO_UNROLL
-    for (uint32_t edge = lane; edge < 2; edge += lanes) {
+    for (uint32_t edge = lane + (skew == 0 ? 1 : 0); edge < 2; edge += 1u << lanes_log2) {
         const uint64_t at = edge == 0 ? 0 : whole_to;
-        const uint32_t low = at == 0 ? skew : 0;
+        const uint32_t low = edge == 0 ? skew : 0;
         const uint32_t high = edge == 0 && end > 16 ? 16 : static_cast<uint32_t>(end - at * 16);
-        const bool there = edge == 0 ? skew != 0 : high != 0 && at >= whole_from;
-        if (there) {
+        if (high != 0 && (edge == 0 || at >= whole_from)) {
             store_quad(target + at * 16, gather_quad<1>(source + at * 16, low, high), low, high);
         }
     }
-    if (whole_to > whole_from) {
-        const char *from = source + whole_from * 16;
-        char *to = target + whole_from * 16;
-        const uint64_t count = whole_to - whole_from;
-        const bool alike = low_bits(source, 15) == 0;
-        // Words in flight of a lane. Those that are not aligned alike take two loads each.
-        constexpr uint32_t deep = 8, deep_shifted = 3;
-        if (lanes == warp_lanes) {
-            alike ? move_aligned_words<true, deep>(from, to, count, lane, warp_lanes)
-                  : move_aligned_words<false, deep_shifted>(from, to, count, lane, warp_lanes);
-        } else if (lanes == line_lanes) {
-            alike ? move_aligned_words<true, deep>(from, to, count, lane, line_lanes)
-                  : move_aligned_words<false, deep_shifted>(from, to, count, lane, line_lanes);
-        } else {
-            alike ? move_aligned_words<true, 1>(from, to, count, lane, lanes)
-                  : move_aligned_words<false, 1>(from, to, count, lane, lanes);
-        }
+    if (whole_to <= whole_from) {
+        return;
+    }
+    const uint64_t count = whole_to - whole_from;
+    source += whole_from * 16;
+    target += whole_from * 16;
+    const bool alike = low_bits(source, 15) == 0;
+    // Words in flight of a lane. Those that are not aligned alike take two loads each.
+    constexpr uint32_t deep = 8, deep_shifted = 4;
+    if (lanes_log2 == warp_log2) {
+        alike ? move_aligned_words<true, deep>(source, target, count, lane, warp_log2)
+              : move_aligned_words<false, deep_shifted>(source, target, count, lane, warp_log2);
+    } else if (lanes_log2 == line_log2) {
+        alike ? move_aligned_words<true, deep>(source, target, count, lane, line_log2)
+              : move_aligned_words<false, deep_shifted>(source, target, count, lane, line_log2);
+    } else {
+        alike ? move_aligned_words<true, 1>(source, target, count, lane, lanes_log2)
+              : move_aligned_words<false, 1>(source, target, count, lane, lanes_log2);
     }
 }
 
 // Longest pair, in bytes, that moves beside shorter ones rather than beside longer ones.
-constexpr uint64_t short_pair = 64;
+constexpr uint32_t short_pair = 64;
 
 // log2 of the lanes that take a pair, in a run of `number` pairs, the longest of `longest` bytes.
-CUDA_NC_KERNEL uint32_t pair_lanes_log2(uint64_t longest, uint32_t number) {
-    constexpr uint64_t most_of_line_lanes = 2048;
+CUDA_NC_KERNEL uint32_t pair_lanes_log2(uint32_t longest, uint32_t number) {
+    constexpr uint32_t most_of_line = 2048;
     if (longest <= short_pair) {
-        return log2_ceil(divide_up(static_cast<uint32_t>(longest), 16));
+        return log2_ceil(divide_up(longest, 16));
     }
-    return longest <= most_of_line_lanes && number > 2 ? log2_floor(line_lanes) : 5;
+    return longest <= most_of_line && number > 2 ? line_log2 : warp_log2;
 }
 
-// What a lane does for a run.
-CUDA_NC_KERNEL void move_pairs(const gpu::block_pair *pairs, uint32_t number, uint32_t lane) {
-    uint64_t longest[2] = {0, 0};  // of the short pairs, and of the others
-    CUDA_NC_NO_UNROLL
-    for (uint32_t i = 0; i < number; ++i) {
-        const uint64_t length = pairs[i].length;
-        if (length <= short_pair) {
-            longest[0] = length > longest[0] ? length : longest[0];
-        } else {
-            longest[1] = length > longest[1] ? length : longest[1];
-        }
+// Bytes of a pair that is short, or is not, as wanted; of another one 0.
+CUDA_NC_KERNEL uint32_t length_among(const gpu::block_pair &pair, bool shorts) {
+    const uint32_t length =
+        pair.length < UINT32_MAX ? static_cast<uint32_t>(pair.length) : UINT32_MAX;
+    return (length <= short_pair) == shorts ? length : 0;
+}
+
+// Bytes of the longest of the short pairs, or of the others; 0: there are none. All lanes call it.
+CUDA_NC_KERNEL uint32_t longest_pair(const gpu::block_pair *pairs, uint32_t number, bool shorts,
+                                     uint32_t lane) {
+    uint32_t longest = 0;
+#ifdef __CUDA_ARCH__
+    if (lane < number) {
+        longest = length_among(pairs[lane], shorts);
     }
+#if __CUDA_ARCH__ >= 800
+    longest = __reduce_max_sync(0xffffffffu, longest);
+#else
+    CUDA_NC_UNROLL
+    for (uint32_t step = warp_lanes / 2; step != 0; step /= 2) {
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, longest, step);
+        longest = longest < other ? other : longest;
+    }
+#endif
+#else  // the lanes run one after the other: each looks at all pairs
+    static_cast<void>(lane);
+    for (uint32_t i = 0; i < number; ++i) {
+        const uint32_t length = length_among(pairs[i], shorts);
+        longest = length > longest ? length : longest;
+    }
+#endif
+    return longest;
+}
+
+// What a lane does for a run. All lanes call it.
+CUDA_NC_KERNEL void move_pairs(const gpu::block_pair *pairs, uint32_t number, uint32_t lane) {
     CUDA_NC_NO_UNROLL
     for (uint32_t pass = 0; pass < 2; ++pass) {
-        const uint64_t most = pass == 0 ? longest[0] : longest[1];
-        if (most == 0) {
+        const bool shorts = pass == 0;
+        const uint32_t longest = longest_pair(pairs, number, shorts, lane);
+        if (longest == 0) {
             continue;
         }
-        const uint32_t log2 = pair_lanes_log2(most, number), lanes = 1u << log2;
+        const uint32_t log2 = pair_lanes_log2(longest, number);
         CUDA_NC_NO_UNROLL
         for (uint32_t i = lane >> log2; i < number; i += warp_lanes >> log2) {
             const gpu::block_pair pair = pairs[i];
-            if (pair.length != 0 && (pair.length > short_pair) == (pass == 1)) {
-                move_pair(pair, lane & (lanes - 1), lanes);
+            if (length_among(pair, shorts) != 0) {
+                move_pair(pair, lane & ((1u << log2) - 1), log2);
             }
         }
+    }
+}
+
+// What a warp moves at a time of a pair that it shares with others.
+constexpr uint32_t pair_piece = 4096;
+
+// What a lane does for a pair that 2^parts_log2 warps share: it moves the pieces part,
+// part + 2^parts_log2, ...
+CUDA_NC_KERNEL void move_pieces(const gpu::block_pair &pair, uint32_t part, uint32_t parts_log2,
+                                uint32_t lane) {
+    // Pieces begin at aligned words of the target; the first one `skew` bytes before the pair.
+    const uint32_t skew = low_bits(pair.to, 15);
+    const uint64_t end = pair.length == 0 ? 0 : pair.length + skew;
+    CUDA_NC_NO_UNROLL
+    for (uint64_t at = uint64_t{part} * pair_piece; at < end; at += pair_piece << parts_log2) {
+        const uint64_t begin = at != 0 ? at - skew : 0;
+        const uint64_t stop = (end - at < pair_piece ? end : at + pair_piece) - skew;
+        move_pair({pair.from + begin, pair.to + begin, stop - begin}, lane, warp_log2);
     }
 }
 

@@ -6,10 +6,11 @@
 namespace cuda_nc::exec {
 
 struct pair_plan {
-    uint32_t grid = 0;     // thread blocks
-    uint32_t threads = 0;  // of a thread block; whole warps
-    uint32_t run = 0;      // pairs that a warp takes at a time, 1 to 32
-    bool tells = false;    // each thread block writes a word when it ends
+    uint32_t grid = 0;        // thread blocks
+    uint32_t threads = 0;     // of a thread block; whole warps
+    uint32_t run = 0;         // pairs that a warp takes at a time, 1 to 32
+    uint32_t parts_log2 = 0;  // 2^parts_log2 warps share a pair
+    bool tells = false;       // each thread block writes a word when it ends
 };
 
 // Lists of more pairs than this tell of their end by an event only.

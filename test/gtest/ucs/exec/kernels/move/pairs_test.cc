@@ -11,12 +11,16 @@ namespace cuda_nc::exec::test {
 namespace {
 
 void emulate(const std::vector<gpu::block_pair> &pairs, const pair_plan &plan) {
-    const pair_work work = {pairs.data(), pairs.size(), plan.run};
+    const pair_work work = {pairs.data(), pairs.size(), plan.run, plan.parts_log2};
     std::vector<pair_table> tables(plan.threads / warp_lanes);
     for (uint32_t block = 0; block < plan.grid; ++block) {
         for (uint32_t warp = 0; warp < tables.size(); ++warp) {
             const thread_place at{warp * warp_lanes, plan.threads, block, plan.grid};
-            pairs_warp(work, at, &tables[warp], lanes_in_step());
+            if (plan.parts_log2 != 0) {
+                pairs_warp<true>(work, at, &tables[warp], lanes_in_step());
+            } else {
+                pairs_warp<false>(work, at, &tables[warp], lanes_in_step());
+            }
         }
     }
 }
@@ -46,9 +50,9 @@ TEST(pairs, one_pair_of_every_alignment_by_every_number_of_lanes) {
     }
     constexpr size_t largest = 4200;
     buffer source(largest, 0, 1);
-    for (uint32_t lanes : {1u, 2u, 4u, line_lanes, warp_lanes}) {
+    for (uint32_t log2 : {0u, 1u, 2u, line_log2, warp_log2}) {
         for (size_t length : lengths) {
-            if (length > 300 && lanes < line_lanes) {
+            if (length > 300 && log2 < line_log2) {
                 continue;  // the same loop
             }
             for (uint32_t skews = 0; skews < 256; ++skews) {
@@ -61,12 +65,36 @@ TEST(pairs, one_pair_of_every_alignment_by_every_number_of_lanes) {
                 watch.read_end =
                     reinterpret_cast<uintptr_t>(source.data) + (from + length + 15) / 16 * 16;
                 const gpu::block_pair pair = {source.data + from, target.data + 1, length};
-                for (uint32_t lane = 0; lane < lanes; ++lane) {
-                    move_pair(pair, lane, lanes);
+                for (uint32_t lane = 0; lane < 1u << log2; ++lane) {
+                    move_pair(pair, lane, log2);
                 }
                 ASSERT_EQ(check(expected, target, length), "")
-                    << length << " bytes from " << from << " to " << to << " by " << lanes;
+                    << length << " bytes from " << from << " to " << to << " by 2^" << log2;
                 ASSERT_TRUE(length < 32 || watch.widest_write == 16);
+            }
+        }
+    }
+}
+
+TEST(pairs, warps_that_share_a_pair_move_it_all_and_once) {
+    buffer source(70000, 0, 5);
+    for (size_t length :
+         {0, 1, 64, 4080, 4096, 4097, 8191, 8192, 12289, 16384, 16385, 40000, 65536}) {
+        for (uint32_t skews = 0; skews < 16; ++skews) {
+            const uint32_t from = skews * 7 % 16, to = skews;
+            for (uint32_t parts_log2 : {1u, 2u, 3u}) {
+                buffer target(length + 2, (to + 15) % 16, 6);
+                std::vector<char> expected(target.data, target.data + target.size);
+                std::copy_n(source.data + from, length, expected.data() + 1);
+                watch_buffers(source, target);
+                pair_plan plan;
+                plan.grid = 3;  // not all warps have a pair
+                plan.threads = 4 * warp_lanes;
+                plan.run = 1;
+                plan.parts_log2 = parts_log2;
+                emulate({{source.data + from, target.data + 1, length}}, plan);
+                ASSERT_EQ(check(expected, target, length), "")
+                    << length << " bytes from " << from << " to " << to << " by 2^" << parts_log2;
             }
         }
     }
@@ -78,7 +106,7 @@ TEST(pairs, words_that_are_aligned_are_written_whole) {
         for (uint32_t from = 0; from < 32; ++from) {
             for (uint32_t to = 0; to < 32; to += length) {
                 watch_buffers(source, target);
-                move_pair({source.data + from, target.data + to, length}, 0, 1);
+                move_pair({source.data + from, target.data + to, length}, 0, 0);
                 EXPECT_EQ(watch.widest_write, length) << "others may read it meanwhile";
             }
         }
@@ -117,7 +145,7 @@ TEST(pairs, short_ones_have_a_lane_each_and_long_ones_a_warp) {
     EXPECT_EQ(pair_lanes_log2(2048, 32), 3u);
     EXPECT_EQ(pair_lanes_log2(2048, 1), 5u) << "nothing else to do";
     EXPECT_EQ(pair_lanes_log2(2049, 32), 5u);
-    EXPECT_EQ(pair_lanes_log2(uint64_t{1} << 40, 32), 5u);
+    EXPECT_EQ(pair_lanes_log2(UINT32_MAX, 32), 5u);
 }
 
 }  // namespace
