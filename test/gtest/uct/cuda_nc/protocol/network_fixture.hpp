@@ -155,8 +155,9 @@ class network_test : public testing::Test {
     // UCP's messages ahead of the data.
     void announce(network_host &from, fake_network_sender &sent, network_host &to,
                   fake_network_receiver &received) {
-        const uint64_t words[] = {1, reinterpret_cast<uint64_t>(sent.request)};
-        const auto own = reinterpret_cast<uint64_t>(received.request);
+        // Of memory that is not contiguous: no address, and no length that counts.
+        const uint64_t words[] = {1, reinterpret_cast<uint64_t>(sent.request), 0, 0};
+        const uint64_t own[] = {reinterpret_cast<uint64_t>(received.request), 0, 0, 0};
         const size_t seen = rts_seen_;
         EXPECT_TRUE(progress_until([&] {
             return from.ep->iface->ops.ep_am_short(from.ep, rts_id, 0, words, sizeof(words)) ==
@@ -164,7 +165,7 @@ class network_test : public testing::Test {
         })) << "UCP asks again while the early offer has no room";
         EXPECT_TRUE(progress_until([&] { return rts_seen_ > seen; }));
         EXPECT_TRUE(progress_until([&] {
-            return to.ep->iface->ops.ep_am_short(to.ep, rtr_id, words[1], &own, sizeof(own)) ==
+            return to.ep->iface->ops.ep_am_short(to.ep, rtr_id, words[1], own, sizeof(own)) ==
                    UCS_OK;
         })) << "UCP asks again while the answer has none";
     }
