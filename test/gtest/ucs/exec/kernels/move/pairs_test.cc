@@ -108,7 +108,7 @@ TEST(pairs, of_no_length_are_not_looked_at_and_very_long_ones_are_seen) {
         plan.grid = plan.run = 1;
         plan.threads = 4 * warp_lanes;
         plan.parts_log2 = parts_log2;
-        emulate({{nullptr, target.data + 5, 0}}, plan);
+        emulate({{source.data + source.size + 3, target.data + 5, 0}}, plan);
         EXPECT_EQ(watch.fault, "");
         EXPECT_EQ(watch.widest_write, 0u);
     }
