@@ -48,6 +48,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/memory/quarantine.hpp \
 	src/uct/cuda_nc/memory/ring.cc \
 	src/uct/cuda_nc/memory/ring.hpp \
+	src/uct/cuda_nc/peers.cc \
+	src/uct/cuda_nc/peers.hpp \
 	src/uct/cuda_nc/pipe/drive.cc \
 	src/uct/cuda_nc/pipe/drive.hpp \
 	src/uct/cuda_nc/pipe/port.cc \
