@@ -10,6 +10,7 @@ host_pack_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 host_pack_bench_LDADD = $(tools_library) libcuda_nc_core.la $(BENCHMARK_LIBS)
 endif
 EXTRA_DIST += bench/first_message.cc bench/first_message.mk bench/mpi_sides.cc bench/mpi_sides.mk bench/mpi_sizes.cc bench/mpi_sizes.mk bench/mpi_pairs.cc bench/mpi_pairs.mk
+EXTRA_DIST += bench/list_move.cc bench/list_move.mk
 EXTRA_DIST += bench/mpi_pack_bench.cc bench/idle_cost.cc bench/idle_cost.sh bench/busy_gpu.cu bench/beside.cu
 EXTRA_PROGRAMS += pipe_bench
 pipe_bench_SOURCES = bench/pipe_bench.cc

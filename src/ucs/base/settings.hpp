@@ -26,6 +26,7 @@ struct settings {
     std::string transport;              // auto, y, n
     std::string carriers;               // transports of UCX, separated by commas
     bool direct = false;                // the transport moves direct messages
+    bool one_sided = false;             // the transport serves puts and gets between GPUs
     size_t direct_thresh = 0;           // bytes of the smallest direct message
     bool pipe = false;                  // they may go by pulls and pipes
     bool network_slots = false;         // they go to other hosts, where a carrier can

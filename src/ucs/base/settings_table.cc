@@ -73,6 +73,9 @@ const setting_field settings_table[] = {
           "prints them."),
     FIELD(of_transport, direct, "DIRECT", "y", nullptr, kind::boolean,
           "Move messages from GPU memory to GPU memory (direct messages); n: through host memory."),
+    FIELD(of_transport, one_sided, "ONE_SIDED", "y", nullptr, kind::boolean,
+          "Gather puts and gets between GPUs of a machine, of programs that use them (NIXL, "
+          "OpenSHMEM, MPI windows), into lists that one kernel moves; n: they are UCX's own."),
     FIELD(
         of_transport, direct_thresh, "DIRECT_THRESH", "1K", nullptr, kind::size,
         "Smallest direct message; unset: 1 B for MPI_Isend, 1 KiB or the value from the machine's "

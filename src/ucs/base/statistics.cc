@@ -88,19 +88,16 @@ std::string format_statistics() {
     std::string text;
     {
         std::lock_guard<std::mutex> guard(all.mutex);
-        if (all.counters.empty()) {
-            return text;
-        }
         size_t width = 5;
         for (const auto &[name, count] : all.counters) {
             width = std::max(width, std::get<1>(name).size());
         }
         char line[512];
-        std::snprintf(line, sizeof(line),
-                      "cuda_nc statistics of process %d\n%-6s %-*s %10s %16s  %s\n",
-                      static_cast<int>(getpid()), "what", static_cast<int>(width), "shape",
-                      "messages", "bytes", "path (why)");
-        text += line;
+        if (!all.counters.empty()) {
+            std::snprintf(line, sizeof(line), "%-6s %-*s %10s %16s  %s\n", "what",
+                          static_cast<int>(width), "shape", "messages", "bytes", "path (why)");
+            text += line;
+        }
         for (const auto &[name, count] : all.counters) {
             const auto &[operation, shape, path, why] = name;
             std::snprintf(line, sizeof(line), "%-6s %-*s %10" PRIu64 " %16" PRIu64 "  %s (%s)\n",
@@ -116,7 +113,8 @@ std::string format_statistics() {
             text += line + '\n';
         }
     }
-    return text;
+    return text.empty() ? text
+                        : "cuda_nc statistics of process " + std::to_string(getpid()) + '\n' + text;
 }
 
 }  // namespace cuda_nc

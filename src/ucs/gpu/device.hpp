@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ucs/base/status.hpp"
+#include "ucs/gpu/block_pair.hpp"
 #include "ucs/gpu/direction.hpp"
 #include "ucs/gpu/kernel_rules.hpp"
 #include "ucs/gpu/pipe.hpp"
@@ -119,6 +120,9 @@ class stream {
     // UCS_ERR_UNSUPPORTED: no kernel serves the layouts of the first side.
     virtual ucs_status_t launch(const pipe_work *sides, size_t number,
                                 size_t *launched_p) noexcept = 0;
+    // Enqueues `list`; its pairs must stay until it is done. UCS_ERR_INVALID_PARAM: a count without
+    // pairs.
+    virtual ucs_status_t launch(const pair_list &list) noexcept = 0;
     // Enqueues a copy between memory of any kinds. Pageable host memory may be copied before the
     // call returns; pinned and device memory is not.
     virtual ucs_status_t copy(void *destination, const void *source, size_t length) noexcept = 0;

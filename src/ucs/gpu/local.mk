@@ -1,4 +1,5 @@
 libcuda_nc_core_la_SOURCES += \
+	src/ucs/gpu/block_pair.hpp \
 	src/ucs/gpu/box.cc \
 	src/ucs/gpu/box.hpp \
 	src/ucs/gpu/completion.hpp \

@@ -11,6 +11,7 @@
 #include "uct/cuda_nc/carrier/carrier.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/md.hpp"
+#include "uct/cuda_nc/one_sided/component.hpp"
 #include "uct/cuda_nc/transport.h"
 
 namespace cuda_nc::uct {
@@ -115,6 +116,9 @@ void register_transport(const void *in_ucx) noexcept try {
     const ucx_api *ucx = find_api(*with.ucx);
     if (ucx == nullptr || is_registered(*ucx)) {
         return;
+    }
+    if (config().one_sided) {
+        register_one_sided(*ucx);
     }
     const std::vector<std::string> carriers = split_names(config().carriers);
     if (carriers.empty()) {

@@ -8,6 +8,15 @@
 namespace cuda_nc::uct {
 namespace {
 
+std::string describe_one_sided() {
+    const counters &c = counters::all();
+    if (c.puts + c.gets == 0) {
+        return {};
+    }
+    return "One-sided, GPU to GPU: " + std::to_string(c.puts) + " puts and " +
+           std::to_string(c.gets) + " gets in " + std::to_string(c.lists) + " launches";
+}
+
 std::string describe() {
     const counters &c = counters::all();
     auto text = [](const std::atomic<uint64_t> &what) {
@@ -44,6 +53,7 @@ counters &counters::all() noexcept {
 void counters::report_at_exit() noexcept {
     static const bool added = [] {
         add_statistics_source(describe);
+        add_statistics_source(describe_one_sided);
         return true;
     }();
     static_cast<void>(added);

@@ -1,17 +1,14 @@
 #include "uct/cuda_nc/iface.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <new>
 
-#include "ucs/base/bits.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/status.hpp"
+#include "uct/cuda_nc/memory/this_machine.hpp"
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 #include "uct/cuda_nc/protocol/put_slots.hpp"
@@ -210,22 +207,6 @@ void set_ops(uct_iface_ops &ops) noexcept {
     ops.iface_is_reachable = is_reachable;
 }
 
-// Addresses of processes and files mean the same to both sides only on one running machine.
-uint32_t host_hash() noexcept {
-    static const uint32_t hash = [] {
-        char text[512] = "";
-        gethostname(text, 128);
-        if (FILE *file = std::fopen("/proc/sys/kernel/random/boot_id", "r")) {
-            size_t length = std::strlen(text);
-            length += std::fread(text + length, 1, 128, file);
-            text[length] = '\0';
-            std::fclose(file);
-        }
-        return fnv1a(text);
-    }();
-    return hash;
-}
-
 // An offer and an answer are one message of the carrier each.
 bool has_room_for_messages(const uct_iface_attr &attr) noexcept {
     constexpr size_t offer = sizeof(wire::data_prefix) + sizeof(wire::sender_offer) +
@@ -288,7 +269,7 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
     const memory_domain &domain = memory_domain::of(md);
     auto *iface = new interface();
     iface->ucx = domain.ucx;
-    iface->address = {protocol_version, 0, domain.standing_on->kind(), host_hash(),
+    iface->address = {protocol_version, 0, domain.standing_on->kind(), this_machine(),
                       next_message_id()};
     set_ops(iface->super.super.ops);
     iface->super.internal_ops = internal_ops_of(domain.ucx->which);

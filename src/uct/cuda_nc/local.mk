@@ -48,6 +48,17 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/memory/quarantine.hpp \
 	src/uct/cuda_nc/memory/ring.cc \
 	src/uct/cuda_nc/memory/ring.hpp \
+	src/uct/cuda_nc/memory/this_machine.cc \
+	src/uct/cuda_nc/memory/this_machine.hpp \
+	src/uct/cuda_nc/one_sided/component.cc \
+	src/uct/cuda_nc/one_sided/component.hpp \
+	src/uct/cuda_nc/one_sided/iface.cc \
+	src/uct/cuda_nc/one_sided/internal_ops.cc \
+	src/uct/cuda_nc/one_sided/iface.hpp \
+	src/uct/cuda_nc/one_sided/key.cc \
+	src/uct/cuda_nc/one_sided/key.hpp \
+	src/uct/cuda_nc/one_sided/mover.cc \
+	src/uct/cuda_nc/one_sided/mover.hpp \
 	src/uct/cuda_nc/peers.cc \
 	src/uct/cuda_nc/peers.hpp \
 	src/uct/cuda_nc/pipe/drive.cc \

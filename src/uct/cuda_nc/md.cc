@@ -1,9 +1,7 @@
 #include "uct/cuda_nc/md.hpp"
 
-#include <array>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <new>
 
 #include "ucs/base/log.hpp"
@@ -14,23 +12,6 @@ namespace cuda_nc::uct {
 namespace {
 
 using namespace abi;
-
-// Whether the tables of this UCX have been seen to be as we think.
-bool is_checked(const ucx_api &ucx) noexcept {
-    static std::array<std::once_flag, max_ucx_instances> once;
-    static std::array<bool, max_ucx_instances> is_right;
-    std::call_once(once[ucx.instance], [&ucx] {
-        const char *mismatch = find_mismatch(ucx);
-        is_right[ucx.instance] = mismatch == nullptr;
-        if (mismatch != nullptr) {
-            nc_warn(
-                "the transport cuda_nc stays away, the job runs without it: %s of this UCX is "
-                "not as in its release",
-                mismatch);
-        }
-    });
-    return is_right[ucx.instance];
-}
 
 void our_name(const uct_md_resource_desc &carrier, uct_md_resource_desc &ours) noexcept {
     std::snprintf(ours.md_name, sizeof(ours.md_name), "nc_%.*s",

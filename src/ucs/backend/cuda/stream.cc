@@ -98,6 +98,16 @@ class cuda_stream final : public stream {
         });
         return status == UCS_OK && result == cudaErrorNotSupported ? UCS_ERR_UNSUPPORTED : status;
     }
+    ucs_status_t launch(const pair_list &list) noexcept override {
+        if (list.count == 0) {
+            return UCS_OK;
+        }
+        if (list.pairs == nullptr) {
+            return UCS_ERR_INVALID_PARAM;
+        }
+        return run(owner_, "a list's launch",
+                   [&] { return exec::launch_pairs(owner_.kernels(), list, limits_, handle_); });
+    }
     ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override {
         if (length == 0) {
             return UCS_OK;

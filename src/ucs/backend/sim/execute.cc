@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cinttypes>
+#include <cstring>
+#include <new>
+#include <numeric>
 #include <utility>
+#include <vector>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/backend/sim/access.hpp"
 
@@ -46,6 +51,47 @@ ucs_status_t execute(const transfer &work, int ordinal, const address_space &spa
         }
     }
     return UCS_OK;
+}
+
+ucs_status_t execute(const pair_list &list, int ordinal, const address_space &space,
+                     random_source &random, const std::function<void()> &pause) noexcept try {
+    access_checker own(space, ordinal), sources(space, ordinal), targets(space, ordinal);
+    const auto at = reinterpret_cast<uintptr_t>(list.pairs);
+    if (list.count > SIZE_MAX / sizeof(block_pair) || at % alignof(block_pair) != 0) {
+        nc_error("simulated GPU %d: %zu pairs at 0x%" PRIxPTR, ordinal, list.count, at);
+        return UCS_ERR_IO_ERROR;
+    }
+    const char *pairs = own.reach(at, list.count * sizeof(block_pair), "a pair list");
+    if (pairs == nullptr) {
+        return UCS_ERR_IO_ERROR;
+    }
+    std::vector<size_t> order(list.count);
+    std::iota(order.begin(), order.end(), size_t{0});
+    for (size_t i = order.size(); i > 1; --i) {
+        std::swap(order[i - 1], order[random.up_to(i - 1)]);
+    }
+    const size_t between_pauses = divide_up(list.count, size_t{4});
+    for (size_t i = 0; i < order.size(); ++i) {
+        if (i != 0 && i % between_pauses == 0) {
+            pause();
+        }
+        block_pair one;
+        std::memcpy(&one, pairs + order[i] * sizeof(one), sizeof(one));
+        if (one.length == 0) {
+            continue;
+        }
+        const char *from =
+            sources.reach(reinterpret_cast<uintptr_t>(one.from), one.length, "a pair's source");
+        char *to =
+            targets.reach(reinterpret_cast<uintptr_t>(one.to), one.length, "a pair's target");
+        if (from == nullptr || to == nullptr) {
+            return UCS_ERR_IO_ERROR;
+        }
+        std::memmove(to, from, one.length);
+    }
+    return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
 }
 
 }  // namespace cuda_nc::gpu::sim

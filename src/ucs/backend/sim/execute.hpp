@@ -15,4 +15,8 @@ namespace cuda_nc::gpu::sim {
 ucs_status_t execute(const transfer &work, int ordinal, const address_space &space,
                      random_source &random, const std::function<void()> &pause) noexcept;
 
+// The same for the pairs of `list`. UCS_ERR_NO_MEMORY: no host memory for their order.
+ucs_status_t execute(const pair_list &list, int ordinal, const address_space &space,
+                     random_source &random, const std::function<void()> &pause) noexcept;
+
 }  // namespace cuda_nc::gpu::sim

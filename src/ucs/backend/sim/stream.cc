@@ -199,6 +199,27 @@ ucs_status_t sim_stream::launch(const pipe_work *sides, size_t number, size_t *l
     return UCS_ERR_NO_MEMORY;
 }
 
+ucs_status_t sim_stream::launch(const pair_list &list) noexcept {
+    if (list.count == 0) {
+        return UCS_OK;
+    }
+    if (list.pairs == nullptr) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    operation one;
+    one.what = action::list;
+    one.list = list;
+    if (list.ends != nullptr) {  // as on a GPU: long lists write no words
+        constexpr size_t longest = 256;
+        list.ends->count =
+            list.count > longest
+                ? 0
+                : static_cast<unsigned>(std::min<size_t>(list.count, end_words::most));
+        one.ends = *list.ends;
+    }
+    return enqueue_kernel(std::move(one));
+}
+
 ucs_status_t sim_stream::copy(void *destination, const void *source, size_t length) noexcept {
     if (length == 0) {
         return UCS_OK;
@@ -310,6 +331,9 @@ ucs_status_t sim_stream::runner::execute(const operation &one) noexcept {
             } catch (const std::bad_alloc &) {
                 return UCS_ERR_NO_MEMORY;
             }
+        case action::list:
+            return sim::execute(one.list, ordinal, all.space, random,
+                                [this] { pause(all.delay / 4); });
         case action::copy:
             copy_bytes(one.destination, one.source != nullptr ? one.source : one.snapshot.data(),
                        one.length);

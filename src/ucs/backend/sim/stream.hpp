@@ -58,17 +58,19 @@ class sim_stream final : public stream {
     ucs_status_t launch(const transfer &work) noexcept override;
     ucs_status_t launch(const pipe_work *sides, size_t number,
                         size_t *launched_p) noexcept override;
+    ucs_status_t launch(const pair_list &list) noexcept override;
     ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override;
     ucs_status_t record(event &mark) noexcept override;
     ucs_status_t wait(event &mark) noexcept override;
 
   private:
-    enum class action : uint8_t { launch, pipe, copy, record, wait, fail, stay };
+    enum class action : uint8_t { launch, pipe, list, copy, record, wait, fail, stay };
 
     struct operation {
         action what = action::launch;
         transfer work;                     // launch
-        end_words ends;                    // launch; as they were then
+        pair_list list;                    // list
+        end_words ends;                    // launch, list; as they were then
         std::vector<pipe_work> sides;      // pipe
         std::vector<layout_view> layouts;  // of the sides
         char *destination = nullptr;       // copy; the simulator's addresses

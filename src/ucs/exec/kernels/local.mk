@@ -8,6 +8,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/move/divide32.hpp \
 	src/ucs/exec/kernels/move/locate.hpp \
 	src/ucs/exec/kernels/move/pack_units.hpp \
+	src/ucs/exec/kernels/move/pairs.hpp \
 	src/ucs/exec/kernels/move/pieces.hpp \
 	src/ucs/exec/kernels/move/scatter_unit_words.hpp \
 	src/ucs/exec/kernels/move/scatter_units.hpp \
@@ -23,6 +24,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/plan/choose.hpp \
 	src/ucs/exec/kernels/plan/choose_blocks.cc \
 	src/ucs/exec/kernels/plan/choose_tiles.cc \
+	src/ucs/exec/kernels/plan/pair_plan.cc \
+	src/ucs/exec/kernels/plan/pair_plan.hpp \
 	src/ucs/exec/kernels/plan/part.cc \
 	src/ucs/exec/kernels/plan/part.hpp \
 	src/ucs/exec/kernels/plan/pipe_plan.cc \
@@ -32,12 +35,14 @@ libcuda_nc_core_la_SOURCES += \
 
 cuda_cxx_sources += \
 	src/ucs/exec/kernels/launch.cc \
+	src/ucs/exec/kernels/launch_pairs.cc \
 	src/ucs/exec/kernels/launch_pipe.cc \
 	src/ucs/exec/kernels/loaded_kernels.cc
 
 cuda_cu_sources += \
 	src/ucs/exec/kernels/instances/blocks.cu \
 	src/ucs/exec/kernels/instances/listed_words.cu \
+	src/ucs/exec/kernels/instances/pairs.cu \
 	src/ucs/exec/kernels/instances/pieces.cu \
 	src/ucs/exec/kernels/instances/pipe_blocks.cu \
 	src/ucs/exec/kernels/instances/pipe_units.cu \

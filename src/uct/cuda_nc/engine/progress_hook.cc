@@ -1,20 +1,17 @@
 #include "uct/cuda_nc/engine/progress_hook.hpp"
 
-#include "uct/cuda_nc/iface.hpp"
-
 namespace cuda_nc::uct {
 
 void progress_hook::start() noexcept {
     idle_calls_ = 0;
     if (id_ == -1) {
-        iface_.ucx->uct_worker_progress_register_safe(iface_.super.worker, function_, argument_, 0,
-                                                      &id_);
+        ucx_.uct_worker_progress_register_safe(worker_, function_, argument_, 0, &id_);
     }
 }
 
 void progress_hook::stop() noexcept {
     if (id_ != -1) {
-        iface_.ucx->uct_worker_progress_unregister_safe(iface_.super.worker, &id_);
+        ucx_.uct_worker_progress_unregister_safe(worker_, &id_);
         id_ = -1;
     }
 }

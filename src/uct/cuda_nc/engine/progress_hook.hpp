@@ -2,16 +2,17 @@
 // under way, and a while longer, because coming and going costs time.
 #pragma once
 
-namespace cuda_nc::uct {
+#include "uct/cuda_nc/ucx/ucx.hpp"
 
-struct interface;
+namespace cuda_nc::uct {
 
 class progress_hook {
   public:
     using callback = unsigned (*)(void *argument);
 
-    progress_hook(interface &iface, callback function, void *argument) noexcept
-        : iface_(iface), function_(function), argument_(argument) {}
+    // `worker` is UCX's.
+    progress_hook(const ucx_api &ucx, void *worker, callback function, void *argument) noexcept
+        : ucx_(ucx), worker_(worker), function_(function), argument_(argument) {}
     ~progress_hook() { stop(); }
     progress_hook(const progress_hook &) = delete;
     progress_hook &operator=(const progress_hook &) = delete;
@@ -25,7 +26,8 @@ class progress_hook {
     void note_busy() noexcept { idle_calls_ = 0; }
 
   private:
-    interface &iface_;
+    const ucx_api &ucx_;
+    void *const worker_;
     const callback function_;
     void *const argument_;
     int id_ = -1;  // UCX's, -1: not registered

@@ -17,6 +17,8 @@
 
 namespace cuda_nc::uct {
 
+struct interface;
+
 class control_channel final : public unsent_messages {
   public:
     control_channel(interface &iface, progress_hook &progress, agenda &looks) noexcept

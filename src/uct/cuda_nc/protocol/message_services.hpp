@@ -23,8 +23,7 @@ struct unpack_call;
 
 struct message_services {
     message_services(interface &its_iface, progress_hook::callback function,
-                     void *argument) noexcept
-        : iface(its_iface), progress(its_iface, function, argument) {}
+                     void *argument) noexcept;
 
     interface &iface;
     const process_id process = own_process_id();  // as its peers know it

@@ -16,8 +16,9 @@ constexpr uint64_t bit(unsigned n) {
 
 namespace iface_param {
 constexpr uint64_t open_mode = bit(1), device = bit(2), err_handler_arg = bit(6),
-                   err_handler = bit(7);
-constexpr uint64_t open_device = bit(0);  // of open_mode
+                   err_handler = bit(7), features = bit(18);
+constexpr uint64_t open_device = bit(0);   // of open_mode
+constexpr uint64_t flush_remote = bit(6);  // of features
 }  // namespace iface_param
 
 namespace ep_param {
@@ -40,16 +41,37 @@ constexpr uint64_t ep_addr_length = bit(1);
 namespace perf_attr {
 constexpr uint64_t send_pre_overhead = bit(5), recv_overhead = bit(7), bandwidth = bit(8),
                    latency = bit(10);
+constexpr uint64_t send_post_overhead = bit(6), path_bandwidth = bit(9), max_inflight_eps = bit(11),
+                   flags = bit(12);
 constexpr int am_bcopy = 1;  // an operation
 }  // namespace perf_attr
 
 namespace cap_flag {
 constexpr uint64_t am_short = bit(0), am_bcopy = bit(1), am_zcopy = bit(2), pending = bit(3),
-                   put_zcopy = bit(6), connect_to_iface = bit(40), connect_to_ep = bit(41),
+                   put_zcopy = bit(6), get_zcopy = bit(10), errhandle_peer_failure = bit(38),
+                   connect_to_iface = bit(40), connect_to_ep = bit(41),
                    connect_to_sockaddr = bit(42), cb_sync = bit(44), inter_node = bit(54);
 constexpr uint64_t tag_offload = bit(50) | bit(51) | bit(52) | bit(53);
 constexpr uint64_t device_ep = bit(55) | bit(56);
 }  // namespace cap_flag
+
+namespace event_flag {
+constexpr uint64_t send_completion = bit(0), receive = bit(1), fd = bit(3);
+}
+
+namespace put_sgl {
+constexpr uint64_t capability = bit(0);  // in cap_flags
+}
+
+// Of query_v2, whose fields moved.
+namespace attr_v2_1_22 {
+constexpr uint64_t max_put_sgl = bit(0), cap_flags = bit(1);
+}
+
+namespace attr_v2_1_23 {
+constexpr uint64_t max_put_sgl = bit(0), max_get_sgl = bit(1), cap_flags = bit(2);
+constexpr uint64_t get_sgl_capability = bit(1);  // in cap_flags
+}  // namespace attr_v2_1_23
 
 // ---- structures
 
@@ -186,7 +208,26 @@ struct uct_iface_attr {
     uint8_t reserved_ctl_device;
 };
 
+// The first members alone; UCX knows both by a typedef.
+struct uct_iface_attr_1_22 {
+    uint64_t field_mask;
+    size_t max_put_sgl_zcopy_count;
+    uint64_t cap_flags;
+};
+
+struct uct_iface_attr_1_23 {
+    uint64_t field_mask;
+    size_t max_put_sgl_zcopy_count;
+    size_t max_get_sgl_zcopy_count;
+    uint64_t cap_flags;
+};
+
 // ---- what an interface can do beyond its operations: a table for each release
+
+using sgl_call = ucs_status_t (*)(uct_ep *, void *const *buffers, const size_t *lengths,
+                                  void *const *memhs, const uint64_t *addresses,
+                                  const uintptr_t *rkeys, const size_t *counts,
+                                  const size_t *strides, size_t number, void *completion);
 
 #define CUDA_NC_COMMON_INTERNAL_OPS                                           \
     ucs_status_t (*ep_query)(uct_ep *, void *attr);                           \
@@ -228,11 +269,11 @@ struct uct_iface_internal_ops_1_22 {
     CUDA_NC_COMMON_INTERNAL_OPS
     CUDA_NC_COMMON_REACHABLE_OPS
     function ep_get_device_ep;
-    function ep_put_sgl_zcopy;
+    sgl_call ep_put_sgl_zcopy;
 };
 
 struct uct_iface_internal_ops_1_23 : uct_iface_internal_ops_1_22 {
-    function ep_get_sgl_zcopy;
+    sgl_call ep_get_sgl_zcopy;
     function ep_outstanding_purge;
 };
 

@@ -41,19 +41,9 @@ ucs_status_t query_v2(uct_iface *iface, void *attr) {
 
 void refresh_vfs(uct_iface *) {}
 
-ucs_status_t unsupported() {
-    return UCS_ERR_UNSUPPORTED;
-}
-
-// A table, and behind it what a later UCX would find there.
-template <typename table>
-struct with_later_members : table {
-    function later[8];
-};
-
 template <typename table>
 with_later_members<table> common_ops() noexcept {
-    with_later_members<table> ops = {};
+    with_later_members<table> ops;
     ops.iface_estimate_perf = estimate_perf;
     ops.iface_vfs_refresh = refresh_vfs;
     ops.ep_query = query_ep;
@@ -61,9 +51,6 @@ with_later_members<table> common_ops() noexcept {
     ops.ep_connect_to_ep_v2 = connect_to_ep;
     ops.iface_is_reachable_v2 = is_iface_reachable;
     ops.ep_is_connected = ep_is_connected;
-    for (function &one : ops.later) {
-        one = reinterpret_cast<function>(unsupported);
-    }
     return ops;
 }
 
@@ -97,27 +84,17 @@ const void *internal_ops_of(release which) noexcept {
     static const auto v1_20 = [] {
         auto ops = common_ops<uct_iface_internal_ops_1_20>();
         ops.iface_query_v2 = query_v2;
-        ops.iface_mem_element_pack = reinterpret_cast<function>(unsupported);
-        ops.ep_get_device_ep = reinterpret_cast<function>(unsupported);
         return ops;
     }();
-    static const auto v1_21 = [] {
-        auto ops = common_ops<uct_iface_internal_ops_1_21>();
-        ops.ep_get_device_ep = reinterpret_cast<function>(unsupported);
-        return ops;
-    }();
+    static const auto v1_21 = common_ops<uct_iface_internal_ops_1_21>();
     static const auto v1_22 = [] {
         auto ops = common_ops<uct_iface_internal_ops_1_22>();
         ops.iface_query_v2 = query_v2;
-        ops.ep_get_device_ep = reinterpret_cast<function>(unsupported);
-        ops.ep_put_sgl_zcopy = reinterpret_cast<function>(unsupported);
         return ops;
     }();
     static const auto v1_23 = [] {
         auto ops = common_ops<uct_iface_internal_ops_1_23>();
-        static_cast<uct_iface_internal_ops_1_22 &>(ops) = v1_22;
-        ops.ep_get_sgl_zcopy = reinterpret_cast<function>(unsupported);
-        ops.ep_outstanding_purge = reinterpret_cast<function>(unsupported);
+        ops.iface_query_v2 = query_v2;
         return ops;
     }();
     switch (which) {

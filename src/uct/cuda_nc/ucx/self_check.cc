@@ -2,7 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <cstring>
+#include <mutex>
+
+#include "ucs/base/log.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -71,9 +75,30 @@ const char *check_iface(const ucx_api &ucx, uct_md *md, void *worker, uct_iface 
     return table_is_right(ucx, iface) ? nullptr : "uct_iface_internal_ops";
 }
 
+// Members that UCX's base fills in with what nobody else says.
+bool attributes_are_right(const ucx_api &ucx, uct_md *md) noexcept {
+    constexpr unsigned char untouched = 0x5a;
+    struct {
+        uct_md_attr_v2 known;
+        uint64_t later[64];
+    } attr;
+    std::memset(&attr, untouched, sizeof(attr));
+    if (md->ops->query(md, &attr) != UCS_OK) {
+        return false;
+    }
+    const bool is_later = ucx.which >= release::v1_22;
+    return attr.known.reg_alignment == 1 && attr.known.max_reg == SIZE_MAX &&
+           attr.known.local_cpus[0] == UINT64_MAX && attr.known.alloc_mem_types == 0 &&
+           attr.known.reg_mem_types == 1 && attr.known.access_mem_types == 1 &&
+           attr.known.required_mem_flags == (is_later ? 0 : untouched);
+}
+
 const char *check_md(const ucx_api &ucx, uct_component *component, uct_md *md) noexcept {
     if (md->component != component) {
         return "uct_md.component";
+    }
+    if (!attributes_are_right(ucx, md)) {
+        return "uct_md_attr_v2";
     }
     auto *tl = reinterpret_cast<uct_tl *>(reinterpret_cast<char *>(component->tl_list.next) -
                                           offsetof(uct_tl, list));
@@ -145,6 +170,22 @@ const char *find_mismatch(const ucx_api &ucx) noexcept {
     const char *mismatch = check_md(ucx, self, md);
     ucx.uct_md_close(md);
     return mismatch;
+}
+
+bool is_checked(const ucx_api &ucx) noexcept {
+    static std::array<std::once_flag, max_ucx_instances> once;
+    static std::array<bool, max_ucx_instances> is_right;
+    std::call_once(once[ucx.instance], [&ucx] {
+        const char *mismatch = find_mismatch(ucx);
+        is_right[ucx.instance] = mismatch == nullptr;
+        if (mismatch != nullptr) {
+            nc_warn(
+                "the transport cuda_nc stays away, the job runs without it: %s of this UCX is "
+                "not as in its release",
+                mismatch);
+        }
+    });
+    return is_right[ucx.instance];
 }
 
 }  // namespace cuda_nc::uct

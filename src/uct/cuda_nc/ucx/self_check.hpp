@@ -9,4 +9,7 @@ namespace cuda_nc::uct {
 // all is as expected; else what is not, for a message.
 const char *find_mismatch(const ucx_api &ucx) noexcept;
 
+// Whether find_mismatch() found none; asked once for each UCX, with a warning where it did.
+bool is_checked(const ucx_api &ucx) noexcept;
+
 }  // namespace cuda_nc::uct

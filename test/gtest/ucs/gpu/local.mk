@@ -7,6 +7,8 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/gpu_fixture.hpp \
 	test/gtest/ucs/gpu/ipc_test.cc \
 	test/gtest/ucs/gpu/launch_test.cc \
+	test/gtest/ucs/gpu/pair_list_test.cc \
 	test/gtest/ucs/gpu/pipe_test.cc \
 	test/gtest/ucs/gpu/random_layouts.hpp \
+	test/gtest/ucs/gpu/random_pairs.hpp \
 	test/gtest/ucs/gpu/shared_memory_test.cc

@@ -210,6 +210,9 @@ class watched_stream final : public gpu::stream {
                         size_t *launched_p) noexcept override {
         return behind_.launch(sides, number, launched_p);
     }
+    ucs_status_t launch(const gpu::pair_list &list) noexcept override {
+        return behind_.launch(list);
+    }
     ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override {
         copied += length;
         return behind_.copy(destination, source, length);

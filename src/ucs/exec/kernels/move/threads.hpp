@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "ucs/exec/kernels/move/blocks.hpp"
+#include "ucs/exec/kernels/move/pairs.hpp"
 #include "ucs/exec/kernels/move/pieces.hpp"
 #include "ucs/exec/kernels/move/tiles.hpp"
 #include "ucs/exec/kernels/move/units.hpp"
@@ -100,6 +101,38 @@ CUDA_NC_KERNEL void word_units_warp(const part &a, uint32_t unit_log2, const thr
     const uint32_t warps = at.threads / warp_lanes, warp = at.thread / warp_lanes;
     for (uint32_t unit = at.thread_block * warps + warp; unit < count; unit += at.grid * warps) {
         scatter_unit_words<W>(a, r, unit, unit_log2, table, lanes);
+    }
+}
+
+// What one warp does of a pair list; `table` is its own. Shared: 2^parts_log2 warps share each
+// pair; else parts_log2 is 0.
+template <bool Shared>
+CUDA_NC_KERNEL void pairs_warp(const pair_work &w, const thread_place &at, pair_table *table,
+                               lanes_in_step lanes) {
+    const uint32_t warps = at.threads / warp_lanes;
+    const uint32_t number = at.thread_block * warps + at.thread / warp_lanes;
+    const uint32_t parts_log2 = Shared ? w.parts_log2 : 0;
+    const uint32_t teams = at.grid * warps >> parts_log2, team = number >> parts_log2;
+    if (team >= teams) {
+        return;
+    }
+    const uint64_t step = uint64_t{teams} * w.run;
+    uint64_t first = uint64_t{team} * w.run;
+    lanes.each([&](uint32_t lane) { fetch_pairs(w, first, table->runs[0], lane); });
+    for (uint32_t turn = 0; first < w.count; turn ^= 1) {
+        lanes.each([&](uint32_t lane) {
+            fetch_pairs(w, first + step, table->runs[turn ^ 1], lane);
+            await_fetched_pairs();
+        });
+        lanes.each([&](uint32_t lane) {
+            if constexpr (Shared) {
+                const uint32_t part = number & ((1u << parts_log2) - 1);
+                move_pieces(table->runs[turn][0], part, parts_log2, lane);
+            } else {
+                move_pairs(table->runs[turn], pairs_in_run(w, first), lane);
+            }
+        });
+        first += step;
     }
 }
 

@@ -83,6 +83,99 @@ TEST_F(gpu_sim, illegal_accesses_fail_and_the_error_stays) {
     EXPECT_EQ(finish(*stream_), UCS_OK);
 }
 
+TEST_F(gpu_sim, a_pair_list_that_leads_to_memory_out_of_reach_fails_and_the_error_stays) {
+    struct wrong {
+        const char *what;
+        const char *logged;
+        std::function<pair_list()> list;
+    };
+    start("");
+    std::unique_ptr<memory> one = allocate(1024), two = allocate(1024);
+    std::unique_ptr<memory> pairs = allocate_pinned(4 * sizeof(block_pair)), other_gpu;
+    ASSERT_EQ(platform_->get_device(1)->allocate(1024, &other_gpu), UCS_OK);
+    std::vector<char> host(1024);
+    char *freed = allocate(1024)->address();
+    auto *placed = reinterpret_cast<block_pair *>(pairs->address());
+    // Two pairs, of which the second is wrong.
+    auto with = [&](const char *from, char *to, uint64_t length) {
+        return [=, &one, &two] {
+            placed[0] = {one->address(), two->address(), 8};
+            placed[1] = {from, to, length};
+            return pair_list{placed, 2, 0, nullptr};
+        };
+    };
+    static const block_pair in_host_memory[1] = {{nullptr, nullptr, 0}};
+    const wrong all[] = {
+        {"pageable source", "a pair's source", with(host.data(), two->address() + 8, 8)},
+        {"pageable target", "a pair's target", with(one->address(), host.data(), 8)},
+        {"null source", "a pair's source", with(nullptr, two->address() + 8, 1)},
+        {"source beyond its allocation", "a pair's source",
+         with(one->address() + 1020, two->address() + 8, 5)},
+        {"target beyond its allocation", "a pair's target",
+         with(one->address(), two->address() + 1020, 5)},
+        {"a length that wraps", "a pair's source",
+         with(one->address() + 8, two->address() + 8, UINT64_MAX - 4)},
+        {"freed memory", "a pair's target", with(one->address(), freed, 8)},
+        {"another GPU", "memory of another GPU", with(other_gpu->address(), two->address() + 8, 8)},
+        {"pairs in host memory", "a pair list",
+         [&] {
+             return pair_list{in_host_memory, 1, 0, nullptr};
+         }},
+        {"pairs beyond their allocation", "a pair list",
+         [&] {
+             return pair_list{placed, 5, 0, nullptr};
+         }},
+        {"pairs of another GPU", "memory of another GPU",
+         [&] {
+             return pair_list{reinterpret_cast<block_pair *>(other_gpu->address()), 1, 0, nullptr};
+         }},
+        {"pairs that are not aligned", "1 pairs at",
+         [&] {
+             return pair_list{reinterpret_cast<block_pair *>(pairs->address() + 4), 1, 0, nullptr};
+         }},
+        {"a count that wraps", "pairs at",
+         [&] {
+             return pair_list{placed, SIZE_MAX / sizeof(block_pair) + 2, 0, nullptr};
+         }},
+    };
+    for (const wrong &one_wrong : all) {
+        SCOPED_TRACE(one_wrong.what);
+        std::unique_ptr<stream> failing;
+        create(&failing);
+        std::unique_ptr<event> mark = make_event();
+        testing::internal::CaptureStderr();
+        EXPECT_EQ(failing->launch(one_wrong.list()), UCS_OK) << "as a GPU: fails at execution";
+        EXPECT_EQ(failing->record(*mark), UCS_OK);
+        EXPECT_EQ(mark->synchronize(), UCS_ERR_IO_ERROR);
+        std::string log = testing::internal::GetCapturedStderr();
+        EXPECT_NE(log.find(one_wrong.logged), std::string::npos) << log;
+        EXPECT_EQ(finish(*failing), UCS_ERR_IO_ERROR) << "stays";
+        EXPECT_EQ(finish(*stream_), UCS_OK) << "other streams do not fail";
+    }
+}
+
+TEST_F(gpu_sim, faults_strike_pair_lists_as_other_launches) {
+    start("launch:2,load:3,kernel:4");
+    std::unique_ptr<memory> one = allocate(1024), pinned = allocate_pinned(4096);
+    auto *pairs = reinterpret_cast<block_pair *>(pinned->address());
+    pairs[0] = {one->address(), one->address() + 512, 512};
+    end_words ends;
+    ends.use(pinned->address() + 1024);
+    const pair_list list = {pairs, 1, 0, &ends};
+    ends.renew();
+    EXPECT_EQ(stream_->launch(list), UCS_OK);
+    EXPECT_EQ(finish(*stream_), UCS_OK);
+    EXPECT_TRUE(ends.reached());
+    EXPECT_EQ(stream_->launch({pairs, 0, 0, nullptr}), UCS_OK) << "not counted";
+    EXPECT_EQ(stream_->launch(list), UCS_ERR_IO_ERROR);
+    EXPECT_EQ(stream_->launch(list), UCS_ERR_NO_MEMORY);
+    EXPECT_EQ(finish(*stream_), UCS_OK) << "a refused launch leaves the stream as it was";
+    ends.renew();
+    EXPECT_EQ(stream_->launch(list), UCS_OK);
+    EXPECT_EQ(finish(*stream_), UCS_ERR_IO_ERROR);
+    EXPECT_FALSE(ends.reached()) << "words tell of success only";
+}
+
 TEST_F(gpu_sim, a_wrong_work_list_is_noticed) {
     start("");
     std::unique_ptr<memory> one = allocate(1024), small = allocate(64), tables = allocate(64);

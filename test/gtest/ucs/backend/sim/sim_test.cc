@@ -94,6 +94,27 @@ TEST_F(gpu_sim, pieces_run_in_an_order_of_their_own) {
     EXPECT_GT(last.size(), 5u);
 }
 
+TEST_F(gpu_sim, pairs_of_a_list_run_in_an_order_of_their_own) {
+    sim::options how;
+    how.delay = 0;
+    start(how);
+    constexpr size_t count = 200;
+    std::unique_ptr<memory> bytes = allocate_pinned(count), target = allocate_pinned(1);
+    std::unique_ptr<memory> pinned = allocate_pinned(count * sizeof(block_pair));
+    auto *pairs = reinterpret_cast<block_pair *>(pinned->address());
+    for (size_t i = 0; i < count; ++i) {
+        bytes->address()[i] = static_cast<char>(i);
+        pairs[i] = {bytes->address() + i, target->address(), 1};
+    }
+    std::map<char, int> last;
+    for (int round = 0; round < 50; ++round) {
+        ASSERT_EQ(stream_->launch({pairs, count, 0, nullptr}), UCS_OK);
+        ASSERT_EQ(finish(*stream_), UCS_OK);
+        ++last[target->address()[0]];
+    }
+    EXPECT_GT(last.size(), 5u);
+}
+
 TEST_F(gpu_sim, memory_is_limited_and_comes_back) {
     sim::options how;
     how.memory = 1 << 20;

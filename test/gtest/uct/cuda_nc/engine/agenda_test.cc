@@ -42,13 +42,11 @@ class agenda_test : public testing::Test {
         ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*)(void *), void *, unsigned,
                                                     int *id_p) { *id_p = 1; };
         ucx_.uct_worker_progress_unregister_safe = [](void *, int *id_p) { *id_p = -1; };
-        iface_.ucx = &ucx_;
     }
 
     ucx_api ucx_ = {};
-    interface iface_ = {};
     counted_messages messages_;
-    progress_hook progress_{iface_, [](void *) { return 0u; }, nullptr};
+    progress_hook progress_{ucx_, nullptr, [](void *) { return 0u; }, nullptr};
     agenda looks_{messages_, progress_};
 };
 

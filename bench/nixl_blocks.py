@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Many blocks between the memory of two processes by NIXL's UCX backend: time to post, time until done.
+
+usage: bench/nixl_blocks.py [--memory vram|dram|sim] [--operation WRITE|READ] [--order ascending|random]
+                            [--repeats N] [BLOCKSxBYTES ...]
+
+Wants NIXL's Python package on the path (pip install nixl-cu13), numpy, and PyTorch for vram. The
+second process has the second GPU, where there is one. Blocks lie at twice their length; every byte
+and every gap of the target is compared. sim is the simulated GPU of ucx-cuda-nc
+(UCX_CUDA_NC_GPU=sim, UCX_MEMTYPE_CACHE=n). Exit status 1 where a byte is wrong."""
+import argparse
+import ctypes
+import importlib
+import multiprocessing
+import os
+import sys
+import time
+
+import numpy
+
+CASES = ["65536x4096", "16384x16384", "12288x8192", "4096x65536", "1024x4096", "64x65536",
+         "1x67108864"]
+SOURCE, GAP = 7, 3
+
+
+class Dram:
+    kind, device = "DRAM", 0
+
+    def __init__(self, size, _rank):
+        self.bytes = numpy.zeros(size, numpy.uint8)
+        self.address = self.bytes.ctypes.data
+
+    def fill(self, value):
+        self.bytes.fill(value)
+
+    def read(self, size):
+        return self.bytes[:size]
+
+
+class Vram:
+    kind = "VRAM"
+
+    def __init__(self, size, rank):
+        import torch
+        self.torch = torch
+        self.device = rank % torch.cuda.device_count()
+        torch.cuda.set_device(self.device)
+        self.bytes = torch.zeros(size, dtype=torch.uint8, device="cuda")
+        self.address = self.bytes.data_ptr()
+
+    def fill(self, value):
+        self.bytes.fill_(value)
+        self.torch.cuda.synchronize()
+
+    def read(self, size):
+        self.torch.cuda.synchronize()
+        return self.bytes[:size].cpu().numpy()
+
+
+class Sim:
+    kind, device = "VRAM", 0
+
+    def __init__(self, size, _rank):
+        self.product = ctypes.CDLL("libcuda_nc.so", ctypes.RTLD_GLOBAL)
+        self.product.cuda_nc_sim_malloc.restype = ctypes.c_void_p
+        self.product.cuda_nc_sim_malloc.argtypes = [ctypes.c_size_t]
+        self.product.cuda_nc_sim_memcpy.argtypes = [ctypes.c_void_p, ctypes.c_void_p,
+                                                    ctypes.c_size_t]
+        self.size = size
+        self.address = self.product.cuda_nc_sim_malloc(size)
+
+    def fill(self, value):
+        bytes_ = numpy.full(self.size, value, numpy.uint8)
+        self.product.cuda_nc_sim_memcpy(self.address, bytes_.ctypes.data, self.size)
+
+    def read(self, size):
+        bytes_ = numpy.empty(size, numpy.uint8)
+        self.product.cuda_nc_sim_memcpy(bytes_.ctypes.data, self.address, size)
+        return bytes_
+
+
+MEMORIES = {"dram": Dram, "vram": Vram, "sim": Sim}
+
+
+def nixl():
+    for name in ("nixl_cu13._api", "nixl_cu12._api", "nixl._api"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    sys.exit("NIXL's Python package is not here: pip install nixl-cu13")
+
+
+def agent(name):
+    api = nixl()
+    return api.nixl_agent(name, api.nixl_agent_config(backends=["UCX"]))
+
+
+def is_right(memory, number, length):
+    got = memory.read(2 * number * length).reshape(number, 2 * length)
+    return bool((got[:, :length] == SOURCE).all()) and bool((got[:, length:] == GAP).all())
+
+
+def peer(connection, chosen, span):
+    memory = MEMORIES[chosen.memory](span, 1)
+    memory.fill(GAP if chosen.operation == "WRITE" else SOURCE)
+    own = agent("peer")
+    own.register_memory([(memory.address, span, memory.device, "")], mem_type=memory.kind)
+    connection.send((own.get_agent_metadata(), memory.address, memory.device))
+    while True:
+        case = connection.recv()
+        if case is None:
+            break
+        connection.send(is_right(memory, *case))
+        memory.fill(GAP)
+        connection.send(True)
+
+
+def descriptors(address, device, offsets, length):
+    count = len(offsets)
+    return numpy.stack([offsets + numpy.uint64(address), numpy.full(count, length, numpy.uint64),
+                        numpy.full(count, device, numpy.uint64)], 1)
+
+
+def measure(own, memory, remote, chosen, number, length, connection):
+    """(us to prepare, to post, until done, whether all is right); medians."""
+    offsets = numpy.arange(number, dtype=numpy.uint64) * numpy.uint64(2 * length)
+    if chosen.order == "random":
+        numpy.random.default_rng(1).shuffle(offsets)
+    begin = time.perf_counter()
+    here = own.prep_xfer_dlist("NIXL_INIT_AGENT",
+                               descriptors(memory.address, memory.device, offsets, length),
+                               memory.kind)
+    there = own.prep_xfer_dlist("peer", descriptors(*remote, offsets, length), memory.kind)
+    every = numpy.arange(number)
+    transfer = own.make_prepped_xfer(chosen.operation, here, every, there, every)
+    prepared = time.perf_counter() - begin
+    posted, done = [], []
+    for _ in range(chosen.repeats + 1):
+        begin = time.perf_counter()
+        state = own.transfer(transfer)
+        posted.append(time.perf_counter() - begin)
+        while state != "DONE":
+            if state == "ERR":
+                sys.exit(f"{number} x {length}: NIXL says that the transfer failed")
+            state = own.check_xfer_state(transfer)
+        done.append(time.perf_counter() - begin)
+    if chosen.operation == "WRITE":
+        connection.send((number, length))
+        right = connection.recv()
+        connection.recv()
+    else:
+        right = is_right(memory, number, length)
+        memory.fill(GAP)
+    own.release_xfer_handle(transfer)
+    own.release_dlist_handle(here)
+    own.release_dlist_handle(there)
+    median = [sorted(times[1:])[chosen.repeats // 2] * 1e6 for times in (posted, done)]
+    return prepared * 1e6, *median, right
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memory", choices=MEMORIES, default="vram")
+    parser.add_argument("--operation", choices=("WRITE", "READ"), default="WRITE")
+    parser.add_argument("--order", choices=("ascending", "random"), default="ascending")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("cases", nargs="*", default=CASES)
+    chosen = parser.parse_args()
+    cases = [tuple(map(int, case.split("x"))) for case in chosen.cases]
+    span = 2 * max(number * length for number, length in cases)
+    connection, far = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=peer, args=(far, chosen, span))
+    process.start()
+    far.close()
+    memory = MEMORIES[chosen.memory](span, 0)
+    memory.fill(SOURCE if chosen.operation == "WRITE" else GAP)
+    own = agent("own")
+    own.register_memory([(memory.address, span, memory.device, "")], mem_type=memory.kind)
+    metadata, *remote = connection.recv()
+    own.add_remote_agent(metadata)
+    print(f"# {chosen.memory}, {chosen.operation}, {chosen.order}; us, median of {chosen.repeats}")
+    print(f"{'blocks':>8} {'bytes':>9} {'MB':>8} {'prepare':>10} {'post':>10} {'done':>10} "
+          f"{'GB/s':>8}  right", flush=True)
+    wrong = False
+    for number, length in cases:
+        prepare, post, done, right = measure(own, memory, remote, chosen, number, length,
+                                             connection)
+        wrong |= not right
+        total = number * length
+        print(f"{number:8d} {length:9d} {total / 1e6:8.1f} {prepare:10.0f} {post:10.1f} "
+              f"{done:10.1f} {total / done / 1e3:8.2f}  {'yes' if right else 'NO'}", flush=True)
+    connection.send(None)
+    process.join(10)
+    if process.is_alive():
+        process.kill()
+    sys.stdout.flush()
+    os._exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

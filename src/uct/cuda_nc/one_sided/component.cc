@@ -1,0 +1,280 @@
+#include "uct/cuda_nc/one_sided/component.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "ucs/base/log.hpp"
+#include "ucs/gpu/device.hpp"
+#include "uct/cuda_nc/component.hpp"
+#include "uct/cuda_nc/memory/this_machine.hpp"
+#include "uct/cuda_nc/one_sided/iface.hpp"
+#include "uct/cuda_nc/one_sided/key.hpp"
+#include "uct/cuda_nc/ucx/self_check.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using namespace abi;
+
+constexpr char domain_name[] = "nc_gpu";
+constexpr char setting_prefix[] = "CUDA_NC_";
+
+ucs_status_t unsupported() {
+    return UCS_ERR_UNSUPPORTED;
+}
+
+bool is_simulated() noexcept {
+    return std::strcmp(gpu::platform::instance().name(), "sim") == 0;
+}
+
+// ---- memory domain
+
+void close_md(uct_md *md) {
+    delete &gpu_domain::of(md);
+}
+
+ucs_status_t query_md(uct_md *md, void *attr_v2) {
+    auto &attr = *static_cast<uct_md_attr_v2 *>(attr_v2);
+    const uint64_t detected = is_simulated() ? memory_type::cuda : 0;
+    attr.max_alloc = 0;
+    attr.max_reg = SIZE_MAX;
+    attr.flags = md_flag::reg | md_flag::need_memh | md_flag::need_rkey | md_flag::invalidate |
+                 md_flag::invalidate_rma | md_flag::invalidate_amo;
+    attr.reg_mem_types = memory_type::cuda;
+    attr.reg_nonblock_mem_types = 0;
+    attr.cache_mem_types = memory_type::cuda;
+    attr.gva_mem_types = 0;
+    attr.detect_mem_types = detected;
+    attr.alloc_mem_types = 0;
+    attr.access_mem_types = 0;  // without a key none: UCX would copy to and from the host by it
+    attr.dmabuf_mem_types = 0;
+    attr.reg_cost = {0, 0};
+    attr.rkey_packed_size = sizeof(packed_key);
+    std::memset(attr.local_cpus, 0xff, sizeof(attr.local_cpus));
+    attr.exported_mkey_packed_size = 0;
+    attr.reg_alignment = 1;
+    if (gpu_domain::of(md).ucx->which >= release::v1_22) {
+        attr.required_mem_flags = 0;
+    }
+    return UCS_OK;
+}
+
+// Memory that no launch of ours reaches is registered too: UCX would give up the registration with
+// all its other domains.
+ucs_status_t register_memory(uct_md *, void *address, size_t, const void *, void **memh_p) {
+    auto *made = new (std::nothrow) registered_memory{device_of(address)};
+    *memh_p = made;
+    return made != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY;
+}
+
+ucs_status_t deregister_memory(uct_md *, const void *parameters) {
+    const auto &params = *static_cast<const uct_md_mem_dereg_params *>(parameters);
+    delete static_cast<registered_memory *>(params.memh);
+    const bool invalidates = (params.field_mask & dereg_param::flags) != 0 &&
+                             (params.flags & dereg_param::invalidate) != 0;
+    if (invalidates && (params.field_mask & dereg_param::completion) != 0 &&
+        params.comp != nullptr && --params.comp->count == 0) {
+        params.comp->func(params.comp);
+    }
+    return UCS_OK;
+}
+
+ucs_status_t pack_key(uct_md *, void *memh, void *address, size_t length, const void *,
+                      void *buffer) {
+    const packed_key key = make_key(static_cast<registered_memory *>(memh)->device,
+                                    reinterpret_cast<uintptr_t>(address), length);
+    std::memcpy(buffer, &key, sizeof(key));
+    return UCS_OK;
+}
+
+ucs_status_t query_memory(uct_md *, const void *address, size_t length, void *attributes) {
+    auto &attr = *static_cast<uct_md_mem_attr *>(attributes);
+    gpu::platform &gpus = gpu::platform::instance();
+    const gpu::memory_info memory = gpus.query(address);
+    if (!is_simulated() || memory.kind != gpu::memory_kind::device) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+    gpu::allocation_info whole;
+    gpu::device *gpu = gpus.get_device(memory.device);
+    const bool known = gpu != nullptr && gpu->find_allocation(address, &whole) == UCS_OK;
+    if (attr.field_mask & mem_attr_field::mem_type) {
+        attr.mem_type = memory_type::cuda_number;
+    }
+    if (attr.field_mask & mem_attr_field::sys_dev) {
+        attr.sys_dev = UINT8_MAX;  // unknown
+    }
+    if (attr.field_mask & mem_attr_field::base_address) {
+        attr.base_address = known ? whole.base : const_cast<void *>(address);
+    }
+    if (attr.field_mask & mem_attr_field::alloc_length) {
+        attr.alloc_length = known ? whole.size : length;
+    }
+    if (attr.field_mask & mem_attr_field::dmabuf_fd) {
+        attr.dmabuf_fd = -1;
+    }
+    return UCS_OK;
+}
+
+ucs_status_t detect_memory(uct_md *, const void *address, size_t, int *type_p) {
+    if (!is_simulated() ||
+        gpu::platform::instance().query(address).kind != gpu::memory_kind::device) {
+        return UCS_ERR_INVALID_ADDR;
+    }
+    *type_p = memory_type::cuda_number;
+    return UCS_OK;
+}
+
+const uct_md_ops *md_ops() noexcept {
+    // The table, and behind it what a later UCX would find there.
+    static const auto ops = [] {
+        struct {
+            uct_md_ops known;
+            ucs_status_t (*later[4])();
+        } all;
+        auto *each = reinterpret_cast<function *>(&all);
+        for (size_t i = 0; i < sizeof(all) / sizeof(function); ++i) {
+            each[i] = reinterpret_cast<function>(unsupported);
+        }
+        all.known.close = close_md;
+        all.known.query = query_md;
+        all.known.mem_reg = register_memory;
+        all.known.mem_dereg = deregister_memory;
+        all.known.mem_query = query_memory;
+        all.known.mkey_pack = pack_key;
+        all.known.detect_memory_type = detect_memory;
+        return all;
+    }();
+    return &ops.known;
+}
+
+// ---- component
+
+ucs_status_t query_resources(uct_component *component, uct_md_resource_desc **resources_p,
+                             unsigned *number_p) {
+    const ucx_api &ucx = *gpu_component::of(component).ucx;
+    *resources_p = nullptr;
+    *number_p = 0;
+    if (!is_checked(ucx) || !gpu::platform::instance().sees_gpu_memory()) {
+        return UCS_OK;
+    }
+    auto *resource = static_cast<uct_md_resource_desc *>(
+        ucx.ucs_malloc(sizeof(uct_md_resource_desc), "cuda_nc memory domain"));
+    if (resource == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    std::snprintf(resource->md_name, sizeof(resource->md_name), "%s", domain_name);
+    *resources_p = resource;
+    *number_p = 1;
+    return UCS_OK;
+}
+
+ucs_status_t open_md(uct_component *component, const char *, const void *, uct_md **md_p) {
+    auto *made = new (std::nothrow) gpu_domain;
+    if (made == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    made->super = {md_ops(), component};
+    made->ucx = gpu_component::of(component).ucx;
+    *md_p = &made->super;
+    return UCS_OK;
+}
+
+ucs_status_t open_cm(uct_component *, void *, const void *, void **) {
+    return UCS_ERR_UNSUPPORTED;
+}
+
+// UCS_ERR_UNREACHABLE: UCX then uses the keys of its other domains.
+ucs_status_t unpack_key(uct_component *, const void *buffer, const void *, uintptr_t *rkey_p,
+                        void **handle_p) {
+    packed_key packed;
+    std::memcpy(&packed, buffer, sizeof(packed));
+    if (packed.version != one_sided_version || packed.is_shared != 1 ||
+        packed.host != this_machine() || packed.process.pid_space != own_process_id().pid_space ||
+        is_own(packed.process)) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    auto *key = new (std::nothrow) remote_key(packed);
+    if (key == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    // The first GPU that is known to be used says whether there is a way at all.
+    const int device = any_registered_device();
+    if (device >= 0 && !key->reach(device)) {
+        nc_debug("no put and get to a peer's GPU memory: GPU %d does not reach it", device);
+        delete key;
+        return UCS_ERR_UNREACHABLE;
+    }
+    *rkey_p = reinterpret_cast<uintptr_t>(key);
+    *handle_p = nullptr;
+    return UCS_OK;
+}
+
+ucs_status_t point_by_key(uct_component *, uintptr_t, void *, uint64_t, void **) {
+    return UCS_ERR_UNSUPPORTED;
+}
+
+ucs_status_t release_key(uct_component *, uintptr_t rkey, void *) {
+    delete reinterpret_cast<remote_key *>(rkey);
+    return UCS_OK;
+}
+
+ucs_status_t compare_keys(uct_component *, uintptr_t left, uintptr_t right, const void *,
+                          int *result_p) {
+    *result_p = left < right ? -1 : left > right ? 1 : 0;
+    return UCS_OK;
+}
+
+void init_md_vfs(uct_md *) {}
+
+ucs_status_t query_gpu_devices(uct_md *md, uct_tl_device_resource **devices_p, unsigned *number_p) {
+    auto *device = static_cast<uct_tl_device_resource *>(
+        gpu_domain::of(md).ucx->ucs_malloc(sizeof(uct_tl_device_resource), "cuda_nc devices"));
+    *devices_p = device;
+    *number_p = device != nullptr ? 1 : 0;
+    if (device == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    constexpr int shared_memory = 1;  // UCT_DEVICE_TYPE_SHM: UCX_NET_DEVICES does not concern it
+    std::snprintf(device->name, sizeof(device->name), "gpu");
+    device->type = shared_memory;
+    device->sys_device = UINT8_MAX;
+    return UCS_OK;
+}
+
+}  // namespace
+
+void register_one_sided(const ucx_api &ucx) {
+    auto *made = new gpu_component();  // UCX's for ever
+    made->ucx = &ucx;
+    uct_component &component = made->component;
+    std::snprintf(component.name, sizeof(component.name), "%s_gpu", transport_name);
+    component.query_md_resources = query_resources;
+    component.md_open = open_md;
+    component.cm_open = open_cm;
+    component.rkey_unpack = unpack_key;
+    component.rkey_ptr = point_by_key;
+    component.rkey_release = release_key;
+    component.rkey_compare = compare_keys;
+    component.md_config.name = "cuda_nc memory domain of GPUs";
+    component.md_config.prefix = setting_prefix;
+    component.md_config.table = ucx.uct_md_config_table;
+    component.md_config.size = 1;
+    component.cm_config.name = "";
+    component.cm_config.prefix = "";
+    component.tl_list = {&component.tl_list, &component.tl_list};
+    component.md_vfs_init = init_md_vfs;
+
+    std::snprintf(made->transport.name, sizeof(made->transport.name), "%s", transport_name);
+    made->transport.query_devices = query_gpu_devices;
+    made->transport.iface_open = open_gpu_iface;
+    made->transport.config.name = "cuda_nc transport of GPUs";
+    made->transport.config.prefix = setting_prefix;
+    made->transport.config.table = ucx.uct_iface_config_table;
+    made->transport.config.size = sizeof(uct_iface_config);
+    ucx.uct_component_register(&component);
+    ucx.uct_tl_register(&component, &made->transport);
+    nc_debug("puts and gets between GPUs are served");
+}
+
+}  // namespace cuda_nc::uct

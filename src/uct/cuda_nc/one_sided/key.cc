@@ -1,0 +1,54 @@
+#include "uct/cuda_nc/one_sided/key.hpp"
+
+#include <new>
+
+#include "uct/cuda_nc/memory/this_machine.hpp"
+
+namespace cuda_nc::uct {
+
+packed_key make_key(int device, uint64_t address, uint64_t length) noexcept {
+    packed_key key = {};
+    key.version = one_sided_version;
+    key.host = this_machine();
+    gpu::device *gpu = gpu::platform::instance().get_device(device);
+    gpu::allocation_info memory;
+    size_t offset;
+    if (gpu == nullptr ||
+        gpu->find_allocation(reinterpret_cast<const void *>(address), &memory) != UCS_OK ||
+        gpu->ipc_export(memory.base, &key.memory, &offset) != UCS_OK) {
+        return key;
+    }
+    key.process = own_process_id();
+    key.allocation = memory.id;
+    key.base = reinterpret_cast<uintptr_t>(memory.base);
+    key.size = memory.size;
+    key.is_shared = offset == 0 && remote_key(key).contains(address, length) ? 1 : 0;
+    return key;
+}
+
+bool remote_key::contains(uint64_t address, uint64_t length) const noexcept {
+    return address >= packed_.base && length <= packed_.size &&
+           address - packed_.base <= packed_.size - length;
+}
+
+peer_memory remote_key::reach(int device) const noexcept {
+    peer_memory memory = reach_user_memory(device, packed_.memory, packed_.process,
+                                           packed_.allocation, packed_.base);
+    // What the peer says of its size is not trusted.
+    if (memory && memory.keeper->size() < packed_.size) {
+        return {};
+    }
+    return memory;
+}
+
+remote_key::note *remote_key::note_for(int device) noexcept try {
+    const auto place = static_cast<size_t>(device + 1);  // from list_mover::unreached on
+    if (place >= notes_.size()) {
+        notes_.resize(place + 1);
+    }
+    return &notes_[place];
+} catch (const std::bad_alloc &) {
+    return nullptr;
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,105 @@
+// Puts and gets of one interface: gathered into lists, and each list moved by one kernel of the GPU
+// that holds the local memory. Used with UCX's worker locked.
+//
+//   add() ... complete_with()      into the open list of that GPU
+//   progress(), or enough bytes    the list is launched on the GPU's stream; the next one opens
+//   progress()                     the kernel has ended: completions, flushes, waiting requests
+//
+// Lists of one GPU run one after the other, in the order of their adding; those of different GPUs
+// side by side, but for fence(). A large block that is alone in its list goes by a copy engine.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ucs/gpu/device.hpp"
+#include "uct/cuda_nc/engine/progress_hook.hpp"
+#include "uct/cuda_nc/one_sided/key.hpp"
+#include "uct/cuda_nc/ucx/abi_memory.hpp"
+
+namespace cuda_nc::uct {
+
+class list_mover {
+  public:
+    // Pairs of a list, and the bytes from which on it is launched without waiting for progress.
+    static constexpr size_t list_pairs = 16384;
+    static constexpr uint64_t list_bytes = 32 << 20;
+    // From this length on a block that is alone goes by a copy engine.
+    static constexpr uint64_t copied_length = 1 << 20;
+    // Lists of one GPU under way; then add() says UCS_ERR_NO_RESOURCE.
+    static constexpr size_t most_lists = 256;
+
+    list_mover(const ucx_api &ucx, void *worker) noexcept;
+    ~list_mover();  // waits for the GPUs; completes nothing
+    list_mover(const list_mover &) = delete;
+    list_mover &operator=(const list_mover &) = delete;
+
+    enum class direction : uint8_t { put, get };
+    // In place of a GPU's ordinal: memory that launches do not reach. It goes by copies.
+    static constexpr int unreached = -1;
+    // `length` bytes between `local`, on GPU `device`, and the owner's `remote`. Errors, after
+    // which nothing was added: UCS_ERR_INVALID_PARAM (outside of the key's memory),
+    // UCS_ERR_UNREACHABLE, UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE.
+    ucs_status_t add(int device, direction dir, char *local, remote_key &key, uint64_t remote,
+                     uint64_t length) noexcept;
+    // Waits for the GPU until add() would not say UCS_ERR_NO_RESOURCE.
+    void make_room(int device) noexcept;
+
+    // `completion` is called once when all that was added so far for `device` has ended.
+    void complete_with(int device, abi::uct_completion *completion) noexcept;
+    // All that was added so far is to end before anything that is added later begins.
+    void fence() noexcept;
+    // Launches what is gathered. UCS_OK: nothing is under way. UCS_INPROGRESS: `completion`, which
+    // may be null, is called when all that was added so far has ended.
+    ucs_status_t flush(abi::uct_completion *completion) noexcept;
+    unsigned progress() noexcept;  // how much has happened
+    bool is_idle() const noexcept;
+
+    // As a transport's operation pending_add; `request` begins with a function, as in UCX.
+    ucs_status_t add_pending(const void *ep, void *request) noexcept;
+    using purge_callback = void (*)(void *request, void *argument);
+    void purge_pending(const void *ep, purge_callback callback, void *argument) noexcept;
+
+  private:
+    struct list;
+    struct lane;
+    struct flush_entry {
+        uint64_t last;  // the number of the list that ends it
+        abi::uct_completion *completion;
+    };
+    struct pending_entry {
+        const void *ep;
+        void *request;
+    };
+
+    struct owed_completion {
+        abi::uct_completion *completion;
+        ucs_status_t status;
+    };
+
+    lane *lane_of(int device) noexcept;
+    ucs_status_t open_list(lane &on) noexcept;
+    ucs_status_t append(lane &on, const gpu::block_pair &block) noexcept;
+    void close_list(lane &on) noexcept;
+    void launch_closed(lane &on) noexcept;
+    bool may_begin(const lane &on, uint64_t after) const noexcept;
+    void end_lists(lane &on) noexcept;
+    void end_list(lane &on) noexcept;
+    unsigned call_owed() noexcept;
+    unsigned end_flushes() noexcept;
+    unsigned release_pending() noexcept;
+    uint64_t oldest() const noexcept;
+
+    progress_hook progress_;
+    std::map<int, lane> lanes_;
+    std::vector<owed_completion> owed_;
+    std::deque<flush_entry> flushes_;
+    std::deque<pending_entry> pending_;
+    uint64_t last_number_ = 0;  // of a list
+    uint64_t fence_ = 0;        // lists with higher numbers wait for those up to this one
+};
+
+}  // namespace cuda_nc::uct

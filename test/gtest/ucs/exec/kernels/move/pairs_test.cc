@@ -1,0 +1,152 @@
+// The kernel of pair lists, run on the CPU, against bytes copied one by one.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ucs/exec/kernels/plan/pair_plan.hpp"
+#include "ucs/exec/kernels/watched_buffers.hpp"
+#include "ucs/gpu/random_pairs.hpp"
+
+namespace cuda_nc::exec::test {
+namespace {
+
+void emulate(const std::vector<gpu::block_pair> &pairs, const pair_plan &plan) {
+    const pair_work work = {pairs.data(), pairs.size(), plan.run, plan.parts_log2};
+    std::vector<pair_table> tables(plan.threads / warp_lanes);
+    for (uint32_t block = 0; block < plan.grid; ++block) {
+        for (uint32_t warp = 0; warp < tables.size(); ++warp) {
+            const thread_place at{warp * warp_lanes, plan.threads, block, plan.grid};
+            if (plan.parts_log2 != 0) {
+                pairs_warp<true>(work, at, &tables[warp], lanes_in_step());
+            } else {
+                pairs_warp<false>(work, at, &tables[warp], lanes_in_step());
+            }
+        }
+    }
+}
+
+// What is wrong after a move of `length` bytes, or nothing.
+std::string check(const std::vector<char> &expected, const buffer &target, size_t length) {
+    if (!watch.fault.empty()) {
+        return watch.fault;
+    }
+    for (size_t i = 0; i < target.size; ++i) {
+        if (target.data[i] != expected[i]) {
+            return "byte " + std::to_string(i) + " of " + std::to_string(target.size);
+        }
+    }
+    size_t written = 0;
+    for (uint8_t one : watch.writes) {
+        written += one;
+    }
+    return written == length ? "" : "wrote " + std::to_string(written) + " bytes";
+}
+
+TEST(pairs, one_pair_of_every_alignment_by_every_number_of_lanes) {
+    std::vector<size_t> lengths = {127,  128,  129,  255,  511,  512,  513, 1000,
+                                   1023, 1024, 1500, 2048, 4095, 4096, 4111};
+    for (size_t length = 1; length < 67; ++length) {
+        lengths.push_back(length);
+    }
+    constexpr size_t largest = 4200;
+    buffer source(largest, 0, 1);
+    for (uint32_t log2 : {0u, 1u, 2u, line_log2, warp_log2}) {
+        for (size_t length : lengths) {
+            if (length > 300 && log2 < line_log2) {
+                continue;  // the same loop
+            }
+            for (uint32_t skews = 0; skews < 256; ++skews) {
+                // A source that ends in the last word that may be read, and begins in the first.
+                const uint32_t from = skews % 16, to = skews / 16;
+                buffer target(length + 2, (to + 15) % 16, 2);
+                std::vector<char> expected(target.data, target.data + target.size);
+                std::copy_n(source.data + from, length, expected.data() + 1);
+                watch_buffers(source, target);
+                watch.read_end =
+                    reinterpret_cast<uintptr_t>(source.data) + (from + length + 15) / 16 * 16;
+                const gpu::block_pair pair = {source.data + from, target.data + 1, length};
+                for (uint32_t lane = 0; lane < 1u << log2; ++lane) {
+                    move_pair(pair, lane, log2);
+                }
+                ASSERT_EQ(check(expected, target, length), "")
+                    << length << " bytes from " << from << " to " << to << " by 2^" << log2;
+                ASSERT_TRUE(length < 32 || watch.widest_write == 16);
+            }
+        }
+    }
+}
+
+TEST(pairs, warps_that_share_a_pair_move_it_all_and_once) {
+    buffer source(70000, 0, 5);
+    for (size_t length :
+         {0, 1, 64, 4080, 4096, 4097, 8191, 8192, 12289, 16384, 16385, 40000, 65536}) {
+        for (uint32_t skews = 0; skews < 16; ++skews) {
+            const uint32_t from = skews * 7 % 16, to = skews;
+            for (uint32_t parts_log2 : {1u, 2u, 3u}) {
+                buffer target(length + 2, (to + 15) % 16, 6);
+                std::vector<char> expected(target.data, target.data + target.size);
+                std::copy_n(source.data + from, length, expected.data() + 1);
+                watch_buffers(source, target);
+                pair_plan plan;
+                plan.grid = 3;  // not all warps have a pair
+                plan.threads = 4 * warp_lanes;
+                plan.run = 1;
+                plan.parts_log2 = parts_log2;
+                emulate({{source.data + from, target.data + 1, length}}, plan);
+                ASSERT_EQ(check(expected, target, length), "")
+                    << length << " bytes from " << from << " to " << to << " by 2^" << parts_log2;
+            }
+        }
+    }
+}
+
+TEST(pairs, words_that_are_aligned_are_written_whole) {
+    for (uint32_t length : {1u, 2u, 4u, 8u, 16u}) {
+        buffer source(64, 0, 3), target(64, 0, 4);
+        for (uint32_t from = 0; from < 32; ++from) {
+            for (uint32_t to = 0; to < 32; to += length) {
+                watch_buffers(source, target);
+                move_pair({source.data + from, target.data + to, length}, 0, 0);
+                EXPECT_EQ(watch.widest_write, length) << "others may read it meanwhile";
+            }
+        }
+    }
+}
+
+TEST(pairs, random_lists_move_their_bytes_and_nothing_else) {
+    constexpr uint64_t seed = 20261124;
+    std::mt19937_64 random(seed);
+    for (unsigned round = 0; round < 150; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(seed));
+        const size_t count = 1 + random() % (round % 3 == 0 ? 3000 : round % 3 == 1 ? 300 : 20);
+        const auto list =
+            gpu::test::random_pairs::make(random, count, round % gpu::test::random_pairs::kinds);
+        buffer source(list.source_size, random() % 16, random());
+        buffer target(list.target_size, random() % 16, random());
+        std::vector<char> expected(target.data, target.data + target.size);
+        list.apply(source.data, expected.data());
+        const unsigned sms[] = {1, 3, 132};
+        const pair_plan plan = plan_pairs(list.places.size(), sms[random() % 3],
+                                          static_cast<unsigned>(random() % 3), random() % 2 == 0);
+        watch_buffers(source, target);
+        emulate(list.at(source.data, target.data), plan);
+        ASSERT_EQ(check(expected, target, list.total()), "")
+            << list.places.size() << " pairs, " << plan.grid << " thread blocks of " << plan.threads
+            << ", runs of " << plan.run;
+    }
+}
+
+TEST(pairs, short_ones_have_a_lane_each_and_long_ones_a_warp) {
+    EXPECT_EQ(pair_lanes_log2(1, 32), 0u);
+    EXPECT_EQ(pair_lanes_log2(16, 32), 0u);
+    EXPECT_EQ(pair_lanes_log2(17, 32), 1u);
+    EXPECT_EQ(pair_lanes_log2(64, 32), 2u);
+    EXPECT_EQ(pair_lanes_log2(65, 32), 3u);
+    EXPECT_EQ(pair_lanes_log2(2048, 32), 3u);
+    EXPECT_EQ(pair_lanes_log2(2048, 1), 5u) << "nothing else to do";
+    EXPECT_EQ(pair_lanes_log2(2049, 32), 5u);
+    EXPECT_EQ(pair_lanes_log2(UINT32_MAX, 32), 5u);
+}
+
+}  // namespace
+}  // namespace cuda_nc::exec::test
