@@ -43,7 +43,7 @@ def test_random_types(job, types, memory, seed):
 @pytest.mark.parametrize("memory", ["host", "sim"])
 @pytest.mark.parametrize("config", ["ompi5-transport", "ompi4-transport"])
 def test_many_random_types(job, memory, number):
-    """Two cores do 100,000 in a minute (--full: ten for each MPI and memory)."""
+    """100,000 take 6 s in host memory and 55 s on the simulated GPU, on two idle cores."""
     job(2, job.programs / "random-types", *mpi.SMALL, "--seed", mpi.SEED + 1000 + number,
         "--memory", memory)
 
