@@ -4,7 +4,8 @@
 #
 # usage: contrib/check.sh [--ci] [--full]
 #   --ci     warnings are errors, code format, address and undefined behaviour sanitizers
-#   --full   all that, the thread sanitizer, distcheck and larger counts
+#   --full   all that, the thread sanitizer, CUDA 12, 64-bit Arm in an emulator, distcheck and
+#            larger counts
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -15,7 +16,7 @@ for argument; do
     --ci) ci=1 ;;
     --full) ci=1 full=1 ;;
     *)
-        sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
         exit 2
         ;;
     esac
@@ -78,6 +79,14 @@ fi
 if [ -n "$full" ]; then
     build_tree build-tsan unit-test-programs -- --with-cuda=no --enable-tsan
     gtest unit_tests-tsan 1800 "$LOCAL/build-tsan/unit_tests"
+    beside build-cuda12 env_build '-O1 -g1' build_cuda12
+    if built build-cuda12; then
+        gtest unit_tests-cuda12 900 "$LOCAL/build-cuda12/unit_tests"
+    fi
+    beside build-arm64 env_build '-O1 -g1' build_arm64
+    if built build-arm64; then
+        GTEST_FILTER=$ARM64_FILTER gtest unit_tests-arm64 2400 "$LOCAL/build-arm64/emulated_unit_tests"
+    fi
     command_test distcheck 3600 make -C "$LOCAL/build" distcheck
 fi
 finish

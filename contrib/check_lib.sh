@@ -153,6 +153,32 @@ env_build() {
     "$@"
 }
 
+# The product and its unit tests with CUDA 12: one architecture shows that all compiles.
+build_cuda12() {
+    need_cuda12
+    build_tree build-cuda12 libcuda_nc.la unit_tests -- --with-cuda="$CUDA_DIR" --with-cuda-arch=90 \
+        --enable-werror
+}
+
+# For 64-bit Arm, and a script that runs the unit tests there in an emulator.
+build_arm64() {
+    need_arm64
+    build_tree build-arm64 "${LIBRARY_TARGETS[@]}" unit_tests -- --host="$ARM64" --with-cuda=no \
+        --with-mpi=no --with-gtest="$LOCAL/gtest-arm64" --enable-werror
+    cat >"$LOCAL/build-arm64/emulated_unit_tests" <<END
+#!/bin/sh
+# Tests execute themselves again.
+export CUDA_NC_TEST_PROGRAM='$LOCAL/build-arm64/emulated_unit_tests'
+exec qemu-aarch64-static -L /usr/$ARM64 -0 "\$CUDA_NC_TEST_PROGRAM" \
+    '$LOCAL/build-arm64/unit_tests' "\$@"
+END
+    chmod a+x "$LOCAL/build-arm64/emulated_unit_tests"
+}
+
+# The emulator has threads and memory of its own, which these tests count.
+ARM64_FILTER='-*_gpu.*:fuzz_test.*:split.no_thread_is_made_unless_asked_for'
+ARM64_FILTER+=':message_handles.run_out_without_harm_and_say_so'
+
 # Prints the total and ends the script.
 finish() {
     local passed failed skipped

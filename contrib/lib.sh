@@ -58,6 +58,8 @@ jobs_here() {
     [ "$cpus" -le "$memory" ] && echo "$cpus" || echo "$memory"
 }
 
+. "$ROOT/contrib/toolchains.sh"
+
 # --- system packages -----------------------------------------------------------------------------
 apt_missing() {
     local package
@@ -171,10 +173,16 @@ cuda_candidates() {
 # Sets CUDA_DIR: the system's toolkit where it works, else one from PyPI.
 need_nvcc() {
     local candidate private
-    if [ "${CUDA_NC_CUDA:-}" = no ]; then
+    case ${CUDA_NC_CUDA:-} in
+    no)
         CUDA_DIR=no
         return
-    fi
+        ;;
+    12)
+        need_cuda12
+        return
+        ;;
+    esac
     private=$(site_packages)/nvidia/cu13
     if [ -f "$LOCAL/cuda_dir" ]; then
         CUDA_DIR=$(cat "$LOCAL/cuda_dir")
@@ -261,8 +269,10 @@ setup_packages() { # SYSTEM_PACKAGE...
     system=$!
     need_venv
     # Its test needs the compiler, which comes with the others: only the download is made here.
-    [ "${CUDA_NC_CUDA:-}" = no ] || [ -n "$(cuda_candidates)" ] ||
-        pip_install nvcc "${NVCC_PACKAGES[@]}"
+    case ${CUDA_NC_CUDA:-} in
+    no | 12) ;;
+    *) [ -n "$(cuda_candidates)" ] || pip_install nvcc "${NVCC_PACKAGES[@]}" ;;
+    esac
     wait "$system" || exit 1
     need_nvcc
 }

@@ -5,7 +5,7 @@
 #   --tests   what contrib/check.sh needs as well
 #   --mpich   MPICH beside Open MPI: then `CUDA_NC_MPI=mpich . contrib/env.sh`
 #
-# CUDA_NC_CUDA=DIR|no   use this CUDA toolkit, or build without CUDA
+# CUDA_NC_CUDA=DIR|12|no use this CUDA toolkit, one of CUDA 12, or build without CUDA
 # CUDA_NC_ARCH="80 90"  build for these GPU architectures (default: the GPUs here, or 90)
 # CUDA_NC_LOCAL=DIR     instead of .local
 set -euo pipefail

@@ -1,6 +1,8 @@
 """What the cases share. A case is a program that prints what it does and ends with a line "PASS",
 "FAIL: why" or "SKIP: why", and with exit status 0, 1 or 77. Nothing waits without a limit."""
 import argparse
+import contextlib
+import fcntl
 import os
 import pathlib
 import shlex
@@ -119,9 +121,18 @@ def run(*command, env, limit, cwd=None):
     return Result(status, text)
 
 
-def make(*words):
+@contextlib.contextmanager
+def building():
+    """One case at a time builds: several may be started side by side."""
     PROGRAMS.mkdir(parents=True, exist_ok=True)
-    result = run("make", "-s", *words, env=product.environment(), limit=600)
+    with open(PROGRAMS / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def make(*words):
+    with building():
+        result = run("make", "-s", *words, env=product.environment(), limit=600)
     fail_if(result.status != 0, "a program cannot be built")
 
 
@@ -141,9 +152,15 @@ def random_types():
 
 
 def matrix():
+    """Path of the program matrix, built anew: another case may be running the one that is there."""
     path, command = uct.PROGRAMS["matrix"]
-    result = run(*command, env=product.environment(), limit=600)
-    fail_if(result.status != 0, "a program cannot be built")
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    with building():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        result = run(*(new if word == path else word for word in command),
+                     env=product.environment(), limit=600)
+        fail_if(result.status != 0, "a program cannot be built")
+        os.replace(new, path)
     return path
 
 

@@ -59,6 +59,13 @@ def test_random_types(run, mpich, way, memory):
     assert " original (layout" not in result.output
 
 
+@pytest.mark.parametrize("number", range(mpi.JOBS))
+@pytest.mark.parametrize("memory", ["host", "sim"])
+def test_many_random_types(run, mpich, memory, number):
+    job(run, "plugin", 2, mpich / "random-types", *mpi.SMALL, "--seed", mpi.SEED + 2000 + number,
+        "--memory", memory)
+
+
 @pytest.mark.parametrize("kind, ranks", [("pair", 2), ("collective", 3), ("threads", 2)])
 @by_way
 def test_operations(run, mpich, way, kind, ranks):

@@ -79,6 +79,7 @@ TRANSPORT_ROOMS = (UCX, MEMORY, CARRIER, ENGINE, PIPE, PROTOCOL)
 DOORS = {
     'src/uct/cuda_nc/iface.hpp': (TRANSPORT_ROOMS, 'a record: UCX\'s interface with our members'),
     'src/uct/cuda_nc/ep.hpp': (TRANSPORT_ROOMS, 'a record: UCX\'s endpoint with our members'),
+    'src/uct/cuda_nc/peers.hpp': ((PROTOCOL, ), 'which endpoint leads to which peer'),
     'src/uct/cuda_nc/counters.hpp': (TRANSPORT_ROOMS, 'numbers that every room counts up'),
     'src/uct/cuda_nc/component.hpp': ((CARRIER, ), 'the transport\'s name'),
     'src/uct/cuda_nc/user_buffer.hpp': ((PIPE, PROTOCOL, DATATYPE),

@@ -14,6 +14,10 @@ LIMIT = 1200 if FULL else 180  # seconds of a test
 # every run.
 TYPES = 20000 if FULL else 2000
 SEED = int(os.environ.get("CUDA_NC_FULL_SEED", 20261121))
+# Random types in small messages, for each MPI, in host memory and on the simulated GPU: so many jobs
+# of so many types each; 10^6 with --full.
+JOBS, JOB_TYPES = (20, 50000) if FULL else (1, 2000)
+SMALL = ("--types", JOB_TYPES, "--bytes", 4096)
 WORK = product.LOCAL / "mpi-tests"
 
 PLUGIN = {"UCX_PLUGIN_PATH": product.PLUGIN}

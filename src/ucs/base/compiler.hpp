@@ -18,6 +18,8 @@ namespace cuda_nc {
 inline void relax() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
 #endif
 }
 

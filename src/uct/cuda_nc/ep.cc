@@ -1,6 +1,5 @@
 #include "uct/cuda_nc/ep.hpp"
 
-#include <algorithm>
 #include <new>
 
 #include "ucs/base/compiler.hpp"
@@ -8,6 +7,7 @@
 #include "uct/cuda_nc/forward.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/memory/address_process.hpp"
+#include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 
 namespace cuda_nc::uct {
@@ -19,7 +19,7 @@ const ucx_api &ucx_of(uct_ep *ep) noexcept {
     return *interface::of(ep->iface).ucx;
 }
 
-void learn_peer(interface &iface, endpoint &ep, const void *address) {
+void learn_peer(interface &iface, endpoint &ep, const void *address) noexcept {
     address_header header;
     std::memcpy(&header, address, sizeof(header));
     const bool near = header.host == iface.address.host;
@@ -28,35 +28,13 @@ void learn_peer(interface &iface, endpoint &ep, const void *address) {
     ep.may_go_direct =
         iface.messages != nullptr && (header.flags & takes_offers) != 0 && (near || ep.by_network);
     ep.is_loopback = header.identity == iface.address.identity;
-    iface.peers[header.identity] = &ep;
-    if (iface.messages != nullptr) {
-        iface.messages->endpoint_connected(ep);
-    }
+    add_peer(iface, ep);
 }
 
 // The process behind an interface's address, where the carrier knows.
 void learn_process(interface &iface, endpoint &ep, const void *address) noexcept {
     const std::string &carrier = memory_domain::of(iface.super.md).standing_on->name;
     ep.carrier_pid = process_behind(carrier, after_header(address));
-}
-
-// Others may lead to the same peer.
-void forget_peer(interface &iface, const endpoint &ep) noexcept {
-    auto known = iface.peers.find(ep.peer);
-    if (known == iface.peers.end() || known->second != &ep) {
-        return;
-    }
-    auto other = std::find_if(
-        iface.endpoints.begin(), iface.endpoints.end(),
-        [&ep](const auto &one) { return one.second != &ep && one.second->peer == ep.peer; });
-    if (other != iface.endpoints.end()) {
-        known->second = other->second;
-        if (iface.messages != nullptr) {
-            iface.messages->endpoint_connected(*other->second);
-        }
-    } else {
-        iface.peers.erase(known);
-    }
 }
 
 ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
@@ -77,7 +55,13 @@ ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
         delete ep;
         return status;
     }
-    iface.endpoints.emplace(ep->carrier, ep);
+    try {
+        add_endpoint(iface, *ep);
+    } catch (const std::bad_alloc &) {
+        iface.ucx->uct_ep_destroy(ep->carrier);
+        delete ep;
+        throw;
+    }
     if (params->field_mask & ep_param::iface_addr) {
         learn_process(iface, *ep, params->iface_addr);
         learn_peer(iface, *ep, params->iface_addr);
@@ -91,11 +75,11 @@ ucs_status_t create(const uct_ep_params *params, uct_ep **ep_p) noexcept try {
 void destroy(uct_ep *ep) noexcept {
     endpoint *ours = &endpoint::of(ep);
     interface &iface = interface::of(ep->iface);
+    admit_newcomers(iface);
     if (iface.messages != nullptr) {
         iface.messages->endpoint_closed(*ours);
     }
-    forget_peer(iface, *ours);
-    iface.endpoints.erase(ours->carrier);
+    remove_endpoint(iface, *ours);
     iface.ucx->uct_ep_destroy(ours->carrier);
     delete ours;
 }

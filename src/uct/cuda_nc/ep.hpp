@@ -29,6 +29,10 @@ struct endpoint {
     uint16_t untaken = 0;
     uint32_t carrier_pid = 0;  // of the peer, as the carrier knows it, in our numbering; 0: unknown
     process_id process = {};   // of the peer, as it named it first
+    // peers.hpp: whether its peer was made known; the one that came before it, or that was
+    // connected before it to the same peer.
+    bool has_come = false;
+    endpoint *older = nullptr;
 
     static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }
 };

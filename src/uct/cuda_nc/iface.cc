@@ -9,6 +9,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/memory/this_machine.hpp"
+#include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 #include "uct/cuda_nc/protocol/put_slots.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
@@ -141,11 +142,11 @@ int is_reachable(uct_iface *iface, const void *device_address, const void *iface
 
 ucs_status_t report_error(void *arg, uct_ep *carrier_ep, ucs_status_t error) {
     auto &iface = *static_cast<interface *>(arg);
-    auto found = iface.endpoints.find(carrier_ep);
-    if (found == iface.endpoints.end() || iface.super.err_handler == nullptr) {
+    endpoint *found = endpoint_on(iface, carrier_ep);
+    if (found == nullptr || iface.super.err_handler == nullptr) {
         return error;  // as UCX does where nobody handles it
     }
-    return iface.super.err_handler(iface.super.err_handler_arg, &found->second->super, error);
+    return iface.super.err_handler(iface.super.err_handler_arg, &found->super, error);
 }
 
 ucs_status_t arm_event(uct_iface *iface, unsigned events) {
@@ -171,6 +172,7 @@ void close(uct_iface *iface) {
     if (ours->messages != nullptr) {
         --direct_interfaces[ours->ucx->instance];
     }
+    end_newcomers(*ours);
     ours->messages.reset();
     ours->ucx->uct_iface_close(ours->carrier);
     for (const region &one : ours->open_to_peers) {

@@ -5,7 +5,9 @@
 // after, when UCX may set others at any time, they lead through our table.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -26,12 +28,16 @@ struct interface {
     const ucx_api *ucx;
     abi::uct_iface *carrier;  // owned
     address_header address;
-    // The carrier reports errors of its own endpoints.
-    std::unordered_map<abi::uct_ep *, endpoint *> endpoints;
+    // Other threads than that which has the worker touch these: peers.hpp.
+    std::mutex endpoints_mutex;
+    std::unordered_map<abi::uct_ep *, endpoint *> endpoints;  // by the carrier's, which errors name
+    endpoint *last_newcomer = nullptr;                        // not among `peers` yet
+    std::atomic<bool> has_newcomers{false};
+    int newcomers_call = -1;  // UCX's number of a callback; -1: none
 
     // Null: the carrier has no room for their control messages, or DIRECT=n.
     std::unique_ptr<direct_messages> messages;
-    std::unordered_map<uint64_t, endpoint *> peers;  // by identity
+    std::unordered_map<uint64_t, endpoint *> peers;  // by identity: that connected last
 
     double datatype_slowness = 1;  // selection.hpp
 

@@ -59,6 +59,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/one_sided/key.hpp \
 	src/uct/cuda_nc/one_sided/mover.cc \
 	src/uct/cuda_nc/one_sided/mover.hpp \
+	src/uct/cuda_nc/peers.cc \
+	src/uct/cuda_nc/peers.hpp \
 	src/uct/cuda_nc/pipe/drive.cc \
 	src/uct/cuda_nc/pipe/drive.hpp \
 	src/uct/cuda_nc/pipe/port.cc \

@@ -17,7 +17,6 @@ namespace {
 
 constexpr size_t alignment = 256;  // of cudaMalloc
 constexpr size_t guard = 256;      // between two allocations, so that a step too far is noticed
-constexpr size_t page = 4096;
 constexpr size_t most_memory = size_t(1) << 40;
 constexpr size_t poisoned = 64 << 10;  // bytes of new memory that hold a pattern
 constexpr int poison = 0xcd;

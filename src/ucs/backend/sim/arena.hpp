@@ -13,6 +13,9 @@
 
 namespace cuda_nc::gpu::sim {
 
+// Mappings begin at multiples of it: a page of any system that we build for (Arm: up to 64 KiB).
+constexpr size_t page = 64 << 10;
+
 // A file without a name, mapped twice: at `view`, without access rights, and at `alias`, for the
 // simulator.
 class double_mapping {
@@ -22,7 +25,7 @@ class double_mapping {
     double_mapping(const double_mapping &) = delete;
     double_mapping &operator=(const double_mapping &) = delete;
 
-    // Maps `size` bytes of `fd` from `offset` on, both multiples of the page size.
+    // Maps `size` bytes of `fd` from `offset` on, both multiples of `page`.
     bool map(int fd, off_t offset, size_t size) noexcept;
 
     uintptr_t view() const noexcept { return view_; }

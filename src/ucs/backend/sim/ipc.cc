@@ -20,7 +20,6 @@ namespace cuda_nc::gpu::sim {
 namespace {
 
 constexpr uint64_t magic_and_version = 0x636e5f73696d3031;
-constexpr uint64_t page = 4096;
 
 struct handle_content {
     uint64_t magic;

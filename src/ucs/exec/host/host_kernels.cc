@@ -27,6 +27,8 @@ const host_kernels *choose() noexcept {
         return &avx512_kernels;
     }
     return avx2 ? &avx2_kernels : &sse2_kernels;
+#elif defined(__aarch64__)
+    return &neon_kernels;
 #else
     return &scalar_kernels;
 #endif

@@ -61,6 +61,8 @@ extern const host_kernels scalar_kernels;
 extern const host_kernels sse2_kernels;
 extern const host_kernels avx2_kernels;
 extern const host_kernels avx512_kernels;
+#elif defined(__aarch64__)
+extern const host_kernels neon_kernels;
 #endif
 
 // The best set that the processor has and UCX_CUDA_NC_HOST_SIMD allows.

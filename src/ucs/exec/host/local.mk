@@ -10,6 +10,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/host/kernels.inc \
 	src/ucs/exec/host/kernels_avx2.cc \
 	src/ucs/exec/host/kernels_avx512.cc \
+	src/ucs/exec/host/kernels_neon.cc \
 	src/ucs/exec/host/kernels_scalar.cc \
 	src/ucs/exec/host/kernels_sse2.cc \
 	src/ucs/exec/host/list_copy.inc \

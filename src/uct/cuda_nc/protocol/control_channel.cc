@@ -8,7 +8,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/status.hpp"
-#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/peers.hpp"
 
 namespace cuda_nc::uct {
 
@@ -116,11 +116,11 @@ void control_channel::send(endpoint *ep, control_kind kind, uint64_t to, uint64_
 
 void control_channel::send_to_interface(uint64_t interface, control_kind kind, uint64_t to,
                                         uint64_t from) noexcept {
-    auto peer = iface_.peers.find(interface);
-    if (peer == iface_.peers.end()) {
+    endpoint *peer = find_peer(iface_, interface);
+    if (peer == nullptr) {
         keep(interface, kind, to, from);
     } else {
-        send(peer->second, kind, to, from);
+        send(peer, kind, to, from);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/statistics.hpp"
 #include "uct/cuda_nc/counters.hpp"
-#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
 #include "uct/cuda_nc/protocol/data_call.hpp"
 #include "uct/cuda_nc/protocol/receive_message.hpp"
@@ -115,9 +115,8 @@ void direct_messages::handle_control(const void *data, size_t length) noexcept {
             add_early_offer(message);
             break;
         case control_kind::describe: {
-            const auto peer = services_.iface.peers.find(message.identity);
-            if (peer != services_.iface.peers.end()) {
-                peer->second->describes = message.slot != 0;
+            if (endpoint *peer = find_peer(services_.iface, message.identity)) {
+                peer->describes = message.slot != 0;
             }
             break;
         }

@@ -5,7 +5,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/model/choices.hpp"
-#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 #include "uct/cuda_nc/protocol/receive_message.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
@@ -58,17 +58,17 @@ void direct_messages::handle_offer(const data_prefix &prefix, char *message,
             requests_.learn(word, buffer->ucx_state());
         }
     }
-    auto peer = services_.iface.peers.find(prefix.identity);
-    if (peer == services_.iface.peers.end()) {
+    endpoint *peer = find_peer(services_.iface, prefix.identity);
+    if (peer == nullptr) {
         return;  // no way to answer; the sender's patience ends
     }
-    if (peer->second->is_loopback) {
+    if (peer->is_loopback) {
         send_message *own = services_.messages.find_send(prefix.message);
         offer.source = own != nullptr ? own->offer().source() : source_descriptor{};
     }
     // An early offer may have been answered when UCP already asked for its bytes.
-    if (!services_.messages.has_accepted(*peer->second, prefix.message)) {
-        accept_or_decline(*peer->second, buffer, prefix.message, prefix.length, offer, first,
+    if (!services_.messages.has_accepted(*peer, prefix.message)) {
+        accept_or_decline(*peer, buffer, prefix.message, prefix.length, offer, first,
                           header.request);
     }
 }

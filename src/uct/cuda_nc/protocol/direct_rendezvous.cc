@@ -6,7 +6,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/model/choices.hpp"
-#include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 #include "uct/cuda_nc/protocol/receive_message.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
@@ -154,11 +154,11 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
 
 void direct_messages::add_early_offer(const control &message) noexcept {
     constexpr unsigned most_untaken = 64;
-    const auto peer = services_.iface.peers.find(message.identity);
-    if (peer == services_.iface.peers.end()) {
+    endpoint *peer = find_peer(services_.iface, message.identity);
+    if (peer == nullptr) {
         return;
     }
-    endpoint &ep = *peer->second;
+    endpoint &ep = *peer;
     // Who receives into contiguous memory alone has no use for offers of contiguous memory.
     if (message.from == 0 && ++ep.untaken > most_untaken) {
         early_.forget_plain(message.identity);

@@ -112,7 +112,9 @@ void pull_receiver::answer(uint32_t flags) noexcept {
 unsigned pull_receiver::progress() noexcept {
     const unsigned happened = drive_.progress();
     drive_.consume_launch_notice();  // there is no kernel of the sender's to wake
-    if (drive_.now() == pipe_drive::state::complete && is_answered_ && !is_told_) {
+    // Not before the FIN is here: the sender's process may end as soon as its send is complete, and
+    // over tcp take a FIN with it that still waits there.
+    if (drive_.now() == pipe_drive::state::complete && is_answered_ && has_fin_ && !is_told_) {
         is_told_ = true;
         message_.send(wire::control_kind::pulled);
     }

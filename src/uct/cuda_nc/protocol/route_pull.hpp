@@ -34,6 +34,7 @@ class pull_receiver : public driven_receiver {
 
     void answer(uint32_t flags) noexcept final;
     unsigned progress() noexcept final;
+    void handle_fin() noexcept final { has_fin_ = true; }
     bool is_through() const noexcept final;
     bool has_failed() const noexcept final;
     bool must_stop_on_close() const noexcept final { return is_answered_ && !is_told_; }
@@ -49,7 +50,8 @@ class pull_receiver : public driven_receiver {
     source source_;
     gpu::pipe_work work_;
     bool is_answered_ = false;  // the sender knows that it is pulled from
-    bool is_told_ = false;      // the sender knows that all bytes have been read
+    bool has_fin_ = false;
+    bool is_told_ = false;  // the sender knows that all bytes have been read
 };
 
 }  // namespace cuda_nc::uct

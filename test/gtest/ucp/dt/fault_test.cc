@@ -7,6 +7,7 @@
 
 #include "ucp/dt/message.hpp"
 #include "ucp/dt/device_packer.hpp"
+#include "ucs/gpu/child_process.hpp"
 
 namespace cuda_nc::test {
 namespace {
@@ -34,8 +35,8 @@ TEST_P(fault_test, ends_as_promised) {
     if (child == 0) {
         setenv("UCX_CUDA_NC_SIM_FAULTS", GetParam().faults, 1);
         unsetenv("GTEST_TOTAL_SHARDS");  // the child runs its one test whichever shard this is
-        execl("/proc/self/exe", "fault_test", filter.c_str(), "--gtest_also_run_disabled_tests",
-              nullptr);
+        execl(gpu::test::this_program(), "fault_test", filter.c_str(),
+              "--gtest_also_run_disabled_tests", nullptr);
         _exit(99);
     }
     int status = 0;

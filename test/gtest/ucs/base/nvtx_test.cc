@@ -56,7 +56,7 @@ void set(NvtxFunctionTable table, int id, F *function) {
     *table[id] = reinterpret_cast<NvtxFunctionPointer>(function);
 }
 
-int attach(NvtxGetExportTableFunc_t get_table) {
+[[maybe_unused]] int attach(NvtxGetExportTableFunc_t get_table) {
     if (std::getenv(attach_variable) == nullptr) {
         return 0;
     }
@@ -75,9 +75,11 @@ int attach(NvtxGetExportTableFunc_t get_table) {
 
 }  // namespace
 
+#if defined(NVTX_LOAD_SEQUENCE_VERSION) && NVTX_LOAD_SEQUENCE_VERSION >= 2
 extern "C" {
 NvtxInitializeInjectionNvtxFunc_t InitializeInjectionNvtx2_fnptr = attach;
 }
+#endif  // else the header (CUDA 12.4) defines it
 
 namespace cuda_nc {
 namespace {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <stdexcept>
 
 extern char **environ;
@@ -59,6 +60,11 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
 
 }  // namespace
 
+const char *this_program() {
+    const char *given = std::getenv("CUDA_NC_TEST_PROGRAM");
+    return given != nullptr ? given : "/proc/self/exe";
+}
+
 child_process::child_process(const std::string &test, const std::vector<std::string> &settings) {
     signal(SIGPIPE, SIG_IGN);
     int down[2], up[2];
@@ -67,7 +73,7 @@ child_process::child_process(const std::string &test, const std::vector<std::str
     }
     output_ = memfd_create("output", MFD_CLOEXEC);
     // Made before the fork: other threads may hold the allocator's locks there.
-    std::vector<std::string> arguments = {"/proc/self/exe", "--gtest_filter=" + test,
+    std::vector<std::string> arguments = {this_program(), "--gtest_filter=" + test,
                                           "--gtest_also_run_disabled_tests", "--gtest_brief=1"};
     std::vector<std::string> environment;
     for (char **one = environ; *one != nullptr; ++one) {

@@ -6,6 +6,9 @@
 
 namespace cuda_nc::gpu::test {
 
+// This program, to be executed again. Under an emulator: what CUDA_NC_TEST_PROGRAM names.
+const char *this_program();
+
 class child_process {
   public:
     // `test`, a disabled one, with `settings` ("NAME=value") added to the environment. Two pipes

@@ -3,6 +3,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/carrier/carrier_test.cc \
 	test/gtest/uct/cuda_nc/engine/agenda_test.cc \
 	test/gtest/uct/cuda_nc/engine/flush_test.cc \
+	test/gtest/uct/cuda_nc/ep_test.cc \
 	test/gtest/uct/cuda_nc/memory/address_process_test.cc \
 	test/gtest/uct/cuda_nc/memory/lending_child.hpp \
 	test/gtest/uct/cuda_nc/memory/lent.hpp \

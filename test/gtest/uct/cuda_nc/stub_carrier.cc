@@ -175,6 +175,9 @@ void network::set_api() {
     };
     api.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
                                                unsigned, int *id_p) {
+        if (*id_p != -1) {
+            return;  // it is there already
+        }
         *id_p = now->next_callback++;
         now->callbacks[*id_p] = {function, arg};
     };

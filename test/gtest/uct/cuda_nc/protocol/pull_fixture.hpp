@@ -121,8 +121,10 @@ class direct_messages_with_source : public direct_messages_with_lender,
             ASSERT_LT(std::chrono::steady_clock::now(), limit);
         }
     }
-    static void run_until_pulled() {
-        run_until([] { return said(control_kind::pulled) != 0; });
+    void run_until_read() {
+        run_until([this] { return !end_.launched.empty() && ports_lent() == sides_; });
+        progress_(argument_);
+        EXPECT_EQ(said(control_kind::pulled), 0) << "the sender's process might end before its FIN";
     }
     // Nothing was launched, and no pull was said, but slots were lent.
     void expect_slots() {

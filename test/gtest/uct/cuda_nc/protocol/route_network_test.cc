@@ -1,4 +1,5 @@
 // Messages between GPUs of two hosts, over a network that is a stub.
+#include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/network_fixture.hpp"
 #include "uct/cuda_nc/selection.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
@@ -260,7 +261,7 @@ TEST_F(network_test, addresses_of_endpoints_say_whose_they_are_where_only_endpoi
     ASSERT_EQ(left_.iface->ops.iface_query(left_.iface, &attr), UCS_OK);
     EXPECT_EQ(attr.ep_addr_len, sizeof(address_header) + sizeof(void *));
     EXPECT_EQ(left_.end().peer, right_.inside().address.identity);
-    EXPECT_EQ(left_.inside().peers.at(left_.end().peer), &left_.end());
+    EXPECT_EQ(find_peer(left_.inside(), left_.end().peer), &left_.end());
     char address[64] = {};
     right_.iface->ops.ep_get_address(right_.ep, address);
     const abi::uct_ep_connect_to_ep_params too_short = {abi::connect_param::ep_addr_length, 0,
@@ -417,11 +418,13 @@ TEST_F(network_in_the_middle, a_peer_can_be_answered_as_long_as_an_endpoint_lead
     endpoint second = {};
     second.peer = left_.end().peer;
     second.carrier = left_.end().carrier;
-    iface.endpoints.emplace(nullptr, &second);
+    add_peer(iface, second);
+    admit_newcomers(iface);
+    ASSERT_EQ(find_peer(iface, second.peer), &second);
     close_endpoint(left_);
     ASSERT_EQ(iface.peers.size(), 1u);
     EXPECT_EQ(iface.peers.begin()->second, &second);
-    iface.endpoints.clear();
+    EXPECT_EQ(second.older, nullptr);
     iface.peers.clear();
     net_->stuck = false;
 }
