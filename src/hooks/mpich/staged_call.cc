@@ -1,0 +1,163 @@
+#include "hooks/mpich/staged_call.hpp"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "ucs/base/log.hpp"
+
+namespace cuda_nc::hooks::local {
+
+bool varying_side::on_gpu() const noexcept {
+    for (int i = 0; i < blocks; ++i) {
+        if (counts[i] > 0) {
+            return local::on_gpu(buffer, type_of(i), counts[i], place_of(i));
+        }
+    }
+    return false;
+}
+
+varying_side::arrays &staged_call::copy(const varying_side &side) {
+    arrays_.push_back(std::make_unique<varying_side::arrays>());
+    varying_side::arrays &made = *arrays_.back();
+    for (int i = 0; i < side.blocks; ++i) {
+        made.counts.push_back(side.counts[i]);
+        made.places.push_back(static_cast<intptr_t>(side.places[i]));
+        made.types.push_back(static_cast<int>(side.type_of(i)));
+    }
+    return made;
+}
+
+void staged_call::stage(uniform_side *side, int blocks, use how, handle as) {
+    typed_memory memory(comm_);
+    memory.add(side->buffer, 0, side->count * blocks, side->type);
+    host_bytes bytes(memory.size());
+    if (how != use::receive) {
+        memory.pack(bytes.start());
+    }
+    *side = {bytes.start(), static_cast<count_t>(memory.size()) / (blocks > 0 ? blocks : 1), as};
+    stages_.push_back({std::move(memory), std::move(bytes), how != use::send, false});
+}
+
+varying_side::arrays &staged_call::stage(varying_side *side, use how) {
+    typed_memory memory(comm_);
+    varying_side::arrays &made = copy(*side);
+    for (int i = 0; i < side->blocks; ++i) {
+        const auto block = static_cast<size_t>(i);
+        const uint64_t start = memory.size();
+        memory.add(side->buffer, side->place_of(i), side->counts[i], side->type_of(i));
+        made.counts[block] = static_cast<count_t>(memory.size() - start);
+        made.places[block] = static_cast<intptr_t>(start);
+        made.types[block] = static_cast<int>(byte_type);
+    }
+    host_bytes bytes(memory.size());
+    if (how != use::receive) {
+        memory.pack(bytes.start());
+    }
+    side->buffer = bytes.start();
+    side->type = byte_type;
+    stages_.push_back({std::move(memory), std::move(bytes), how != use::send, false});
+    return made;
+}
+
+void staged_call::stage_alike(const void **buffer_p, count_t count, handle type, use how) {
+    typed_memory memory(comm_);
+    memory.add(*buffer_p, 0, count, type);
+    host_bytes bytes(memory.span());
+    if (how != use::receive) {
+        memory.copy_to(bytes.start());
+    }
+    *buffer_p = bytes.start() - memory.lowest();
+    stages_.push_back({std::move(memory), std::move(bytes), how != use::send, true});
+}
+
+int staged_call::finish() noexcept try {
+    for (const staged &one : stages_) {
+        uint64_t length = one.memory.size();
+        if (one.by_status) {
+            count_t came = 0;
+            int cancelled = 0;
+            pmpi().Test_cancelled(&status_, &cancelled);
+            length =
+                cancelled == 0 && pmpi().Get_count_c(&status_, byte_type, &came) == 0 && came > 0
+                    ? static_cast<uint64_t>(came)
+                    : 0;
+        }
+        if (one.receives && one.alike) {
+            one.memory.copy_from(one.bytes.start());
+        } else if (one.receives) {
+            one.memory.unpack(one.bytes.start(), length);
+        }
+    }
+    return 0;
+} catch (const failure &what) {
+    return report(what);
+} catch (...) {
+    return report({comm_, error_no_memory});
+}
+
+// ---- nonblocking calls: the user gets a request of ours, which ends when MPICH's has ended and
+// its bytes are unpacked. MPICH asks for that in every call that tests or waits for it.
+
+int staged_call::start(std::unique_ptr<staged_call> call) noexcept {
+    staged_call *state = call.get();
+    if (pmpi().Grequest_start(query, release, cancel, poll, wait, state, &state->outer_) != 0) {
+        const int error = pmpi().Wait(&state->inner_, &state->status_);
+        *state->request_ = state->inner_;  // null by now
+        return error != 0 ? error : state->finish();
+    }
+    *state->request_ = state->outer_;
+    call.release();  // by release()
+    return 0;
+}
+
+void staged_call::complete(int error) noexcept {
+    error_ = error != 0 ? error : finish();
+    done_ = true;
+    pmpi().Grequest_complete(outer_);
+}
+
+int staged_call::poll(void *state, void *) noexcept {
+    auto *call = static_cast<staged_call *>(state);
+    int flag = 0;
+    if (!call->done_) {
+        const int error = pmpi().Test(&call->inner_, &flag, &call->status_);
+        if (error != 0 || flag != 0) {
+            call->complete(error);
+        }
+    }
+    return 0;
+}
+
+int staged_call::wait(int number, void **states, double, void *) noexcept {
+    for (int i = 0; i < number; ++i) {
+        auto *call = static_cast<staged_call *>(states[i]);
+        if (!call->done_) {
+            call->complete(pmpi().Wait(&call->inner_, &call->status_));
+        }
+    }
+    return 0;
+}
+
+int staged_call::query(void *state, void *status) noexcept {
+    const auto *call = static_cast<const staged_call *>(state);
+    std::memcpy(status, &call->status_, sizeof(call->status_));
+    return call->error_;
+}
+
+int staged_call::cancel(void *state, int complete) noexcept {
+    auto *call = static_cast<staged_call *>(state);
+    return complete != 0 || call->done_ ? 0 : pmpi().Cancel(&call->inner_);
+}
+
+int staged_call::release(void *state) noexcept {
+    delete static_cast<staged_call *>(state);
+    return 0;
+}
+
+int report(const failure &what) noexcept {
+    pmpi().Comm_call_errhandler(what.comm, what.error);
+    return what.error;
+}
+
+}  // namespace cuda_nc::hooks::local
