@@ -14,10 +14,10 @@ struct pair {
     staged_call_ptr stage(bool from_gpu, bool to_gpu, void *request) {
         auto call = std::make_unique<staged_call>(comm, request);
         if (from_gpu) {
-            call->stage(&from, 1, use::send, packed_type);
+            call->stage_packed(&from, use::send);
         }
         if (to_gpu) {
-            call->stage(&to, 1, use::receive, packed_type);
+            call->stage_packed(&to, use::receive);
             call->receives_message();
         }
         return call;
@@ -61,7 +61,7 @@ int receive(decltype(pmpi_functions::Recv_c) mpi, void *to, count_t count, handl
     }
     staged_call call(comm, nullptr);
     uniform_side side = {to, count, type};
-    call.stage(&side, 1, use::receive, packed_type);
+    call.stage_packed(&side, use::receive);
     call.receives_message();
     const int error =
         mpi(writable(side.buffer), side.count, side.type, source, tag, comm, &call.status());
@@ -76,7 +76,7 @@ int start_receive(decltype(pmpi_functions::Irecv_c) mpi, void *to, count_t count
     }
     auto call = std::make_unique<staged_call>(comm, request);
     uniform_side side = {to, count, type};
-    call->stage(&side, 1, use::receive, packed_type);
+    call->stage_packed(&side, use::receive);
     call->receives_message();
     return staged_call::run(std::move(call), mpi, writable(side.buffer), side.count, side.type,
                             source, tag, comm);

@@ -26,7 +26,7 @@ inline void give(const status_words &found, void *status) noexcept {
 template <typename function>
 int send_staged(function *mpi, uniform_side from, int dest, int tag, handle comm, void *request) {
     auto call = std::make_unique<staged_call>(comm, request);
-    call->stage(&from, 1, use::send, packed_type);
+    call->stage_packed(&from, use::send);
     return staged_call::run(std::move(call), mpi, from.buffer, from.count, from.type, dest, tag,
                             comm);
 }
@@ -50,7 +50,7 @@ int buffered_send(int (*mpi)(const void *, count_t, handle, int, int, handle, re
     }
     staged_call call(comm, nullptr);
     uniform_side side = {from, count, type};
-    call.stage(&side, 1, use::send, packed_type);
+    call.stage_packed(&side, use::send);
     // MPICH counts in int there
     return side.count > INT_MAX ? report({comm, error_other})
                                 : mpi(side.buffer, side.count, side.type, dest, tag, comm, its...);

@@ -37,7 +37,10 @@ struct pmpi_functions {
     int (*Comm_call_errhandler)(handle, int) = nullptr;
     int (*Type_get_extent)(handle, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
     int (*Type_get_true_extent)(handle, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
-    int (*Type_size)(handle, int *) = nullptr;  // here of predefined types
+    int (*Type_size_c)(handle, count_t *) = nullptr;
+    int (*Type_contiguous_c)(count_t, handle, int *made_p) = nullptr;
+    int (*Type_commit)(int *) = nullptr;
+    int (*Type_free)(int *) = nullptr;
     int (*Pack_external_size_c)(const char *, count_t, handle, count_t *) = nullptr;
     int (*Topo_test)(handle, int *) = nullptr;
     int (*Cartdim_get)(handle, int *) = nullptr;

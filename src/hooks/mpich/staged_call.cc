@@ -28,35 +28,70 @@ varying_side::arrays &staged_call::copy(const varying_side &side) {
     return made;
 }
 
-void staged_call::stage(uniform_side *side, int blocks, use how, handle as) {
-    typed_memory memory(comm_);
-    memory.add(side->buffer, 0, side->count * blocks, side->type);
+handle staged_call::dense(handle type) {
+    count_t size = 0;
+    int made = 0;
+    if (is_predefined(type)) {
+        return type;
+    }
+    if (pmpi().Type_size_c(type, &size) != 0 ||
+        pmpi().Type_contiguous_c(size, byte_type, &made) != 0) {
+        throw failure{comm_, error_other};
+    }
+    types_.push_back(made);
+    if (pmpi().Type_commit(&types_.back()) != 0) {
+        throw failure{comm_, error_other};
+    }
+    return made;
+}
+
+void staged_call::free_types() noexcept {
+    for (int &type : types_) {
+        pmpi().Type_free(&type);  // MPI keeps it as long as it needs it
+    }
+    types_.clear();
+}
+
+char *staged_call::add(typed_memory memory, use how) {
     host_bytes bytes(memory.size());
     if (how != use::receive) {
         memory.pack(bytes.start());
     }
-    *side = {bytes.start(), static_cast<count_t>(memory.size()) / (blocks > 0 ? blocks : 1), as};
     stages_.push_back({std::move(memory), std::move(bytes), how != use::send, false});
+    return stages_.back().bytes.start();
+}
+
+void staged_call::stage(uniform_side *side, int blocks, use how) {
+    typed_memory memory(comm_);
+    memory.add(side->buffer, 0, side->count * blocks, side->type);
+    side->buffer = add(std::move(memory), how);
+    side->type = dense(side->type);
+}
+
+void staged_call::stage_packed(uniform_side *side, use how) {
+    typed_memory memory(comm_);
+    memory.add(side->buffer, 0, side->count, side->type);
+    side->count = static_cast<count_t>(memory.size());
+    side->buffer = add(std::move(memory), how);
+    side->type = packed_type;
 }
 
 varying_side::arrays &staged_call::stage(varying_side *side, use how) {
     typed_memory memory(comm_);
     varying_side::arrays &made = copy(*side);
+    count_t elements = 0;
     for (int i = 0; i < side->blocks; ++i) {
         const auto block = static_cast<size_t>(i);
-        const uint64_t start = memory.size();
+        made.places[block] = static_cast<intptr_t>(
+            side->types != nullptr ? static_cast<count_t>(memory.size()) : elements);
         memory.add(side->buffer, side->place_of(i), side->counts[i], side->type_of(i));
-        made.counts[block] = static_cast<count_t>(memory.size() - start);
-        made.places[block] = static_cast<intptr_t>(start);
-        made.types[block] = static_cast<int>(byte_type);
+        elements += side->counts[i];
+        if (side->types != nullptr) {
+            made.types[block] = static_cast<int>(dense(side->types[i]));
+        }
     }
-    host_bytes bytes(memory.size());
-    if (how != use::receive) {
-        memory.pack(bytes.start());
-    }
-    side->buffer = bytes.start();
-    side->type = byte_type;
-    stages_.push_back({std::move(memory), std::move(bytes), how != use::send, false});
+    side->buffer = add(std::move(memory), how);
+    side->type = side->types != nullptr ? side->type : dense(side->type);
     return made;
 }
 

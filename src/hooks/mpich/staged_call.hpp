@@ -73,13 +73,17 @@ class staged_call {
     // Null `request`: a blocking call. Else what MPI is given to store the request.
     staged_call(handle comm, void *request) noexcept
         : comm_(comm), request_(static_cast<int *>(request)) {}
+    ~staged_call() { free_types(); }
     staged_call(const staged_call &) = delete;
 
-    // Replaces a side by `blocks` times as many contiguous bytes.
-    void stage(uniform_side *side, int blocks, use how, handle as = byte_type);
-    // The same of a side with `blocks` blocks. The arrays live as long as the call.
+    // Replaces a side, of `blocks` times its elements, by as many elements without gaps: MPICH cuts
+    // some messages between elements, at the same places on all ranks.
+    void stage(uniform_side *side, int blocks, use how);
+    // The same of a side with blocks of different sizes. The arrays live as long as the call.
     varying_side::arrays &stage(varying_side *side, use how);
     varying_side::arrays &copy(const varying_side &side);
+    // Replaces a side by packed bytes, for a message.
+    void stage_packed(uniform_side *side, use how);
     // Replaces *buffer_p by host memory in which the elements lie alike, for operations on them.
     void stage_alike(const void **buffer_p, count_t count, handle type, use how);
     // The last staged side receives a message: as many bytes as its status says are there.
@@ -92,9 +96,11 @@ class staged_call {
                    given... arguments) {
         if constexpr (sizeof...(parameters) == sizeof...(given)) {
             const int error = function(arguments...);
+            call->free_types();
             return error != 0 ? error : call->finish();
         } else {
             const int error = function(arguments..., &call->inner_);
+            call->free_types();
             return error != 0 ? error : start(std::move(call));
         }
     }
@@ -110,6 +116,12 @@ class staged_call {
         host_bytes bytes;
         bool receives, alike, by_status = false;
     };
+
+    // Its start.
+    char *add(typed_memory memory, use how);
+    // A type as large as `type` and without gaps, until free_types().
+    handle dense(handle type);
+    void free_types() noexcept;
 
     static int start(std::unique_ptr<staged_call> call) noexcept;
     static int query(void *state, void *status) noexcept;
@@ -128,6 +140,7 @@ class staged_call {
     status_words status_;
     std::vector<staged> stages_;
     std::vector<std::unique_ptr<varying_side::arrays>> arrays_;
+    std::vector<int> types_;
 };
 
 using staged_call_ptr = std::unique_ptr<staged_call>;

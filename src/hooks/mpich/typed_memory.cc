@@ -28,9 +28,9 @@ layout_ref contiguous_bytes(uint64_t length) {
 // Null where it cannot be read.
 layout_ref layout_of(handle type, count_t count) {
     if (is_predefined(type)) {
-        int size = 0;
-        return pmpi().Type_size(type, &size) == 0
-                   ? contiguous_bytes(static_cast<uint64_t>(count) * static_cast<uint64_t>(size))
+        count_t size = 0;
+        return pmpi().Type_size_c(type, &size) == 0
+                   ? contiguous_bytes(static_cast<uint64_t>(count * size))
                    : nullptr;
     }
     const type_record *record = find_watched(*pmpi().library, datatype_of(type));
