@@ -46,8 +46,8 @@ bool mpich::load(void *handle) noexcept try {
     version_.assign(number, std::strcspn(number, " \t\n"));
     look_up(handle, "MPIX_Query_cuda_support", &supports_cuda_);
     type_functions &contents = by_contents_;
-    if (!look_up(handle, "PMPI_Type_get_envelope", &contents.get_envelope) ||
-        !look_up(handle, "PMPI_Type_get_contents", &contents.get_contents) ||
+    if (!look_up(handle, "PMPI_Type_get_envelope_c", &contents.get_envelope) ||
+        !look_up(handle, "PMPI_Type_get_contents_c", &contents.get_contents) ||
         !look_up(handle, "PMPI_Type_get_extent", &contents.get_extent) ||
         !look_up(handle, "PMPI_Type_size", &contents.get_size) ||
         !look_up(handle, "PMPI_Type_free", &contents.free) ||
