@@ -36,6 +36,9 @@ int broadcast(function *mpi, void *buffer, count_t count, handle type, int root,
         return pass_on;
     }
     const ranks all(comm);
+    if (!all.receives_at(root) && !all.sends_to(root)) {
+        return pass_on;  // another rank of this group sends
+    }
     auto call = std::make_unique<staged_call>(comm, request);
     call->stage(&side, 1, all.receives_at(root) ? use::send : use::receive);
     return staged_call::run(std::move(call), mpi, writable(side.buffer), side.count, side.type,

@@ -31,9 +31,15 @@ struct pair {
         return error != 0 ? error : call->finish();
     }
     int start(bool from_gpu, bool to_gpu, void *request) {
-        return staged_call::run(stage(from_gpu, to_gpu, request), pmpi().Isendrecv_c, from.buffer,
-                                from.count, from.type, dest, send_tag, writable(to.buffer),
-                                to.count, to.type, source, receive_tag, comm);
+        staged_call_ptr call = stage(from_gpu, to_gpu, request);
+        // MPICH's Isendrecv has no status that tells how many bytes came
+        int error = pmpi().Irecv_c(writable(to.buffer), to.count, to.type, source, receive_tag,
+                                   comm, call->receive_request());
+        if (error == 0) {
+            error = pmpi().Isend_c(from.buffer, from.count, from.type, dest, send_tag, comm,
+                                   call->send_request());
+        }
+        return error != 0 ? error : staged_call::start(std::move(call));
     }
     bool sends_to_self() const noexcept { return is_self(comm, dest) && from.on_gpu(); }
     bool receives_from_self() const noexcept { return is_self(comm, source) && to.on_gpu(); }

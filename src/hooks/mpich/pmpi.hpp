@@ -13,6 +13,7 @@ using count_t = cuda_nc_mpi_count;
 
 constexpr handle byte_type = 0x4c00010d, packed_type = 0x4c00010f;
 constexpr handle world = 0x44000000, self = 0x44000001;
+constexpr int null_request = 0x2c000000;
 constexpr int process_null = -1, root_here = -3;
 constexpr int error_truncate = 14, error_other = 15, error_no_memory = 34;
 enum topology { graph = 1, cartesian = 2, distributed_graph = 3 };

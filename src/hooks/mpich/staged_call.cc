@@ -134,16 +134,25 @@ int staged_call::finish() noexcept try {
 // ---- nonblocking calls: the user gets a request of ours, which ends when MPICH's has ended and
 // its bytes are unpacked. MPICH asks for that in every call that tests or waits for it.
 
-int staged_call::start(std::unique_ptr<staged_call> call) noexcept {
+int staged_call::start(staged_call_ptr call) noexcept {
     staged_call *state = call.get();
     if (pmpi().Grequest_start(query, release, cancel, poll, wait, state, &state->outer_) != 0) {
-        const int error = pmpi().Wait(&state->inner_, &state->status_);
-        *state->request_ = state->inner_;  // null by now
+        *state->request_ = null_request;
+        const int error = state->await();
         return error != 0 ? error : state->finish();
     }
     *state->request_ = state->outer_;
     call.release();  // by release()
     return 0;
+}
+
+int staged_call::await() noexcept {
+    // a request that has ended is null, and would leave an empty status
+    int error = inner_ != null_request ? pmpi().Wait(&inner_, &status_) : 0;
+    if (error == 0 && second_ != null_request) {
+        error = pmpi().Wait(&second_, status_ignore);
+    }
+    return error;
 }
 
 void staged_call::complete(int error) noexcept {
@@ -154,12 +163,18 @@ void staged_call::complete(int error) noexcept {
 
 int staged_call::poll(void *state, void *) noexcept {
     auto *call = static_cast<staged_call *>(state);
-    int flag = 0;
-    if (!call->done_) {
-        const int error = pmpi().Test(&call->inner_, &flag, &call->status_);
-        if (error != 0 || flag != 0) {
-            call->complete(error);
-        }
+    int flag = 1, error = 0;
+    if (call->done_) {
+        return 0;
+    }
+    if (call->inner_ != null_request) {
+        error = pmpi().Test(&call->inner_, &flag, &call->status_);
+    }
+    if (error == 0 && flag != 0 && call->second_ != null_request) {
+        error = pmpi().Test(&call->second_, &flag, status_ignore);
+    }
+    if (error != 0 || flag != 0) {
+        call->complete(error);
     }
     return 0;
 }
@@ -168,7 +183,7 @@ int staged_call::wait(int number, void **states, double, void *) noexcept {
     for (int i = 0; i < number; ++i) {
         auto *call = static_cast<staged_call *>(states[i]);
         if (!call->done_) {
-            call->complete(pmpi().Wait(&call->inner_, &call->status_));
+            call->complete(call->await());
         }
     }
     return 0;

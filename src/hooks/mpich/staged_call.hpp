@@ -68,6 +68,9 @@ struct varying_side {
     bool on_gpu() const noexcept;
 };
 
+class staged_call;
+using staged_call_ptr = std::unique_ptr<staged_call>;
+
 class staged_call {
   public:
     // Null `request`: a blocking call. Else what MPI is given to store the request.
@@ -92,8 +95,7 @@ class staged_call {
     // Calls `function` with `arguments`, and a request behind them where this call has one. A
     // blocking call is complete then; of another the user's request takes care.
     template <typename... parameters, typename... given>
-    static int run(std::unique_ptr<staged_call> call, int (*function)(parameters...),
-                   given... arguments) {
+    static int run(staged_call_ptr call, int (*function)(parameters...), given... arguments) {
         if constexpr (sizeof...(parameters) == sizeof...(given)) {
             const int error = function(arguments...);
             call->free_types();
@@ -104,6 +106,11 @@ class staged_call {
             return error != 0 ? error : start(std::move(call));
         }
     }
+    // Of a nonblocking call that is made of two messages: where MPI stores its requests. start()
+    // then hands the call over to the user's request, as run() does.
+    int *receive_request() noexcept { return &inner_; }
+    int *send_request() noexcept { return &second_; }
+    static int start(staged_call_ptr call) noexcept;
     // For a blocking message, which MPI is to fill: its status is needed to unpack it.
     status_words &status() noexcept { return status_; }
 
@@ -123,18 +130,18 @@ class staged_call {
     handle dense(handle type);
     void free_types() noexcept;
 
-    static int start(std::unique_ptr<staged_call> call) noexcept;
     static int query(void *state, void *status) noexcept;
     static int release(void *state) noexcept;
     static int cancel(void *state, int complete) noexcept;
     static int poll(void *state, void *status) noexcept;
     static int wait(int number, void **states, double, void *status) noexcept;
+    int await() noexcept;
     void complete(int error) noexcept;
 
     handle comm_;
     int *request_;
-    int inner_ = 0;  // MPICH's request; `outer_` is the user's
-    int outer_ = 0;
+    int inner_ = null_request, second_ = null_request;  // MPICH's
+    int outer_ = null_request;                          // the user's
     int error_ = 0;
     bool done_ = false;
     status_words status_;
@@ -142,8 +149,6 @@ class staged_call {
     std::vector<std::unique_ptr<varying_side::arrays>> arrays_;
     std::vector<int> types_;
 };
-
-using staged_call_ptr = std::unique_ptr<staged_call>;
 
 inline void *writable(const void *buffer) noexcept {
     return const_cast<void *>(buffer);

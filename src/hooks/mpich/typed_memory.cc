@@ -51,13 +51,19 @@ bool on_gpu(const void *buffer, handle type, count_t count, int64_t place) noexc
     if (count <= 0 || buffer == in_place) {
         return false;
     }
-    intptr_t first = 0, extent;
-    if (!is_predefined(type) && pmpi().Type_get_true_extent(type, &first, &extent) != 0) {
-        return false;
-    }
-    const void *address = dt::displaced(buffer, place + first);
-    if (CUDA_NC_LIKELY(gpu::platform::instance().query(address).kind != gpu::memory_kind::device)) {
-        return false;
+    auto is_device = [](const void *address) {
+        return gpu::platform::instance().query(address).kind == gpu::memory_kind::device;
+    };
+    const void *start = dt::displaced(buffer, place);
+    if (CUDA_NC_LIKELY(!is_device(start))) {
+        // A derived type's bytes may lie elsewhere. MPICH counts members without bytes among its
+        // bounds, so that one of these may be no byte of it.
+        intptr_t first = 0, extent = 0;
+        if (is_predefined(type) || pmpi().Type_get_true_extent(type, &first, &extent) != 0 ||
+            !(is_device(dt::displaced(start, first)) ||
+              is_device(dt::displaced(start, first + extent - 1)))) {
+            return false;
+        }
     }
     static const bool is_mpichs = pmpi().library->takes_gpu_memory();
     check_gpu_detection();

@@ -18,7 +18,8 @@ struct failure {
 };
 
 // Whether the CPU must not touch `count` elements at `buffer`, of which the first is `place` bytes
-// behind it, and we can serve them. Looks at one address.
+// behind it, and we can serve them. Asks for the kind of memory at one address, for a derived type
+// at up to three.
 bool on_gpu(const void *buffer, handle type, count_t count, int64_t place = 0) noexcept;
 
 int64_t extent_of(handle type) noexcept;
