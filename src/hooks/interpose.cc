@@ -6,11 +6,14 @@
 
 #include <atomic>
 #include <iterator>
+#include <new>
+#include <vector>
 
 #include "hooks/common/datatype_ops.hpp"
 #include "hooks/common/request_cancel.hpp"
 #include "hooks/common/tag_send.hpp"
 #include "hooks/common/ucx_settings.hpp"
+#include "hooks/mpich/local_calls.hpp"
 #include "hooks/open_mpi/convertor.hpp"
 #include "hooks/open_mpi/type_faults.hpp"
 #include "ucs/base/elf_walker.hpp"
@@ -37,7 +40,8 @@ void before_components(const void *caller) noexcept {
 
 #define ADDRESS(result, name, library, replacement, parameters, arguments) replacement,
 const cuda_nc_symbols_t replacements = {CUDA_NC_OPAL_SYMBOLS(ADDRESS) CUDA_NC_UCP_SYMBOLS(ADDRESS)
-                                            before_components};
+                                            before_components,
+                                        local::find_replaced};
 #undef ADDRESS
 
 // What calls are redirected to: with UCP's own parameters.
@@ -63,7 +67,7 @@ const replacement redirected[] = {CUDA_NC_OPAL_SYMBOLS(REDIRECTION)
 #undef UCP_REDIRECTION
 
 // The argument of UCX's ucm_reloc_modify, which changes the objects that are loaded now and those
-// that will be. UCX links the patch into a list of its own.
+// that will be. UCX links the patch into a list of its own, and keeps it until the process ends.
 struct ucm_patch {
     const char *symbol;
     void *value;
@@ -72,30 +76,35 @@ struct ucm_patch {
     char **blacklist;
 };
 
-// UCX keeps them until the process ends.
-ucm_patch patches[cuda_nc::max_ucx_instances][std::size(redirected)];
-
 // False where some calls have not been redirected. Each libucm changes what is loaded by dlopen
 // calls that go through it, and the last one that is told to takes these calls over: so each is
 // told.
-bool redirect_by_ucm(const cuda_nc::ucx_instance &ucx) noexcept {
+bool redirect_by_ucm(const cuda_nc::ucx_instance &ucx, const replacement *wanted,
+                     size_t number) noexcept {
     using modify_f = int8_t (*)(ucm_patch *);
     auto modify = reinterpret_cast<modify_f>(ucx.find("ucm_reloc_modify"));
-    if (modify == nullptr) {
+    auto *patches = modify != nullptr ? new (std::nothrow) ucm_patch[number]() : nullptr;
+    if (patches == nullptr) {
         return false;
     }
     bool all = true;
-    for (size_t i = 0; i < std::size(redirected); ++i) {
-        ucm_patch &patch = patches[ucx.index][i];
-        patch.symbol = redirected[i].symbol;
-        patch.value = redirected[i].value;
-        int8_t status = modify(&patch);
+    for (size_t i = 0; i < number; ++i) {
+        patches[i].symbol = wanted[i].symbol;
+        patches[i].value = wanted[i].value;
+        int8_t status = modify(&patches[i]);
         if (status != 0) {
-            nc_debug("ucm_reloc_modify(%s) failed: %d", redirected[i].symbol, status);
+            nc_debug("ucm_reloc_modify(%s) failed: %d", wanted[i].symbol, status);
             all = false;
         }
     }
     return all;
+}
+
+void redirect(const cuda_nc::ucx_instance &ucx, const replacement *wanted, size_t number) noexcept {
+    if (number != 0 && !redirect_by_ucm(ucx, wanted, number)) {
+        size_t changed = redirect_loaded_objects(wanted, number);
+        nc_debug("redirected %zu calls of the objects loaded so far", changed);
+    }
 }
 
 }  // namespace
@@ -125,8 +134,7 @@ void cuda_nc_interpose_install(const void *in_ucx) {
     if (dlsym(RTLD_DEFAULT, "cuda_nc_preload_version") != nullptr) {
         return;  // the shim's definitions take every call already
     }
-    if (!redirect_by_ucm(*found.ucx)) {
-        size_t changed = redirect_loaded_objects(redirected, std::size(redirected));
-        nc_debug("redirected %zu calls of the objects loaded so far", changed);
-    }
+    redirect(*found.ucx, redirected, std::size(redirected));
+    const std::vector<replacement> &of_mpi = local::replaced_calls();
+    redirect(*found.ucx, of_mpi.data(), of_mpi.size());
 }

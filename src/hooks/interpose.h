@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "hooks/interposed_mpi.h"
 #include "hooks/interposed_symbols.h"
 
 #ifdef __cplusplus
@@ -17,7 +18,7 @@ extern "C" {
 
 #define CUDA_NC_HOOKS_EXPORT __attribute__((visibility("default")))
 
-#define CUDA_NC_INTERPOSE_VERSION 4
+#define CUDA_NC_INTERPOSE_VERSION 5
 
 /* Our replacement of each function; null: call the original. */
 typedef struct cuda_nc_symbols {
@@ -34,6 +35,11 @@ typedef struct cuda_nc_symbols {
      * and our transport with that UCX.
      */
     void (*before_components)(const void *caller);
+    /*
+     * Our function in place of an MPI function of interposed_mpi.h ("MPI_Pack"), or null: call the
+     * original. To be asked when the function is called: then the MPI library is loaded.
+     */
+    void *(*find_mpi_call)(const char *name);
 } cuda_nc_symbols_t;
 
 /*

@@ -23,11 +23,27 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/watched_types.hpp \
 	src/hooks/interpose.cc \
 	src/hooks/interpose.h \
+	src/hooks/interposed_mpi.h \
 	src/hooks/interposed_symbols.h \
+	src/hooks/mpich/local_calls.cc \
+	src/hooks/mpich/local_calls.hpp \
+	src/hooks/mpich/local_collectives.hpp \
+	src/hooks/mpich/local_messages.cc \
+	src/hooks/mpich/local_messages.hpp \
+	src/hooks/mpich/local_packs.cc \
+	src/hooks/mpich/local_packs.hpp \
+	src/hooks/mpich/local_reductions.hpp \
 	src/hooks/mpich/mpich.cc \
 	src/hooks/mpich/mpich.hpp \
+	src/hooks/mpich/pmpi.hpp \
+	src/hooks/mpich/ranks.cc \
+	src/hooks/mpich/ranks.hpp \
+	src/hooks/mpich/staged_call.cc \
+	src/hooks/mpich/staged_call.hpp \
 	src/hooks/mpich/type_contents.cc \
 	src/hooks/mpich/type_contents.hpp \
+	src/hooks/mpich/typed_memory.cc \
+	src/hooks/mpich/typed_memory.hpp \
 	src/hooks/open_mpi/convertor.cc \
 	src/hooks/open_mpi/convertor.hpp \
 	src/hooks/open_mpi/convertor_host.cc \

@@ -20,6 +20,11 @@ $(OUTPUT)/operations-test: $(call objects,operations) $(call objects,support)
 $(OUTPUT)/guards-test: $(call objects,guards) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl
 
+# by an MPI of version 4
+$(OUTPUT)/local-work: $(call objects,local_work) $(OUTPUT)/operations/typed_buffer.o \
+		$(call objects,support)
+	$(MPICXX) $^ -o $@ -ldl
+
 $(OUTPUT)/stock-wrong-bytes: $(OUTPUT)/stock_wrong_bytes.o
 	$(MPICXX) $^ -o $@
 

@@ -27,6 +27,9 @@ bool mpich::load(void *handle) noexcept try {
         !look_up(handle, "PMPI_Type_get_extent", &get_extent_) ||
         !look_up(handle, "PMPI_Type_get_true_extent", &get_true_extent_) ||
         !look_up(handle, "PMPI_Type_get_name", &get_name_) ||
+        !look_up(handle, "PMPI_Type_create_keyval", &create_key_) ||
+        !look_up(handle, "PMPI_Type_set_attr", &set_attribute_) ||
+        !look_up(handle, "PMPI_Type_free_keyval", &free_key_) ||
         !look_up(handle, "PMPI_Get_library_version", &library_version)) {
         return false;
     }
@@ -43,8 +46,8 @@ bool mpich::load(void *handle) noexcept try {
     version_.assign(number, std::strcspn(number, " \t\n"));
     look_up(handle, "MPIX_Query_cuda_support", &supports_cuda_);
     type_functions &contents = by_contents_;
-    if (!look_up(handle, "PMPI_Type_get_envelope", &contents.get_envelope) ||
-        !look_up(handle, "PMPI_Type_get_contents", &contents.get_contents) ||
+    if (!look_up(handle, "PMPI_Type_get_envelope_c", &contents.get_envelope) ||
+        !look_up(handle, "PMPI_Type_get_contents_c", &contents.get_contents) ||
         !look_up(handle, "PMPI_Type_get_extent", &contents.get_extent) ||
         !look_up(handle, "PMPI_Type_size", &contents.get_size) ||
         !look_up(handle, "PMPI_Type_free", &contents.free) ||
@@ -152,6 +155,32 @@ bool mpich::first_displacement(const void *datatype, size_t count,
 
 std::string mpich::name(const void *datatype) const {
     return name_by(get_name_, datatype);
+}
+
+// The two highest bits of a handle tell its kind.
+bool mpich::is_predefined(const void *datatype) const noexcept {
+    constexpr uint32_t builtin = 1;
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(datatype)) >> 30 == builtin;
+}
+
+// An attribute whose value is `ended`: MPI calls the key's delete function when the type dies.
+bool mpich::watch_end(const void *datatype, ended_f ended) const noexcept {
+    auto copy = [](int, int, void *, void *, void *, int *is_copied_p) {
+        *is_copied_p = 0;
+        return 0;
+    };
+    auto forget = [](int dying, int, void *value, void *) {
+        reinterpret_cast<ended_f>(value)(reinterpret_cast<const void *>(intptr_t(dying)));
+        return 0;
+    };
+    // A key for each type, which dies with it: MPI may end and begin again (sessions).
+    int key = 0;
+    if (create_key_(copy, forget, &key, nullptr) != 0) {
+        return false;
+    }
+    const bool is_set = set_attribute_(datatype, key, reinterpret_cast<void *>(ended)) == 0;
+    free_key_(&key);
+    return is_set;
 }
 
 bool mpich::set_receives(int by_datatype) const noexcept {

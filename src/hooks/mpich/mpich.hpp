@@ -40,9 +40,9 @@ class mpich final : public mpi_library {
     bool takes_gpu_memory() const noexcept override {
         return supports_cuda_ != nullptr && supports_cuda_() == 1;
     }
-    // Its types' ends are not watched: no call but UCX's asks for it.
-    bool is_predefined(const void *) const noexcept override { return false; }
-    bool watch_end(const void *, ended_f) const noexcept override { return false; }
+    // Types of pairs (MPI_FLOAT_INT) count as derived ones: their elements may have gaps.
+    bool is_predefined(const void *datatype) const noexcept override;
+    bool watch_end(const void *datatype, ended_f ended) const noexcept override;
     void note_registered(bool served) const noexcept override;
 
   private:
@@ -59,6 +59,11 @@ class mpich final : public mpi_library {
     int (*get_true_extent_)(const void *, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
     type_functions by_contents_;  // its members are null where one is missing
     int (*get_name_)(const void *, char *, int *) = nullptr;
+    int (*create_key_)(int (*copy)(int, int, void *, void *, void *, int *is_copied_p),
+                       int (*forget)(int datatype, int, void *value, void *), int *key_p,
+                       void *) = nullptr;
+    int (*set_attribute_)(const void *datatype, int key, void *value) = nullptr;
+    int (*free_key_)(int *key_p) = nullptr;
     int (*supports_cuda_)() = nullptr;  // null: not known
     // MPI's tool interface, for the setting by which receives use UCX's datatypes. Null together.
     int (*tool_init_)(int required, int *provided_p) = nullptr;

@@ -34,6 +34,12 @@ struct piece {
 
 using pieces = std::vector<piece>;
 
+// MPICH has predefined types of its own, which its public functions do not know; types that it
+// makes in collectives hold some.
+constexpr bool is_internal(int type) noexcept {
+    return static_cast<unsigned>(type) >> 24 == 0x4c && (type & 0xff0000) != 0;
+}
+
 constexpr size_t most_pieces = size_t(1) << 24;
 constexpr unsigned deepest = 64;
 
@@ -42,8 +48,10 @@ class held_type {
   public:
     held_type(const type_functions &mpi, int type) noexcept : mpi_(mpi), type_(type) {}
     ~held_type() {
-        int integers, addresses, types, how = named;
-        if (mpi_.get_envelope(type_, &integers, &addresses, &types, &how) == 0 && how != named) {
+        long long integers, addresses, counts, types;
+        int how = named;
+        if (mpi_.get_envelope(type_, &integers, &addresses, &counts, &types, &how) == 0 &&
+            how != named) {
             mpi_.free(&type_);
         }
     }
@@ -55,11 +63,28 @@ class held_type {
     int type_;
 };
 
+// As the functions of small counts have them.
 struct arguments {
     int combiner = 0;
-    std::vector<int> integers, types;
-    std::vector<intptr_t> addresses;
+    std::vector<int64_t> integers, addresses;
+    std::vector<int> types;
 };
+
+// How many of the large counts stand for integers; the rest stand for addresses.
+size_t integers_among(int combiner, const std::vector<long long> &counts) {
+    switch (combiner) {
+        case hvector:
+        case hindexed_block:
+            return 2;
+        case hindexed:
+        case structure:
+            return 1 + static_cast<size_t>(counts[0]);
+        case resized:
+            return 0;
+        default:
+            return counts.size();
+    }
+}
 
 // An inner type: its blocks and extent.
 struct part {
@@ -84,8 +109,11 @@ class reader {
         {
             std::vector<std::unique_ptr<held_type>> held;
             for (int inner : of.types) {
-                held.push_back(std::make_unique<held_type>(mpi_, inner));
+                if (!is_internal(inner)) {
+                    held.push_back(std::make_unique<held_type>(mpi_, inner));
+                }
             }
+            all = held.size() == of.types.size();
             for (size_t i = 0; i < parts.size() && all; ++i) {
                 intptr_t lower_bound, extent;
                 all = read(of.types[i], depth + 1, &parts[i].all) &&
@@ -99,16 +127,35 @@ class reader {
 
   private:
     bool get(int type, arguments *of_p) {
-        int integers = 0, addresses = 0, types = 0;
-        if (mpi_.get_envelope(type, &integers, &addresses, &types, &of_p->combiner) != 0) {
+        long long num_integers = 0, num_addresses = 0, num_counts = 0, num_types = 0;
+        if (mpi_.get_envelope(type, &num_integers, &num_addresses, &num_counts, &num_types,
+                              &of_p->combiner) != 0) {
             return false;
         }
-        of_p->integers.resize(static_cast<size_t>(integers));
-        of_p->addresses.resize(static_cast<size_t>(addresses));
-        of_p->types.resize(static_cast<size_t>(types));
-        return of_p->combiner == named ||
-               mpi_.get_contents(type, integers, addresses, types, of_p->integers.data(),
-                                 of_p->addresses.data(), of_p->types.data()) == 0;
+        if (of_p->combiner == named) {
+            return true;
+        }
+        std::vector<int> integers(static_cast<size_t>(num_integers));
+        std::vector<intptr_t> addresses(static_cast<size_t>(num_addresses));
+        std::vector<long long> counts(static_cast<size_t>(num_counts));
+        of_p->types.resize(static_cast<size_t>(num_types));
+        if (mpi_.get_contents(type, num_integers, num_addresses, num_counts, num_types,
+                              integers.data(), addresses.data(), counts.data(),
+                              of_p->types.data()) != 0) {
+            return false;
+        }
+        of_p->integers.assign(integers.begin(), integers.end());
+        of_p->addresses.assign(addresses.begin(), addresses.end());
+        if (!counts.empty()) {
+            const size_t split = std::min(integers_among(of_p->combiner, counts), counts.size());
+            const auto middle = counts.begin() + static_cast<ptrdiff_t>(split);
+            // behind the dimensions of arrays; there are no other integers elsewhere
+            const size_t before = of_p->combiner == subarray ? 1 : of_p->combiner == darray ? 3 : 0;
+            of_p->integers.insert(of_p->integers.begin() + static_cast<ptrdiff_t>(before),
+                                  counts.begin(), middle);
+            of_p->addresses.insert(of_p->addresses.end(), middle, counts.end());
+        }
+        return true;
     }
 
     bool read_named(int type, pieces *made_p) const {
@@ -134,20 +181,20 @@ class reader {
             }
         }
     }
-    void add_many(const part &of, int count, int64_t displacement) {
-        for (int i = 0; i < count && made_->size() <= most_pieces; ++i) {
+    void add_many(const part &of, int64_t count, int64_t displacement) {
+        for (int64_t i = 0; i < count && made_->size() <= most_pieces; ++i) {
             add(of, displacement + i * of.extent);
         }
     }
-    void add_blocks(const part &of, int count, int length, int64_t stride) {
-        for (int i = 0; i < count && made_->size() <= most_pieces; ++i) {
+    void add_blocks(const part &of, int64_t count, int64_t length, int64_t stride) {
+        for (int64_t i = 0; i < count && made_->size() <= most_pieces; ++i) {
             add_many(of, length, i * stride);
         }
     }
 
     bool combine(const arguments &of, const std::vector<part> &parts) {
-        const std::vector<int> &n = of.integers;
-        const std::vector<intptr_t> &a = of.addresses;
+        const std::vector<int64_t> &n = of.integers;
+        const std::vector<int64_t> &a = of.addresses;
         const size_t count = n.empty() ? 0 : static_cast<size_t>(n[0]);
         switch (of.combiner) {
             case dup:
@@ -202,12 +249,12 @@ class reader {
     // Which indexes of each dimension belong to the type.
     using index_lists = std::vector<std::vector<int64_t>>;
 
-    static index_lists of_subarray(const std::vector<int> &n) {
+    static index_lists of_subarray(const std::vector<int64_t> &n) {
         const auto dimensions = static_cast<size_t>(n[0]);
         index_lists lists(dimensions);
         for (size_t d = 0; d < dimensions; ++d) {
-            const int part = n[1 + dimensions + d], start = n[1 + 2 * dimensions + d];
-            for (int i = 0; i < part; ++i) {
+            const int64_t part = n[1 + dimensions + d], start = n[1 + 2 * dimensions + d];
+            for (int64_t i = 0; i < part; ++i) {
                 lists[d].push_back(start + i);
             }
         }
@@ -216,15 +263,15 @@ class reader {
 
     // Integers: processes, rank, dimensions; of each dimension its size, distribution, argument and
     // processes; the order. Processes count in C's order.
-    static index_lists of_darray(const std::vector<int> &n) {
+    static index_lists of_darray(const std::vector<int64_t> &n) {
         const auto dimensions = static_cast<size_t>(n[2]);
         index_lists lists(dimensions);
-        int rest = n[1];
+        int64_t rest = n[1];
         for (size_t d = dimensions; d-- > 0;) {
             const int64_t size = n[3 + d], processes = n[3 + 3 * dimensions + d];
-            const int how = n[3 + dimensions + d], argument = n[3 + 2 * dimensions + d];
+            const int64_t how = n[3 + dimensions + d], argument = n[3 + 2 * dimensions + d];
             const int64_t mine = rest % processes;
-            rest /= static_cast<int>(processes);
+            rest /= processes;
             const bool given = argument != default_argument;
             const int64_t length = how == distribute_block
                                        ? (given ? argument : (size + processes - 1) / processes)
@@ -240,7 +287,7 @@ class reader {
     }
 
     // `n`: dimensions, their sizes, ...; the order is last.
-    void add_array(const part &of, index_lists lists, const std::vector<int> &n) {
+    void add_array(const part &of, index_lists lists, const std::vector<int64_t> &n) {
         const auto dimensions = static_cast<size_t>(n[0]);
         std::vector<int64_t> strides(dimensions);
         const bool c_order = n.back() == order_c;

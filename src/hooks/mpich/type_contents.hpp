@@ -16,10 +16,12 @@ struct type_block {
 
 // MPICH's functions, with its integer handles.
 struct type_functions {
-    int (*get_envelope)(int type, int *integers_p, int *addresses_p, int *types_p,
-                        int *combiner_p) = nullptr;
-    int (*get_contents)(int type, int integers, int addresses, int types, int *, intptr_t *,
-                        int *) = nullptr;
+    // Those that also know types which MPI's functions of large counts made; MPICH itself makes
+    // such types in collectives.
+    int (*get_envelope)(int type, long long *integers_p, long long *addresses_p,
+                        long long *counts_p, long long *types_p, int *combiner_p) = nullptr;
+    int (*get_contents)(int type, long long integers, long long addresses, long long counts,
+                        long long types, int *, intptr_t *, long long *, int *) = nullptr;
     int (*get_extent)(int type, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
     int (*get_size)(int type, int *size_p) = nullptr;
     int (*free)(int *type_p) = nullptr;

@@ -1,6 +1,7 @@
 /*
  * libcuda_nc_preload.so: the only library that is ever preloaded. It needs libc alone, does nothing
- * when it is loaded, and defines the functions that the hooks replace (hooks/interposed_symbols.h).
+ * when it is loaded, and defines the functions that the hooks replace (hooks/interposed_symbols.h,
+ * hooks/interposed_mpi.h).
  * Each call goes to libcuda_nc.so, or to the original where that does not serve.
  *
  * An address that was looked up is kept in a word that several threads may write at the same time:
@@ -58,6 +59,21 @@ CUDA_NC_OPAL_SYMBOLS(INTERPOSED)
     }
 
 CUDA_NC_UCP_SYMBOLS(UCP_INTERPOSED)
+
+/* MPI's: which replacement, if any, is known when the MPI library is there. */
+#define MPI_INTERPOSED(name, suffix, serve, parameters, arguments)           \
+    EXPORT int MPI_##name##suffix parameters {                               \
+        static int(*known) parameters;                                       \
+        int(*target) parameters = __atomic_load_n(&known, __ATOMIC_ACQUIRE); \
+        if (__builtin_expect(target == NULL, 0)) {                           \
+            void *found = cuda_nc_find_mpi_call("MPI_" #name #suffix);       \
+            memcpy(&target, &found, sizeof(target));                         \
+            __atomic_store_n(&known, target, __ATOMIC_RELEASE);              \
+        }                                                                    \
+        return target arguments;                                             \
+    }
+
+CUDA_NC_MPI_SYMBOLS(MPI_INTERPOSED)
 
 /*
  * Not replaced, but used as a signal: UCX asks for its components here. Our transport must be

@@ -221,3 +221,12 @@ const cuda_nc_symbols_t *cuda_nc_find_replacements(void) {
     pthread_once(&once, load_replacements);
     return &replacements;
 }
+
+void *cuda_nc_find_mpi_call(const char *symbol) {
+    const cuda_nc_symbols_t *ours = cuda_nc_find_replacements();
+    void *found = ours->find_mpi_call != NULL ? ours->find_mpi_call(symbol) : NULL;
+    if (found == NULL) {
+        found = dlsym(RTLD_NEXT, symbol);
+    }
+    return found != NULL ? found : cuda_nc_find_original(symbol, "libmpi");
+}

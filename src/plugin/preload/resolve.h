@@ -17,6 +17,12 @@ const cuda_nc_symbols_t *cuda_nc_find_replacements(void);
  */
 void *cuda_nc_find_original(const char *symbol, const char *library);
 
+/*
+ * What a call of an MPI function ("MPI_Pack") goes to: its replacement, else what a process without
+ * the shim would call, another profiling library for instance. Never NULL.
+ */
+void *cuda_nc_find_mpi_call(const char *symbol);
+
 /* How the definitions of a function are found of which a process may have several, and those found.
  */
 typedef struct {

@@ -46,6 +46,11 @@ void typed_buffer::expect(const std::vector<char> &packed) {
     map_.unpack(expected_.data() + origin_, packed.data(), static_cast<int64_t>(packed.size()));
 }
 
+void typed_buffer::store(const std::vector<char> &packed) {
+    expect(packed);
+    where_.copy(start_, expected_.data(), expected_.size());
+}
+
 void typed_buffer::expect_anything() {
     anything_ = true;
 }

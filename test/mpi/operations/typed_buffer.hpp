@@ -27,6 +27,8 @@ class typed_buffer {
 
     // New bytes everywhere.
     void refill(uint64_t key);
+    // Writes these packed bytes.
+    void store(const std::vector<char> &packed);
     // Packed bytes, as they must be by now.
     std::vector<char> packed() const;
     // These packed bytes must have arrived, and nothing else changed.

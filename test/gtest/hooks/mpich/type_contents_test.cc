@@ -16,6 +16,7 @@ struct made_type {
     std::vector<int> types;
     intptr_t extent;
     std::vector<type_block> blocks;  // of predefined ones
+    std::vector<long long> counts;   // of types made with large counts
 };
 
 constexpr int named = 1, contiguous = 3, vector = 4, hvector = 6, indexed = 7, hindexed = 9,
@@ -26,19 +27,23 @@ constexpr int of_4 = 0, pair = 1;  // predefined: 4 bytes; 8 bytes and 4, 16 apa
 std::vector<made_type> all;
 int num_freed;
 
-int get_envelope(int type, int *integers_p, int *addresses_p, int *types_p, int *combiner_p) {
+int get_envelope(int type, long long *integers_p, long long *addresses_p, long long *counts_p,
+                 long long *types_p, int *combiner_p) {
     const made_type &of = all[static_cast<size_t>(type)];
-    *integers_p = static_cast<int>(of.integers.size());
-    *addresses_p = static_cast<int>(of.addresses.size());
-    *types_p = static_cast<int>(of.types.size());
+    *integers_p = static_cast<long long>(of.integers.size());
+    *addresses_p = static_cast<long long>(of.addresses.size());
+    *counts_p = static_cast<long long>(of.counts.size());
+    *types_p = static_cast<long long>(of.types.size());
     *combiner_p = of.combiner;
     return 0;
 }
 
-int get_contents(int type, int, int, int, int *integers, intptr_t *addresses, int *types) {
+int get_contents(int type, long long, long long, long long, long long, int *integers,
+                 intptr_t *addresses, long long *counts, int *types) {
     const made_type &of = all[static_cast<size_t>(type)];
     std::copy(of.integers.begin(), of.integers.end(), integers);
     std::copy(of.addresses.begin(), of.addresses.end(), addresses);
+    std::copy(of.counts.begin(), of.counts.end(), counts);
     std::copy(of.types.begin(), of.types.end(), types);
     return 0;
 }
@@ -75,13 +80,24 @@ const type_functions functions = {get_envelope, get_contents, get_extent,
 class type_contents : public testing::Test {
   protected:
     type_contents() {
-        all = {{named, {}, {}, {}, 4, {{0, 4}}}, {named, {}, {}, {}, 16, {{0, 8}, {8, 4}}}};
+        all = {{named, {}, {}, {}, 4, {{0, 4}}, {}}, {named, {}, {}, {}, 16, {{0, 8}, {8, 4}}, {}}};
         num_freed = 0;
     }
     int make(int combiner, std::vector<int> integers, std::vector<intptr_t> addresses,
              std::vector<int> types, intptr_t extent) {
+        all.push_back({combiner,
+                       std::move(integers),
+                       std::move(addresses),
+                       std::move(types),
+                       extent,
+                       {},
+                       {}});
+        return static_cast<int>(all.size()) - 1;
+    }
+    int make_large(int combiner, std::vector<long long> counts, std::vector<int> types,
+                   intptr_t extent, std::vector<int> integers = {}) {
         all.push_back(
-            {combiner, std::move(integers), std::move(addresses), std::move(types), extent, {}});
+            {combiner, std::move(integers), {}, std::move(types), extent, {}, std::move(counts)});
         return static_cast<int>(all.size()) - 1;
     }
     // Where the element's 4-byte units lie, in type-map order.
@@ -137,10 +153,32 @@ TEST_F(type_contents, of_arrays) {
               (list{32, 36, 40, 44}));
 }
 
+TEST_F(type_contents, of_types_made_with_large_counts) {
+    EXPECT_EQ(units(make_large(contiguous, {3}, {of_4}, 12)), (list{0, 4, 8}));
+    EXPECT_EQ(units(make_large(vector, {2, 2, 3}, {of_4}, 20)), (list{0, 4, 12, 16}));
+    EXPECT_EQ(units(make_large(hvector, {3, 1, -10}, {of_4}, 24)), (list{0, -10, -20}));
+    EXPECT_EQ(units(make_large(indexed, {2, 1, 2, 5, 1}, {of_4}, 0)), (list{20, 4, 8}));
+    EXPECT_EQ(units(make_large(hindexed, {2, 1, 2, 50, 2}, {of_4}, 0)), (list{50, 2, 6}));
+    EXPECT_EQ(units(make_large(indexed_block, {2, 2, 4, 0}, {of_4}, 0)), (list{16, 20, 0, 4}));
+    EXPECT_EQ(units(make_large(hindexed_block, {2, 1, 9, -3}, {of_4}, 0)), (list{9, -3}));
+    EXPECT_EQ(units(make_large(structure, {2, 1, 2, 100, 0}, {pair, of_4}, 0)),
+              (list{100, 104, 108, 0, 4}));
+    EXPECT_EQ(units(make_large(resized, {0, -8}, {of_4}, -8)), (list{0}));
+    constexpr int c_order = 56, cyclic = 122, none = 123;
+    EXPECT_EQ(units(make_large(subarray, {3, 4, 2, 2, 1, 1}, {of_4}, 48, {2, c_order})),
+              (list{20, 24, 36, 40}));
+    EXPECT_EQ(units(make_large(darray, {3, 4}, {of_4}, 48,
+                               {4, 2, 2, cyclic, none, 1, -49767, 4, 1, c_order})),
+              (list{32, 36, 40, 44}));
+}));
+}
+
 TEST_F(type_contents, of_unknown_combiners_are_refused) {
     EXPECT_EQ(read_contents(functions, make(101, {3}, {}, {of_4}, 12)), nullptr);
     const int unknown = make(5, {1, 1, 1}, {}, {of_4}, 4);
     EXPECT_EQ(read_contents(functions, make(contiguous, {1}, {}, {unknown}, 4)), nullptr);
+    EXPECT_EQ(read_contents(functions, make(contiguous, {1}, {}, {0x4c820100}, 4)), nullptr)
+        << "an inner type that only MPICH itself knows";
     EXPECT_EQ(read_contents(functions, make(contiguous, {1 << 25}, {}, {pair}, 0)), nullptr)
         << "too many blocks";
 }

@@ -1,0 +1,131 @@
+#include "hooks/mpich/local_packs.hpp"
+
+#include <algorithm>
+
+#include "ucs/base/log.hpp"
+
+namespace cuda_nc::hooks::local {
+namespace {
+
+typed_memory elements(const void *buffer, count_t count, handle type, handle comm) {
+    typed_memory made(comm);
+    made.add(buffer, 0, count, type);
+    return made;
+}
+
+// Bytes [place, place + length) of a buffer.
+typed_memory plain(const void *buffer, int64_t place, uint64_t length, handle comm) {
+    typed_memory made(comm);
+    made.add(buffer, place, static_cast<count_t>(length), byte_type);
+    return made;
+}
+
+bool holds(count_t size, count_t at, uint64_t length) noexcept {
+    return at >= 0 && at <= size && static_cast<uint64_t>(size - at) >= length;
+}
+
+}  // namespace
+
+int pack(not_called, const void *from, count_t count, handle type, void *to, count_t size,
+         position at, handle comm) {
+    const bool to_gpu = on_gpu(to, byte_type, size);
+    if (!to_gpu && !on_gpu(from, type, count)) {
+        return pass_on;
+    }
+    const typed_memory memory = elements(from, count, type, comm);
+    if (!holds(size, at.get(), memory.size())) {
+        return report({comm, error_truncate});
+    }
+    if (to_gpu) {
+        host_bytes bytes(memory.size());
+        memory.pack(bytes.start());
+        plain(to, at.get(), memory.size(), comm).unpack(bytes.start(), memory.size());
+    } else {
+        memory.pack(static_cast<char *>(to) + at.get());
+    }
+    at.set(at.get() + static_cast<count_t>(memory.size()));
+    return 0;
+}
+
+int unpack(not_called, const void *from, count_t size, position at, void *to, count_t count,
+           handle type, handle comm) {
+    const bool from_gpu = on_gpu(from, byte_type, size);
+    if (!from_gpu && !on_gpu(to, type, count)) {
+        return pass_on;
+    }
+    const typed_memory memory = elements(to, count, type, comm);
+    if (!holds(size, at.get(), memory.size())) {
+        return report({comm, error_truncate});
+    }
+    if (from_gpu) {
+        host_bytes bytes(memory.size());
+        plain(from, at.get(), memory.size(), comm).pack(bytes.start());
+        memory.unpack(bytes.start(), memory.size());
+    } else {
+        memory.unpack(static_cast<const char *>(from) + at.get(), memory.size());
+    }
+    at.set(at.get() + static_cast<count_t>(memory.size()));
+    return 0;
+}
+
+// MPICH changes the order of bytes, in host memory.
+int pack_external(decltype(pmpi_functions::Pack_external_c) function, const char *form,
+                  const void *from, count_t count, handle type, void *to, count_t size,
+                  position at) {
+    const bool to_gpu = on_gpu(to, byte_type, size);
+    const bool from_gpu = on_gpu(from, type, count);
+    count_t length = 0;
+    if (!to_gpu && !from_gpu) {
+        return pass_on;
+    }
+    if (const int error = pmpi().Pack_external_size_c(form, count, type, &length)) {
+        return error;
+    }
+    if (!holds(size, at.get(), static_cast<uint64_t>(length))) {
+        return report({self, error_truncate});
+    }
+    staged_call call(self, nullptr);
+    if (from_gpu) {
+        call.stage_alike(&from, count, type, use::send);
+    }
+    host_bytes bytes(static_cast<uint64_t>(length));
+    count_t done = 0;
+    const int error = function(form, from, count, type, bytes.start(), length, &done);
+    if (error == 0) {
+        plain(to, at.get(), static_cast<uint64_t>(done), self)
+            .unpack(bytes.start(), static_cast<uint64_t>(done));
+        at.set(at.get() + done);
+    }
+    return error;
+}
+
+int unpack_external(decltype(pmpi_functions::Unpack_external_c) function, const char *form,
+                    const void *from, count_t size, position at, void *to, count_t count,
+                    handle type) {
+    const bool from_gpu = on_gpu(from, byte_type, size);
+    const bool to_gpu = on_gpu(to, type, count);
+    if (!from_gpu && !to_gpu) {
+        return pass_on;
+    }
+    if (!holds(size, at.get(), 0)) {
+        return report({self, error_truncate});
+    }
+    const auto rest = static_cast<uint64_t>(size - at.get());
+    host_bytes bytes(rest);
+    plain(from, at.get(), rest, self).pack(bytes.start());
+    staged_call call(self, nullptr);
+    const void *target = to;
+    if (to_gpu) {
+        call.stage_alike(&target, count, type, use::receive);
+    }
+    count_t done = 0;
+    int error = function(form, bytes.start(), size - at.get(), &done, const_cast<void *>(target),
+                         count, type);
+    error = error != 0 ? error : call.finish();
+    if (error == 0) {
+        at.set(at.get() + done);
+    }
+    return error;
+}
+
+}  // namespace cuda_nc::hooks::local

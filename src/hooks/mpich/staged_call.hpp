@@ -1,0 +1,160 @@
+// An MPI call that gets host memory in place of its buffers in GPU memory, until it has ended.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "hooks/mpich/typed_memory.hpp"
+
+namespace cuda_nc::hooks::local {
+
+// What a replaced function returns where the call is to go to MPICH unchanged. No MPI error.
+constexpr int pass_on = -1;
+
+// MPI's function, where a replacement has no use for it.
+struct not_called {
+    template <typename function>
+    not_called(function *) noexcept {}
+};
+
+// An array of counts or places, as wide as the caller has them.
+class numbers {
+  public:
+    numbers(const int *array) noexcept : array_(array), is_narrow_(true) {}
+    numbers(const count_t *array) noexcept : array_(array), is_narrow_(false) {}
+    numbers(const intptr_t *array) noexcept : array_(array), is_narrow_(false) {}
+    count_t operator[](int i) const noexcept {
+        return is_narrow_ ? static_cast<const int *>(array_)[i]
+                          : static_cast<const count_t *>(array_)[i];
+    }
+
+  private:
+    static_assert(sizeof(intptr_t) == sizeof(count_t));
+    const void *array_;
+    bool is_narrow_;
+};
+
+enum class use { send, receive, update };  // update: what MPI does not write stays as it was
+
+// Elements that a collective sends or receives as one block: what MPI is given for them.
+struct uniform_side {
+    const void *buffer;
+    count_t count;
+    handle type;
+    bool on_gpu() const noexcept { return local::on_gpu(buffer, type, count); }
+};
+
+// As many blocks as there are ranks, each with a count and a place of its own.
+struct varying_side {
+    const void *buffer;
+    numbers counts, places;
+    handle type;
+    const int
+        *types;  // of each block, and places are bytes; null: all of `type`, places are extents
+    int blocks;
+
+    // As MPI's largest functions take them.
+    struct arrays {
+        std::vector<count_t> counts;
+        std::vector<intptr_t> places;
+        std::vector<int> types;
+    };
+
+    handle type_of(int block) const noexcept { return types != nullptr ? types[block] : type; }
+    int64_t place_of(int block) const noexcept {
+        return places[block] * (types != nullptr ? 1 : extent_of(type));
+    }
+    uniform_side at(int block) const noexcept { return {buffer, counts[block], type_of(block)}; }
+    bool on_gpu() const noexcept;
+};
+
+class staged_call;
+using staged_call_ptr = std::unique_ptr<staged_call>;
+
+class staged_call {
+  public:
+    // Null `request`: a blocking call. Else what MPI is given to store the request.
+    staged_call(handle comm, void *request) noexcept
+        : comm_(comm), request_(static_cast<int *>(request)) {}
+    ~staged_call() { free_types(); }
+    staged_call(const staged_call &) = delete;
+
+    // Replaces a side, of `blocks` times its elements, by as many elements without gaps: MPICH cuts
+    // some messages between elements, at the same places on all ranks.
+    void stage(uniform_side *side, int blocks, use how);
+    // The same of a side with blocks of different sizes. The arrays live as long as the call.
+    varying_side::arrays &stage(varying_side *side, use how);
+    varying_side::arrays &copy(const varying_side &side);
+    // Replaces a side by packed bytes, for a message.
+    void stage_packed(uniform_side *side, use how);
+    // Replaces *buffer_p by host memory in which the elements lie alike, for operations on them.
+    void stage_alike(const void **buffer_p, count_t count, handle type, use how);
+    // The last staged side receives a message: as many bytes as its status says are there.
+    void receives_message() noexcept { stages_.back().by_status = true; }
+
+    // Calls `function` with `arguments`, and a request behind them where this call has one. A
+    // blocking call is complete then; of another the user's request takes care.
+    template <typename... parameters, typename... given>
+    static int run(staged_call_ptr call, int (*function)(parameters...), given... arguments) {
+        if constexpr (sizeof...(parameters) == sizeof...(given)) {
+            const int error = function(arguments...);
+            call->free_types();
+            return error != 0 ? error : call->finish();
+        } else {
+            const int error = function(arguments..., &call->inner_);
+            call->free_types();
+            return error != 0 ? error : start(std::move(call));
+        }
+    }
+    // Of a nonblocking call that is made of two messages: where MPI stores its requests. start()
+    // then hands the call over to the user's request, as run() does.
+    int *receive_request() noexcept { return &inner_; }
+    int *send_request() noexcept { return &second_; }
+    static int start(staged_call_ptr call) noexcept;
+    // For a blocking message, which MPI is to fill: its status is needed to unpack it.
+    status_words &status() noexcept { return status_; }
+
+    // Unpacks. Returns an MPI error.
+    int finish() noexcept;
+
+  private:
+    struct staged {
+        typed_memory memory;
+        host_bytes bytes;
+        bool receives, alike, by_status = false;
+    };
+
+    // Its start.
+    char *add(typed_memory memory, use how);
+    // A type as large as `type` and without gaps, until free_types().
+    handle dense(handle type);
+    void free_types() noexcept;
+
+    static int query(void *state, void *status) noexcept;
+    static int release(void *state) noexcept;
+    static int cancel(void *state, int complete) noexcept;
+    static int poll(void *state, void *status) noexcept;
+    static int wait(int number, void **states, double, void *status) noexcept;
+    int await() noexcept;
+    void complete(int error) noexcept;
+
+    handle comm_;
+    int *request_;
+    int inner_ = null_request, second_ = null_request;  // MPICH's
+    int outer_ = null_request;                          // the user's
+    int error_ = 0;
+    bool done_ = false;
+    status_words status_;
+    std::vector<staged> stages_;
+    std::vector<std::unique_ptr<varying_side::arrays>> arrays_;
+    std::vector<int> types_;
+};
+
+inline void *writable(const void *buffer) noexcept {
+    return const_cast<void *>(buffer);
+}
+
+// Reports an error to the communicator's handler, and returns what the call returns.
+int report(const failure &what) noexcept;
+
+}  // namespace cuda_nc::hooks::local

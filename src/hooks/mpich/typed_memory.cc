@@ -1,0 +1,169 @@
+#include "hooks/mpich/typed_memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+#include "hooks/common/gpu_presence.hpp"
+#include "hooks/common/policy.hpp"
+#include "hooks/common/watched_types.hpp"
+#include "ucp/dt/address.hpp"
+#include "ucp/dt/request_state.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/gpu/device.hpp"
+
+namespace cuda_nc::hooks::local {
+namespace {
+
+const void *datatype_of(handle type) noexcept {
+    return reinterpret_cast<const void *>(static_cast<intptr_t>(static_cast<int>(type)));
+}
+
+layout_ref contiguous_bytes(uint64_t length) {
+    layout_builder builder;
+    builder.append(0, length);
+    return builder.finish();
+}
+
+// Null where it cannot be read.
+layout_ref layout_of(handle type, count_t count) {
+    if (is_predefined(type)) {
+        count_t size = 0;
+        return pmpi().Type_size_c(type, &size) == 0
+                   ? contiguous_bytes(static_cast<uint64_t>(count * size))
+                   : nullptr;
+    }
+    const type_record *record = find_watched(*pmpi().library, datatype_of(type));
+    if (record == nullptr) {
+        return nullptr;
+    }
+    const auto number = static_cast<uint64_t>(count);
+    if (const counted_layout *known = record->find(number)) {
+        return known->what;
+    }
+    counted_layout made;
+    return record->make(number, unknown_size, &made) ? made.what : nullptr;
+}
+
+}  // namespace
+
+bool on_gpu(const void *buffer, handle type, count_t count, int64_t place) noexcept {
+    if (count <= 0 || buffer == in_place) {
+        return false;
+    }
+    auto is_device = [](const void *address) {
+        return gpu::platform::instance().query(address).kind == gpu::memory_kind::device;
+    };
+    const void *start = dt::displaced(buffer, place);
+    if (CUDA_NC_LIKELY(!is_device(start))) {
+        // A derived type's bytes may lie elsewhere. MPICH counts members without bytes among its
+        // bounds, so that one of these may be no byte of it.
+        intptr_t first = 0, extent = 0;
+        if (is_predefined(type) || pmpi().Type_get_true_extent(type, &first, &extent) != 0 ||
+            !(is_device(dt::displaced(start, first)) ||
+              is_device(dt::displaced(start, first + extent - 1)))) {
+            return false;
+        }
+    }
+    static const bool is_mpichs = pmpi().library->takes_gpu_memory();
+    check_gpu_detection();
+    return !is_mpichs;
+}
+
+bool is_predefined(handle type) noexcept {
+    return pmpi().library->is_predefined(datatype_of(type));
+}
+
+int64_t extent_of(handle type) noexcept {
+    intptr_t lower_bound, extent = 0;
+    pmpi().Type_get_extent(type, &lower_bound, &extent);
+    return extent;
+}
+
+host_bytes::host_bytes(uint64_t size)
+    : start_(static_cast<char *>(std::malloc(std::max<uint64_t>(size, 1)))) {
+    if (start_ == nullptr) {
+        throw std::bad_alloc();
+    }
+}
+
+host_bytes::~host_bytes() {
+    std::free(start_);
+}
+
+void typed_memory::add(const void *buffer, int64_t place, count_t count, handle type) {
+    if (count <= 0) {
+        return;
+    }
+    layout_ref what = layout_of(type, count);
+    if (what == nullptr) {
+        nc_error("a datatype in GPU memory cannot be served: its layout cannot be read");
+        throw failure{comm_, error_other};
+    }
+    if (what->packed_size() != 0) {
+        size_ += what->packed_size();
+        parts_.push_back({std::move(what), dt::displaced(buffer, place)});
+    }
+}
+
+void typed_memory::must(ucs_status_t status) const {
+    if (status != UCS_OK) {
+        nc_error("an MPI call on GPU memory failed: %s", status_text(status));
+        throw failure{comm_, error_other};
+    }
+}
+
+void typed_memory::pack(void *to) const {
+    char *next = static_cast<char *>(to);
+    for (const part &one : parts_) {
+        dt::request_state *state =
+            dt::request_state::start_pack(one.what, one.base, dt::memory_of(*one.what, one.base));
+        must(state != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY);
+        for (uint64_t done = 0; done < one.what->packed_size();) {
+            done += state->pack(done, next + done, SIZE_MAX);
+        }
+        state->finish();
+        next += one.what->packed_size();
+    }
+}
+
+void typed_memory::unpack(const void *from, uint64_t length) const {
+    const char *next = static_cast<const char *>(from);
+    for (const part &one : parts_) {
+        const uint64_t now = std::min(length, one.what->packed_size());
+        if (now == 0) {
+            return;
+        }
+        dt::request_state *state =
+            dt::request_state::start_unpack(one.what, one.base, dt::memory_of(*one.what, one.base));
+        must(state != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY);
+        const ucs_status_t status = state->unpack(0, next, now);
+        state->finish();
+        must(status);
+        next += now;
+        length -= now;
+    }
+}
+
+int64_t typed_memory::lowest() const noexcept {
+    return parts_.empty() ? 0 : parts_.front().what->lower_bound();
+}
+
+uint64_t typed_memory::span() const noexcept {
+    return parts_.empty() ? 0
+                          : static_cast<uint64_t>(parts_.front().what->upper_bound() - lowest());
+}
+
+void typed_memory::copy_to(char *to) const {
+    for (const part &one : parts_) {
+        must(dt::copy(one.what, one.base, dt::displaced(to, -lowest())));
+    }
+}
+
+void typed_memory::copy_from(const char *from) const {
+    for (const part &one : parts_) {
+        must(dt::copy(one.what, dt::displaced(from, -lowest()), one.base));
+    }
+}
+
+}  // namespace cuda_nc::hooks::local

@@ -1,0 +1,75 @@
+// Buffers of MPI calls, moved between their datatypes' places, in memory of any kind, and host
+// memory.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hooks/mpich/pmpi.hpp"
+#include "ucs/base/status.hpp"
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::hooks::local {
+
+// Why a call ends with an error; the communicator's error handler hears of it.
+struct failure {
+    handle comm;
+    int error;
+};
+
+// Whether the CPU must not touch `count` elements at `buffer`, of which the first is `place` bytes
+// behind it, and we can serve them. Asks for the kind of memory at one address, for a derived type
+// at up to three.
+bool on_gpu(const void *buffer, handle type, count_t count, int64_t place = 0) noexcept;
+
+int64_t extent_of(handle type) noexcept;
+bool is_predefined(handle type) noexcept;
+
+// Memory of malloc, as large as a message. Throws std::bad_alloc.
+class host_bytes {
+  public:
+    explicit host_bytes(uint64_t size);
+    ~host_bytes();
+    host_bytes(host_bytes &&other) noexcept : start_(other.start_) { other.start_ = nullptr; }
+    host_bytes(const host_bytes &) = delete;
+    char *start() const noexcept { return start_; }
+
+  private:
+    char *start_;
+};
+
+// Elements of datatypes, one after the other in packed order. Keeps their layouts, not their types.
+class typed_memory {
+  public:
+    // Errors are thrown: failure, with this communicator.
+    explicit typed_memory(handle comm) noexcept : comm_(comm) {}
+
+    // `count` elements of `type`, `place` bytes behind `buffer`.
+    void add(const void *buffer, int64_t place, count_t count, handle type);
+
+    uint64_t size() const noexcept { return size_; }
+
+    void pack(void *to) const;
+    // The first `length` packed bytes, at most.
+    void unpack(const void *from, uint64_t length) const;
+
+    // To and from host memory that is laid out alike: its byte d is at to[d - lowest()]. With one
+    // part alone.
+    int64_t lowest() const noexcept;
+    uint64_t span() const noexcept;
+    void copy_to(char *to) const;
+    void copy_from(const char *from) const;
+
+  private:
+    struct part {
+        layout_ref what;
+        char *base;
+    };
+    void must(ucs_status_t status) const;
+
+    handle comm_;
+    uint64_t size_ = 0;
+    std::vector<part> parts_;
+};
+
+}  // namespace cuda_nc::hooks::local

@@ -1,0 +1,108 @@
+// MPI_Pack and MPI_Unpack, with packed bytes on either side of the bus, and in external form.
+#include <algorithm>
+
+#include "local_work/round.hpp"
+
+namespace mpi_test {
+namespace {
+
+constexpr int behind = 9;  // bytes around the packed ones that nothing may touch
+
+std::vector<char> fetch(memory &from, const void *start, size_t length) {
+    std::vector<char> bytes(length);
+    from.copy(bytes.data(), start, length);
+    return bytes;
+}
+
+void pack_and_unpack(round &r) {
+    const int count = static_cast<int>(r.mine.between(0, 5));
+    const made_type &type = r.either();
+    auto from = r.buffer(type, count, 3), to = r.buffer(type, count, 4);
+    memory &where = r.place(r.other());
+    const auto size = static_cast<size_t>(from->size());
+    std::vector<char> expected(size + 2 * behind, 'x');
+    char *packed = static_cast<char *>(where.allocate(expected.size()));
+    where.copy(packed, expected.data(), expected.size());
+    int place = behind;
+    MPI_Count far_place = behind;
+    const auto room = static_cast<int>(size) + behind;
+    r.text = "Pack";
+    if (r.large()) {
+        MPI_Pack_c(from->address(), count, type.handle(), packed, room, &far_place, r.comm);
+        place = static_cast<int>(far_place);
+    } else {
+        MPI_Pack(from->address(), count, type.handle(), packed, room, &place, r.comm);
+    }
+    std::vector<char> bytes = from->packed();
+    std::copy(bytes.begin(), bytes.end(), expected.begin() + behind);
+    r.expect(place == room, "position after packing");
+    r.expect(fetch(where, packed, expected.size()) == expected && from->right(), "packed bytes");
+    place = behind;
+    far_place = behind;
+    r.text = "Unpack";
+    if (r.large()) {
+        MPI_Unpack_c(packed, room, &far_place, to->address(), count, type.handle(), r.comm);
+        place = static_cast<int>(far_place);
+    } else {
+        MPI_Unpack(packed, room, &place, to->address(), count, type.handle(), r.comm);
+    }
+    to->expect(bytes);
+    r.expect(place == room, "position after unpacking");
+    r.expect(to->right(), "unpacked bytes");
+    where.release(packed);
+}
+
+// Elements of one width, so that the order of bytes is known.
+void external(round &r) {
+    constexpr size_t width = 4;
+    const int count = static_cast<int>(r.mine.between(1, 4));
+    made_type type = hvector(static_cast<int>(r.mine.between(1, 50)), 2, 12, basic("INT"));
+    type.commit();
+    auto from = r.buffer(type, count, 3), to = r.buffer(type, count, 4);
+    memory &where = r.place(type);
+    std::vector<char> expected = from->packed();
+    for (size_t i = 0; i < expected.size(); i += width) {
+        std::reverse(expected.begin() + static_cast<ptrdiff_t>(i),
+                     expected.begin() + static_cast<ptrdiff_t>(i + width));
+    }
+    const auto size = static_cast<MPI_Aint>(expected.size());
+    char *packed = static_cast<char *>(where.allocate(expected.size() + behind));
+    MPI_Aint place = behind;
+    MPI_Count far_place = behind;
+    r.text = "Pack_external";
+    if (r.large()) {
+        MPI_Pack_external_c("external32", from->address(), count, type.handle(), packed,
+                            size + behind, &far_place);
+        place = static_cast<MPI_Aint>(far_place);
+    } else {
+        MPI_Pack_external("external32", from->address(), count, type.handle(), packed,
+                          size + behind, &place);
+    }
+    r.expect(place == size + behind, "position after packing");
+    r.expect(fetch(where, packed + behind, expected.size()) == expected, "bytes in external form");
+    place = behind;
+    far_place = behind;
+    r.text = "Unpack_external";
+    if (r.large()) {
+        MPI_Unpack_external_c("external32", packed, size + behind, &far_place, to->address(), count,
+                              type.handle());
+    } else {
+        MPI_Unpack_external("external32", packed, size + behind, &place, to->address(), count,
+                            type.handle());
+    }
+    to->expect(from->packed());
+    r.expect(to->right() && from->right(), "bytes from external form");
+    where.release(packed);
+}
+
+}  // namespace
+
+void random_pack(round &r) {
+    if (r.one_in(4)) {
+        external(r);
+    } else {
+        pack_and_unpack(r);
+    }
+}
+
+}  // namespace mpi_test

@@ -1,0 +1,76 @@
+#include "local_work/round.hpp"
+
+#include "support/random_type.hpp"
+
+namespace mpi_test {
+namespace {
+
+// Bytes with gaps, in descending order or ascending.
+made_type scattered_bytes(int size, bool descending) {
+    made_type made = hvector(size, 1, descending ? -3 : 2, basic("BYTE"));
+    made.commit();
+    return made;
+}
+
+made_type receivable_type(random_stream &random) {
+    random_type_limits limits;
+    limits.bytes = 4 << 10;
+    limits.span = 1 << 17;
+    limits.runs = 300;
+    made_type made = random_type(random, limits);
+    for (int tries = 0; tries < 20; ++tries) {
+        type_map several = repeated(made.map(), 40);
+        // UCX does not know simulated GPU memory, and is given contiguous bytes themselves
+        const bool is_plain = made.map().size() == 1 || made.map().is_contiguous();
+        if ((!is_plain || made.map().size() == 0) && !several.overlaps() &&
+            !several.has_padding() && made.agrees()) {
+            return made;
+        }
+        made = random_type(random, limits);
+    }
+    return scattered_bytes(24, false);
+}
+
+}  // namespace
+
+round::round(harness &tests, uint64_t seed, int number)
+    : t(tests),
+      all{seed, static_cast<uint64_t>(number)},
+      mine{seed, static_cast<uint64_t>(number), static_cast<uint64_t>(tests.rank()) + 1000},
+      form_(static_cast<int>(all.between(0, 3))),
+      type_(receivable_type(all)),
+      other_(scattered_bytes(static_cast<int>(type_.map().size()), all.one_in(2))) {}
+
+void round::expect(bool right, const char *what) {
+    t.expect(right, text + (waits() ? "" : ", nonblocking") + (large() ? ", large counts" : "") +
+                        ": " + what + " of " + type_.text());
+}
+
+void round::finish(MPI_Request *request, MPI_Status *status) {
+    int flag = 0, index = 0;
+    switch (mine.between(0, 4)) {
+        case 0:
+            MPI_Wait(request, status);
+            break;
+        case 1:
+            MPI_Waitall(1, request, status == MPI_STATUS_IGNORE ? MPI_STATUSES_IGNORE : status);
+            break;
+        case 2:
+            MPI_Waitany(1, request, &index, status);
+            break;
+        case 3:
+            while (flag == 0) {
+                MPI_Test(request, &flag, status);
+            }
+            break;
+        default:
+            while (flag == 0) {
+                MPI_Testall(1, request, &flag,
+                            status == MPI_STATUS_IGNORE ? MPI_STATUSES_IGNORE : status);
+            }
+            break;
+    }
+    expect(*request == MPI_REQUEST_NULL, "request is null at the end");
+}
+
+}  // namespace mpi_test

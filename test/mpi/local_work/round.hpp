@@ -1,0 +1,93 @@
+// One random call on every rank: its form, its types, its buffers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operations/harness.hpp"
+#include "operations/typed_buffer.hpp"
+#include "support/random.hpp"
+
+namespace mpi_test {
+
+// An array of counts or places, as wide as the MPI function wants it.
+class numbers {
+  public:
+    void add(int64_t value) {
+        narrow_.push_back(static_cast<int>(value));
+        wide_.push_back(value);
+        far_.push_back(value);
+    }
+    int operator[](int i) const { return narrow_[static_cast<size_t>(i)]; }
+    operator const int *() const { return narrow_.data(); }
+    operator const MPI_Count *() const { return wide_.data(); }
+    operator const MPI_Aint *() const { return far_.data(); }
+
+  private:
+    std::vector<int> narrow_;
+    std::vector<MPI_Count> wide_;
+    std::vector<MPI_Aint> far_;
+};
+
+class round {
+  public:
+    // The same on every rank, but for what mine() returns.
+    round(harness &tests, uint64_t seed, int number);
+
+    harness &t;
+    random_stream all, mine;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    std::string text;  // what is called
+
+    int rank() const { return t.rank(); }
+    int ranks() const { return t.ranks(); }
+    bool one_in(uint64_t n) { return all.one_in(n); }
+
+    // Without overlap and padding, so that it can be received.
+    const made_type &type() const { return type_; }
+    // As many bytes as an element of type(), in other places.
+    const made_type &other() const { return other_; }
+    // One of the two, of this rank's choice. MPICH itself stumbles over some types with negative
+    // extents inside, so only GPU memory gets random ones.
+    const made_type &either() { return t.device().is_device() && mine.one_in(2) ? type_ : other_; }
+    // Memory for such elements: that under test, mostly.
+    memory &place(const made_type &of) {
+        return &of != &type_ && mine.one_in(4) ? static_cast<memory &>(t.host()) : t.device();
+    }
+    std::unique_ptr<typed_buffer> buffer(const made_type &of, int count, uint64_t key) {
+        return std::make_unique<typed_buffer>(place(of), of, count, key);
+    }
+    void expect(bool right, const char *what);
+
+    // Blocking or not, with small or large counts.
+    bool waits() const { return form_ % 2 == 0; }
+    bool large() const { return form_ >= 2; }
+    // Waits for it in one of MPI's ways.
+    void finish(MPI_Request *request, MPI_Status *status = MPI_STATUS_IGNORE);
+
+  private:
+    int form_;
+    made_type type_, other_;
+};
+
+// CALL(r, Gather, Igather, arguments...)
+#define CALL(r, name, nonblocking, ...)                                          \
+    do {                                                                         \
+        MPI_Request its_request = MPI_REQUEST_NULL;                              \
+        (r).text = #name;                                                        \
+        if ((r).waits()) {                                                       \
+            (r).large() ? MPI_##name##_c(__VA_ARGS__) : MPI_##name(__VA_ARGS__); \
+        } else {                                                                 \
+            (r).large() ? MPI_##nonblocking##_c(__VA_ARGS__, &its_request)       \
+                        : MPI_##nonblocking(__VA_ARGS__, &its_request);          \
+            (r).finish(&its_request);                                            \
+        }                                                                        \
+    } while (false)
+
+void random_collective(round &r);
+void random_reduction(round &r);
+void random_message(round &r);
+void random_pack(round &r);
+
+}  // namespace mpi_test
