@@ -82,6 +82,7 @@ DOORS = {
     'src/uct/cuda_nc/peers.hpp': ((PROTOCOL, ), 'which endpoint leads to which peer'),
     'src/uct/cuda_nc/counters.hpp': (TRANSPORT_ROOMS, 'numbers that every room counts up'),
     'src/uct/cuda_nc/component.hpp': ((CARRIER, ), 'the transport\'s name'),
+    'src/uct/cuda_nc/choice.hpp': ((TOOLS, ), 'whether the transport is on, and why'),
     'src/uct/cuda_nc/user_buffer.hpp': ((PIPE, PROTOCOL, DATATYPE),
                                         'the contract between datatype and transport'),
     'src/uct/cuda_nc/thread_context.hpp': ((UCX, PROTOCOL, DATATYPE, COMMON),

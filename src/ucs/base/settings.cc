@@ -1,5 +1,7 @@
 #include "ucs/base/settings.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <limits>
@@ -83,11 +85,26 @@ std::string value_of(const setting_field &f) {
     return text != nullptr ? text : f.default_value;
 }
 
-// True where an item of UCX_TLS is our transport.
-bool is_transport_named() {
-    const char *list = std::getenv("UCX_TLS");
-    return list != nullptr && *list != '^' &&
-           ("," + std::string(list) + ",").find(",cuda_nc,") != std::string::npos;
+// UCX reads UCX_TLS, or for a program with a prefix of its own (Open MPI: MPI) UCX_MPI_TLS.
+std::vector<setting_of_ucx> find_tls_lists() {
+    const std::string begin = "UCX_", end = "_TLS";
+    std::vector<setting_of_ucx> lists;
+    for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string text = *entry;
+        const size_t equals = text.find('=');
+        const std::string name = text.substr(0, equals);
+        if (equals != std::string::npos && name.rfind(begin, 0) == 0 &&
+            name.size() >= begin.size() + end.size() - 1 &&
+            name.compare(name.size() - end.size(), end.size(), end) == 0) {
+            lists.push_back({name, text.substr(equals + 1)});
+        }
+    }
+    return lists;
+}
+
+std::optional<std::string> find_visible_gpus() {
+    const char *text = std::getenv("CUDA_VISIBLE_DEVICES");
+    return text != nullptr ? std::optional<std::string>(text) : std::nullopt;
 }
 
 bool is_launch_blocking() {
@@ -135,7 +152,8 @@ void load(settings &target) {
     target.cache_home = find_cache_home();
     target.fragment_size_is_set = is_set("FRAGMENT_SIZE");
     target.direct_thresh_is_set = is_set("DIRECT_THRESH");
-    target.transport_is_named = is_transport_named();
+    target.tls_lists = find_tls_lists();
+    target.visible_gpus = find_visible_gpus();
     target.launches_block = is_launch_blocking();
     for (const setting_field &f : settings_table) {
         assign(f, f.default_value, target);

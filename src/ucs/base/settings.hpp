@@ -4,10 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace cuda_nc {
+
+struct setting_of_ucx {
+    std::string name, value;
+};
 
 struct settings {
     bool enable = true;
@@ -36,9 +41,11 @@ struct settings {
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment
     bool direct_thresh_is_set = false;
-    std::string cache_home;           // not a setting of ours: the user's directory for caches
-    bool transport_is_named = false;  // not a setting of ours: UCX_TLS names cuda_nc
-    bool launches_block = false;      // nor this: CUDA_LAUNCH_BLOCKING is set
+    std::string cache_home;       // not a setting of ours: the user's directory for caches
+    bool launches_block = false;  // nor this: CUDA_LAUNCH_BLOCKING is set
+    // Nor these: UCX_TLS, and UCX_..._TLS of programs with a prefix of their own, where set.
+    std::vector<setting_of_ucx> tls_lists;
+    std::optional<std::string> visible_gpus;  // CUDA_VISIBLE_DEVICES
     unsigned sim_devices = 0;
     size_t sim_memory = 0;    // bytes a simulated device
     unsigned sim_device = 0;  // ordinal

@@ -7,5 +7,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/direction.hpp \
 	src/ucs/gpu/kernel_rules.hpp \
 	src/ucs/gpu/pipe.hpp \
+	src/ucs/gpu/presence.cc \
+	src/ucs/gpu/presence.hpp \
 	src/ucs/gpu/shared_memory.cc \
 	src/ucs/gpu/shared_memory.hpp

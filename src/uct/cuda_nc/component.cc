@@ -9,6 +9,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/base/ucx_instance.hpp"
 #include "uct/cuda_nc/carrier/carrier.hpp"
+#include "uct/cuda_nc/choice.hpp"
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/md.hpp"
 #include "uct/cuda_nc/one_sided/component.hpp"
@@ -97,20 +98,27 @@ void fill(carrier &on, const ucx_api &ucx) {
     on.transport.config.size = sizeof(uct_iface_config);
 }
 
-}  // namespace
-
-bool is_transport_wanted() noexcept {
-    const settings &all = config();
-    return all.enable && (all.transport == "auto" ? all.transport_is_named : all.transport == "y");
+transport_choice decide() {
+    transport_choice chosen = choose_transport();
+    nc_debug("the transport cuda_nc is %s: %s", chosen.on ? "on" : "off", chosen.why.c_str());
+    return chosen;
 }
+
+}  // namespace
 
 void register_transport(const void *in_ucx) noexcept try {
     static std::array<std::atomic<bool>, max_ucx_instances> done;
-    if (!is_transport_wanted()) {
+    static const transport_choice &choice = *new transport_choice(decide());
+    if (!choice.on) {
         return;
     }
     const caller_ucx with = ucx_around(in_ucx);
     if (!with.is_certain() || done[with.ucx->index].exchange(true)) {
+        return;
+    }
+    if (!choice.asked && !with.ucx->at_least(1, 19)) {
+        nc_debug("UCX %u.%u is too old for the transport cuda_nc", with.ucx->major,
+                 with.ucx->minor);
         return;
     }
     const ucx_api *ucx = find_api(*with.ucx);
@@ -120,13 +128,12 @@ void register_transport(const void *in_ucx) noexcept try {
     if (config().one_sided) {
         register_one_sided(*ucx);
     }
-    const std::vector<std::string> carriers = split_names(config().carriers);
-    if (carriers.empty()) {
+    if (choice.carriers.empty()) {
         nc_warn(
             "UCX_CUDA_NC_CARRIERS is empty, so the transport cuda_nc is disabled; set it to the "
             "names of UCX transports, such as posix,tcp,self");
     }
-    for (const std::string &name : carriers) {
+    for (const std::string &name : choice.carriers) {
         auto *on = new carrier();  // UCX's for ever
         on->name = name;
         fill(*on, *ucx);

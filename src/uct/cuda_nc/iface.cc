@@ -25,6 +25,12 @@ using namespace abi;
 constexpr uint64_t hidden_flags =
     cap_flag::connect_to_sockaddr | cap_flag::tag_offload | cap_flag::device_ep;
 
+// Within a machine these are for memory that the carrier's own domain has made, and UCX's own
+// transport serves them. Between hosts ours does too, so that one connection is enough.
+constexpr uint64_t one_sided_flags = cap_flag::put_short | cap_flag::put_bcopy |
+                                     cap_flag::put_zcopy | cap_flag::get_short |
+                                     cap_flag::get_bcopy | cap_flag::get_zcopy | cap_flag::atomics;
+
 uct_iface *carrier_of(uct_iface *iface) noexcept {
     return interface::of(iface).carrier;
 }
@@ -119,8 +125,14 @@ ucs_status_t query(uct_iface *iface, uct_iface_attr *attr) {
         if (interface::of(iface).to_endpoints) {
             attr->ep_addr_len += sizeof(address_header);
         }
-        attr->overhead *= preference;
-        attr->latency.c *= preference;
+        if ((attr->cap.flags & cap_flag::inter_node) == 0) {
+            attr->cap.flags &= ~one_sided_flags;
+            std::memset(attr->cap.atomic32, 0, sizeof(attr->cap.atomic32));
+            std::memset(attr->cap.atomic64, 0, sizeof(attr->cap.atomic64));
+        }
+        // Of transports that are as good as each other UCP takes the first by this for its active
+        // messages.
+        attr->priority = static_cast<uint8_t>(std::min(attr->priority + 1, UINT8_MAX));
     }
     return status;
 }

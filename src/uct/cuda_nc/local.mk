@@ -4,6 +4,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/carrier/carrier.hpp \
 	src/uct/cuda_nc/carrier/carrier_memory.cc \
 	src/uct/cuda_nc/carrier/carrier_memory.hpp \
+	src/uct/cuda_nc/choice.cc \
+	src/uct/cuda_nc/choice.hpp \
 	src/uct/cuda_nc/component.cc \
 	src/uct/cuda_nc/component.hpp \
 	src/uct/cuda_nc/counters.cc \

@@ -48,9 +48,11 @@ constexpr int am_bcopy = 1;  // an operation
 
 namespace cap_flag {
 constexpr uint64_t am_short = bit(0), am_bcopy = bit(1), am_zcopy = bit(2), pending = bit(3),
-                   put_zcopy = bit(6), get_zcopy = bit(10), errhandle_peer_failure = bit(38),
+                   put_short = bit(4), put_bcopy = bit(5), put_zcopy = bit(6), get_short = bit(8),
+                   get_bcopy = bit(9), get_zcopy = bit(10), errhandle_peer_failure = bit(38),
                    connect_to_iface = bit(40), connect_to_ep = bit(41),
                    connect_to_sockaddr = bit(42), cb_sync = bit(44), inter_node = bit(54);
+constexpr uint64_t atomics = bit(30) | bit(31);  // by the CPU, by the device
 constexpr uint64_t tag_offload = bit(50) | bit(51) | bit(52) | bit(53);
 constexpr uint64_t device_ep = bit(55) | bit(56);
 }  // namespace cap_flag

@@ -11,25 +11,17 @@ namespace {
 
 using namespace abi;
 
+// What is not ours goes by the same protocols, from the same lengths on, as by the carrier itself.
 ucs_status_t estimate_perf(uct_iface *iface, uct_perf_attr_t *attr) {
     interface &ours = interface::of(iface);
     ucs_status_t status = ours.ucx->uct_iface_estimate_perf(ours.carrier, attr);
     if (status != UCS_OK) {
         return status;
     }
-    if (attr->field_mask & perf_attr::send_pre_overhead) {
-        attr->send_pre_overhead *= preference;
-    }
-    if (attr->field_mask & perf_attr::recv_overhead) {
-        attr->recv_overhead *= preference;
-    }
     if (datatype_send::is_current() && attr->operation == perf_attr::am_bcopy &&
         (attr->field_mask & perf_attr::bandwidth) != 0) {
         attr->bandwidth.dedicated /= ours.datatype_slowness;
         attr->bandwidth.shared /= ours.datatype_slowness;
-    }
-    if (attr->field_mask & perf_attr::latency) {
-        attr->latency.c *= preference;
     }
     return UCS_OK;
 }

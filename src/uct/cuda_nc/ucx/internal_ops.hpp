@@ -5,10 +5,6 @@
 
 namespace cuda_nc::uct {
 
-// UCX weighs transports by latency and overhead; ours must win over its carrier, which it is as
-// good as, to be UCP's lane of active messages.
-constexpr double preference = 0.9;
-
 // A uct_iface_internal_ops of that release, of interfaces in front of a carrier's; lives for ever.
 const void *internal_ops_of(release which) noexcept;
 

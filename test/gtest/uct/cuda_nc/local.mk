@@ -1,6 +1,7 @@
 unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/carrier/carrier_memory_test.cc \
 	test/gtest/uct/cuda_nc/carrier/carrier_test.cc \
+	test/gtest/uct/cuda_nc/choice_test.cc \
 	test/gtest/uct/cuda_nc/engine/agenda_test.cc \
 	test/gtest/uct/cuda_nc/engine/flush_test.cc \
 	test/gtest/uct/cuda_nc/ep_test.cc \
