@@ -82,6 +82,8 @@ found_library find_ucx() {
     ucx.found = true;
     ucx.version = reinterpret_cast<const char *(*)()>(text)();
     ucx.path = path_of(version);
+    ucx.address = version;
+    ucx.loads_plugins = major > 1 || minor >= 22;
     if (major == 1 && minor < 13) {
         ucx.remark = "older than 1.13: not served";
     } else if (major == 1 && minor < 22) {
@@ -94,6 +96,33 @@ found_library find_ucx() {
     ucx.remark +=
         detects ? "; built with CUDA" : "; built without CUDA: it takes GPU memory for host memory";
     return ucx;
+}
+
+found_loader find_loader(const found_library &ucx) {
+    constexpr char module[] = "/libuct_cudanc.so.0", shim[] = "libcuda_nc_preload.so";
+    const char *preloaded = std::getenv("LD_PRELOAD"), *path = std::getenv("UCX_PLUGIN_PATH");
+    for (std::string part : split(preloaded != nullptr ? preloaded : "", ':')) {
+        for (const std::string &file : split(part, ' ')) {
+            if (file.find(shim) != std::string::npos) {
+                const bool is_there =
+                    file.find('/') == std::string::npos || access(file.c_str(), R_OK) == 0;
+                return {is_there,
+                        "LD_PRELOAD=" + file + (is_there ? "" : ": there is no such file")};
+            }
+        }
+    }
+    if (path == nullptr) {
+        return {false, "neither UCX_PLUGIN_PATH nor LD_PRELOAD is set to it"};
+    }
+    if (!ucx.loads_plugins) {
+        return {false, "this UCX reads no UCX_PLUGIN_PATH: set LD_PRELOAD to " + std::string(shim)};
+    }
+    for (const std::string &directory : split(path, ':')) {
+        if (access((directory + module).c_str(), R_OK) == 0) {
+            return {true, "UCX_PLUGIN_PATH=" + directory};
+        }
+    }
+    return {false, "there is no " + std::string(module + 1) + " in UCX_PLUGIN_PATH=" + path};
 }
 
 found_library find_mpi() {

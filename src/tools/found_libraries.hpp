@@ -10,11 +10,23 @@ struct found_library {
     std::string version;  // "1.22.0"
     std::string path;
     std::string remark;  // what it means for us, one sentence
+    // Of a UCX: an address in it, and whether it loads plugins.
+    const void *address = nullptr;
+    bool loads_plugins = false;
 };
 
 // Loads libucp.so.0 of the loader's search path.
 found_library find_ucx();
 // Loads the libmpi.so that belongs to mpicxx or mpirun in PATH, else that of the loader's path.
 found_library find_mpi();
+
+// How a job that is started from this shell would get us.
+struct found_loader {
+    bool found = false;
+    std::string text;  // half a sentence: by what, or why not
+};
+
+// By LD_PRELOAD, or by UCX_PLUGIN_PATH where UCX reads it.
+found_loader find_loader(const found_library &ucx);
 
 }  // namespace cuda_nc::tools

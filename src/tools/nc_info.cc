@@ -1,7 +1,9 @@
 // nc_info: what is installed here, what was found, what was chosen and why.
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -19,6 +21,7 @@
 #include "ucs/gpu/device.hpp"
 #include "ucs/layout/layout.hpp"
 #include "ucs/layout/layout_spec.hpp"
+#include "uct/cuda_nc/choice.hpp"
 
 namespace {
 
@@ -97,11 +100,62 @@ void print_layout(const std::string &name_or_text) {
     fmt::print("hash         {:016x}{:016x}\n", what->hash().high, what->hash().low);
 }
 
+std::string joined(const std::vector<std::string> &names) {
+    return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+void print_transport(const tools::found_library &ucx, const tools::found_loader &loader) {
+    const uct::transport_choice choice = uct::choose_transport();
+    const uct::transport_in_ucx in_ucx =
+        ucx.found ? uct::find_transport(ucx.address) : uct::transport_in_ucx{"there is no UCX", {}};
+    std::vector<std::string> carriers, missing;
+    for (const std::string &name : choice.carriers) {
+        const auto &all = in_ucx.transports;
+        (std::find(all.begin(), all.end(), name) != all.end() ? carriers : missing).push_back(name);
+    }
+    std::string off = !choice.on                ? choice.why
+                      : !in_ucx.refusal.empty() ? in_ucx.refusal
+                      : !loader.found           ? "ucx-cuda-nc is not loaded"
+                      : carriers.empty()        ? "UCX has none of its carriers"
+                                                : "";
+    fmt::print("{:<12}{}\n", "transport",
+               off.empty() ? "cuda_nc is on: " + choice.why : "cuda_nc is off: " + off);
+    if (!in_ucx.transports.empty()) {
+        fmt::print("{:<12}{}{}\n", "carriers", joined(carriers),
+                   missing.empty() ? "" : "; UCX has no " + joined(missing));
+    }
+}
+
+void print_changed_settings() {
+    config();  // says what cannot be read
+    std::vector<std::string> changed;
+    for (const setting_description &setting : describe_settings()) {
+        if (setting.value != setting.default_value) {
+            changed.push_back(
+                fmt::format("UCX_CUDA_NC_{}={} (default {})", setting.name, setting.value,
+                            *setting.default_value != '\0' ? setting.default_value : "none"));
+        }
+    }
+    fmt::print("{:<12}{}\n", "settings",
+               changed.empty() ? "all as by default"
+                               : fmt::format("{}", fmt::join(changed, "\n            ")));
+}
+
+// What a job that is started from this shell would do, and why.
 void print_overview() {
+    const tools::found_library ucx = tools::find_ucx();
+    const tools::found_loader loader = tools::find_loader(ucx);
     fmt::print("{:<12}{}\n", "ucx-cuda-nc", cuda_nc_version());
-    print_library("UCX", tools::find_ucx());
+    print_library("UCX", ucx);
     print_library("MPI", tools::find_mpi());
     print_gpus();
+    fmt::print("{:<12}{}{}\n", "loaded", loader.found ? "by " : "no: ", loader.text);
+    fmt::print("{:<12}{}\n", "datatypes",
+               !config().enable ? "left to the MPI library: UCX_CUDA_NC_ENABLE=n"
+               : loader.found   ? "served"
+                                : "left to the MPI library: ucx-cuda-nc is not loaded");
+    print_transport(ucx, loader);
+    print_changed_settings();
     fmt::print("{:<12}{}\n", "host engine", exec::host_simd_name());
 }
 

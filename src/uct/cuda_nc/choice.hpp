@@ -4,6 +4,9 @@
 #include <string>
 #include <vector>
 
+// Exported: nc_info calls it.
+#define CUDA_NC_FOR_TOOLS __attribute__((visibility("default")))
+
 namespace cuda_nc::uct {
 
 struct transport_choice {
@@ -14,6 +17,16 @@ struct transport_choice {
 };
 
 // By the settings, UCX_TLS and a look for GPUs that loads nothing.
-transport_choice choose_transport();
+CUDA_NC_FOR_TOOLS transport_choice choose_transport();
+
+// What a UCX has to say to it.
+struct transport_in_ucx {
+    std::string refusal;                  // why it cannot be in this UCX; empty: it can
+    std::vector<std::string> transports;  // of this UCX
+};
+
+// For the UCX around `in_ucx` (ucx_around() in ucs/base/ucx_instance.hpp), all of whose modules
+// this loads.
+CUDA_NC_FOR_TOOLS transport_in_ucx find_transport(const void *in_ucx);
 
 }  // namespace cuda_nc::uct

@@ -14,6 +14,7 @@
 #include "uct/cuda_nc/md.hpp"
 #include "uct/cuda_nc/one_sided/component.hpp"
 #include "uct/cuda_nc/transport.h"
+#include "uct/cuda_nc/ucx/self_check.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -104,6 +105,17 @@ transport_choice decide() {
     return chosen;
 }
 
+// Of releases before its first nobody needs to hear who has not asked for it.
+void stay_away(const ucx_instance &ucx, const char *why, bool asked) noexcept {
+    constexpr char text[] =
+        "the transport cuda_nc stays away from UCX %u.%u.%u, the job runs without it: %s";
+    if (asked || ucx.at_least(1, 19)) {
+        nc_warn(text, ucx.major, ucx.minor, ucx.release, why);
+    } else {
+        nc_debug(text, ucx.major, ucx.minor, ucx.release, why);
+    }
+}
+
 }  // namespace
 
 void register_transport(const void *in_ucx) noexcept try {
@@ -116,13 +128,13 @@ void register_transport(const void *in_ucx) noexcept try {
     if (!with.is_certain() || done[with.ucx->index].exchange(true)) {
         return;
     }
-    if (!choice.asked && !with.ucx->at_least(1, 19)) {
-        nc_debug("UCX %u.%u is too old for the transport cuda_nc", with.ucx->major,
-                 with.ucx->minor);
+    const char *why;
+    const ucx_api *ucx = find_api(*with.ucx, &why);
+    if (ucx == nullptr) {
+        stay_away(*with.ucx, why, choice.asked);
         return;
     }
-    const ucx_api *ucx = find_api(*with.ucx);
-    if (ucx == nullptr || is_registered(*ucx)) {
+    if (is_registered(*ucx)) {
         return;
     }
     if (config().one_sided) {
@@ -143,6 +155,23 @@ void register_transport(const void *in_ucx) noexcept try {
     }
 } catch (const std::bad_alloc &) {
     nc_warn("out of memory: the job runs without the transport cuda_nc");
+}
+
+transport_in_ucx find_transport(const void *in_ucx) {
+    const caller_ucx with = ucx_around(in_ucx);
+    const char *why = "no UCX is loaded";
+    const ucx_api *ucx = with.is_certain() ? find_api(*with.ucx, &why) : nullptr;
+    if (ucx == nullptr) {
+        return {why, {}};
+    }
+    unsigned number = 0;
+    void *components = nullptr;
+    if (ucx->uct_query_components(&components, &number) == UCS_OK) {
+        ucx->uct_release_component_list(components);
+    }
+    why = find_mismatch(*ucx);
+    return {why != nullptr ? std::string(why) + " of this UCX is not as in its release" : "",
+            names_of_transports(*ucx)};
 }
 
 }  // namespace cuda_nc::uct

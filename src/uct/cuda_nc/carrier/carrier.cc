@@ -41,24 +41,31 @@ uct_component *carrier::find_component() const noexcept {
     return found;
 }
 
-void warn_without_carriers(const ucx_api &ucx) {
-    const std::string &setting = config().carriers;
-    const std::vector<std::string> wanted = split_names(setting);
-    std::string all;
-    bool found = false;
+std::vector<std::string> names_of_transports(const ucx_api &ucx) {
+    std::vector<std::string> names;
     for_each_transport(ucx, [&](uct_component *, const uct_tl &tl) {
-        const std::string other(tl.name, strnlen(tl.name, sizeof(tl.name)));
-        found = found || std::find(wanted.begin(), wanted.end(), other) != wanted.end();
-        if (other != transport_name) {
-            all += (all.empty() ? "" : ", ") + other;
+        const std::string name(tl.name, strnlen(tl.name, sizeof(tl.name)));
+        if (name != transport_name) {
+            names.push_back(name);
         }
     });
-    if (!found) {
-        nc_warn_once(
-            "UCX_CUDA_NC_CARRIERS=%s: UCX has none of these transports, so cuda_nc is disabled; "
-            "available: %s",
-            setting.c_str(), all.c_str());
+    return names;
+}
+
+void warn_without_carriers(const ucx_api &ucx) {
+    const std::string &setting = config().carriers;
+    const std::vector<std::string> wanted = split_names(setting), all = names_of_transports(ucx);
+    if (std::find_first_of(all.begin(), all.end(), wanted.begin(), wanted.end()) != all.end()) {
+        return;
     }
+    std::string text;
+    for (const std::string &name : all) {
+        text += (text.empty() ? "" : ", ") + name;
+    }
+    nc_warn_once(
+        "UCX_CUDA_NC_CARRIERS=%s: UCX has none of these transports, so cuda_nc is disabled; "
+        "available: %s",
+        setting.c_str(), text.c_str());
 }
 
 uint16_t carrier::kind() const noexcept {

@@ -28,6 +28,9 @@ struct carrier {
     uint16_t kind() const noexcept;
 };
 
+// Of this UCX, without ours; those of the modules that it has loaded.
+std::vector<std::string> names_of_transports(const ucx_api &ucx);
+
 // Once in a process, where no item of UCX_CUDA_NC_CARRIERS is a transport of this UCX. To be called
 // once UCX has loaded its modules.
 void warn_without_carriers(const ucx_api &ucx);

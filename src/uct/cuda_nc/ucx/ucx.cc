@@ -4,8 +4,6 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "ucs/base/log.hpp"
-
 namespace cuda_nc::uct {
 namespace {
 
@@ -26,6 +24,8 @@ struct lookup {
 const char *look_up_all(const ucx_instance &ucx, ucx_api &api) noexcept {
     lookup find = {ucx};
 #define FIND(name) find(#name, &api.name)
+    FIND(uct_query_components);
+    FIND(uct_release_component_list);
     FIND(uct_component_register);
     FIND(uct_tl_register);
     FIND(uct_md_config_read);
@@ -87,31 +87,27 @@ bool has_functions_of(const ucx_instance &ucx, release which) noexcept {
            has("uct_md_mem_elem_release") == (which >= release::v1_23);
 }
 
-const ucx_api *look_up(const ucx_instance &ucx) noexcept {
-    static std::array<ucx_api, max_ucx_instances> all;
-    ucx_api &api = all[ucx.index];
+const char *look_up(const ucx_instance &ucx, ucx_api &api) noexcept {
     api.which = static_cast<release>(ucx.minor - 19);
     api.instance = ucx.index;
-    const char *reason = nullptr;
     if (ucx.major != 1 || ucx.minor < 19 || ucx.minor > 23) {
-        reason = "it serves UCX 1.19 to 1.23";
-    } else if (!has_functions_of(ucx, api.which)) {
-        reason = "this UCX does not have the functions of its release, or has those of a later one";
-    } else if ((reason = look_up_all(ucx, api)) == nullptr) {
-        return &api;
+        return "it serves UCX 1.19 to 1.23";
     }
-    nc_warn("the transport cuda_nc stays away from UCX %u.%u.%u, the job runs without it: %s",
-            ucx.major, ucx.minor, ucx.release, reason);
-    return nullptr;
+    if (!has_functions_of(ucx, api.which)) {
+        return "this UCX does not have the functions of its release, or has those of a later one";
+    }
+    return look_up_all(ucx, api);
 }
 
 }  // namespace
 
-const ucx_api *find_api(const ucx_instance &ucx) noexcept {
+const ucx_api *find_api(const ucx_instance &ucx, const char **why_p) noexcept {
     static std::array<std::once_flag, max_ucx_instances> once;
-    static std::array<const ucx_api *, max_ucx_instances> found;
-    std::call_once(once[ucx.index], [&] { found[ucx.index] = look_up(ucx); });
-    return found[ucx.index];
+    static std::array<ucx_api, max_ucx_instances> all;
+    static std::array<const char *, max_ucx_instances> missing;
+    std::call_once(once[ucx.index], [&] { missing[ucx.index] = look_up(ucx, all[ucx.index]); });
+    *why_p = missing[ucx.index];
+    return *why_p == nullptr ? &all[ucx.index] : nullptr;
 }
 
 }  // namespace cuda_nc::uct

@@ -14,6 +14,8 @@ struct ucx_api {
     release which;
     unsigned instance;  // index of the UCX instance
 
+    ucs_status_t (*uct_query_components)(void **list_p, unsigned *number_p);
+    void (*uct_release_component_list)(void *list);
     void (*uct_component_register)(abi::uct_component *);
     void (*uct_tl_register)(abi::uct_component *, abi::uct_tl *);
     ucs_status_t (*uct_md_config_read)(abi::uct_component *, const char *env_prefix,
@@ -66,9 +68,9 @@ struct ucx_api {
     const void *uct_iface_config_table;
 };
 
-// Null where we do not know the tables of this UCX: then one message says so. Valid for ever.
-// Thread safe.
-const ucx_api *find_api(const ucx_instance &ucx) noexcept;
+// Null where we do not know the tables of this UCX, with half a sentence in *why_p. Both valid for
+// ever. Thread safe.
+const ucx_api *find_api(const ucx_instance &ucx, const char **why_p) noexcept;
 
 // The components that UCX knows now.
 template <typename visitor>
