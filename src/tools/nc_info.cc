@@ -15,6 +15,7 @@
 #include "tools/perftest/support/run_error.hpp"
 #include "tools/perftest/layouts/sizes.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/base/transport_choice.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/gpu/device.hpp"
 #include "ucs/layout/layout.hpp"
@@ -46,6 +47,35 @@ void print_gpus() {
         fmt::print("{:<12}{}: {}, {}, compute capability {}.{}, {} multiprocessors, {} MiB\n", "",
                    ordinal, has.name, has.bus_id, has.compute_major, has.compute_minor, has.num_sms,
                    has.memory_size >> 20);
+    }
+}
+
+void print_transport() {
+    const transport_choice chosen = choose_transport();
+    fmt::print("{:<12}{}: {}\n", "transport", chosen.is_on ? "offered to UCX" : "not offered",
+               chosen.why);
+    if (!chosen.is_on) {
+        return;
+    }
+    const settings &all = config();
+    fmt::print("{:<12}in front of UCX's {}\n", "", all.carriers);
+    fmt::print("{:<12}messages of derived datatypes: {}\n", "",
+               all.direct ? "from GPU to GPU" : "through host memory (UCX_CUDA_NC_DIRECT=n)");
+    fmt::print("{:<12}puts and gets: {}\n", "",
+               all.one_sided ? "gathered into lists" : "UCX's own (UCX_CUDA_NC_ONE_SIDED=n)");
+}
+
+void print_changed_settings() {
+    const char *title = "settings";
+    for (const setting_description &setting : describe_settings()) {
+        if (setting.value != setting.default_value) {
+            fmt::print("{:<12}UCX_CUDA_NC_{}={}  (default {})\n", title, setting.name,
+                       setting.value, setting.default_value);
+            title = "";
+        }
+    }
+    if (*title != '\0') {
+        fmt::print("{:<12}all as by default\n", title);
     }
 }
 
@@ -102,7 +132,9 @@ void print_overview() {
     print_library("UCX", tools::find_ucx());
     print_library("MPI", tools::find_mpi());
     print_gpus();
+    print_transport();
     fmt::print("{:<12}{}\n", "host engine", exec::host_simd_name());
+    print_changed_settings();
 }
 
 int run(int argc, char **argv) {

@@ -26,6 +26,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/text.hpp \
 	src/ucs/base/trace.cc \
 	src/ucs/base/trace.hpp \
+	src/ucs/base/transport_choice.cc \
+	src/ucs/base/transport_choice.hpp \
 	src/ucs/base/ucx_instance.cc \
 	src/ucs/base/ucx_instance.hpp
 if HAVE_NVTX

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <memory>
 
@@ -83,11 +84,18 @@ std::string value_of(const setting_field &f) {
     return text != nullptr ? text : f.default_value;
 }
 
-// True where an item of UCX_TLS is our transport.
-bool is_transport_named() {
+void load_transports(settings &target) {
     const char *list = std::getenv("UCX_TLS");
-    return list != nullptr && *list != '^' &&
-           ("," + std::string(list) + ",").find(",cuda_nc,") != std::string::npos;
+    target.ucx_transports = list != nullptr ? list : "";
+    target.ucx_transports_name_us =
+        list != nullptr && *list != '^' &&
+        ("," + target.ucx_transports + ",").find(",cuda_nc,") != std::string::npos;
+}
+
+// The driver reads the list up to the first item that is no GPU.
+bool are_gpus_hidden() {
+    const char *list = std::getenv("CUDA_VISIBLE_DEVICES");
+    return list != nullptr && (*list == '\0' || *list == '-' || std::strncmp(list, "No", 2) == 0);
 }
 
 bool is_launch_blocking() {
@@ -135,7 +143,8 @@ void load(settings &target) {
     target.cache_home = find_cache_home();
     target.fragment_size_is_set = is_set("FRAGMENT_SIZE");
     target.direct_thresh_is_set = is_set("DIRECT_THRESH");
-    target.transport_is_named = is_transport_named();
+    load_transports(target);
+    target.hides_gpus = are_gpus_hidden();
     target.launches_block = is_launch_blocking();
     for (const setting_field &f : settings_table) {
         assign(f, f.default_value, target);

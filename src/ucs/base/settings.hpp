@@ -36,9 +36,12 @@ struct settings {
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment
     bool direct_thresh_is_set = false;
-    std::string cache_home;           // not a setting of ours: the user's directory for caches
-    bool transport_is_named = false;  // not a setting of ours: UCX_TLS names cuda_nc
-    bool launches_block = false;      // nor this: CUDA_LAUNCH_BLOCKING is set
+    std::string cache_home;  // not a setting of ours: the user's directory for caches
+    // Not settings of ours:
+    std::string ucx_transports;           // UCX_TLS
+    bool ucx_transports_name_us = false;  // it has the item cuda_nc
+    bool hides_gpus = false;              // CUDA_VISIBLE_DEVICES leaves none
+    bool launches_block = false;          // CUDA_LAUNCH_BLOCKING is set
     unsigned sim_devices = 0;
     size_t sim_memory = 0;    // bytes a simulated device
     unsigned sim_device = 0;  // ordinal

@@ -67,7 +67,8 @@ const setting_field settings_table[] = {
           "File with this machine's figures, from nc_perftest tune; auto: the user's file for this "
           "host; none: usual figures for its GPUs."),
     FIELD(of_transport, transport, "TRANSPORT", "auto", "auto|y|n", kind::text,
-          "Register the transport cuda_nc with UCX 1.19 to 1.23; auto: where UCX_TLS names it."),
+          "Offer the transport cuda_nc to UCX 1.19 to 1.23; auto: where the process has a GPU, "
+          "unless UCX_TLS leaves it out, and where UCX_TLS names it."),
     FIELD(of_transport, carriers, "CARRIERS", "posix,tcp,self", nullptr, kind::list,
           "UCX transports that cuda_nc may stand on, separated by commas, named as ucx_info -d "
           "prints them."),

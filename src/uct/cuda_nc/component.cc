@@ -7,6 +7,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/base/transport_choice.hpp"
 #include "ucs/base/ucx_instance.hpp"
 #include "uct/cuda_nc/carrier/carrier.hpp"
 #include "uct/cuda_nc/iface.hpp"
@@ -99,14 +100,14 @@ void fill(carrier &on, const ucx_api &ucx) {
 
 }  // namespace
 
-bool is_transport_wanted() noexcept {
-    const settings &all = config();
-    return all.enable && (all.transport == "auto" ? all.transport_is_named : all.transport == "y");
-}
-
 void register_transport(const void *in_ucx) noexcept try {
     static std::array<std::atomic<bool>, max_ucx_instances> done;
-    if (!is_transport_wanted()) {
+    static const transport_choice chosen = choose_transport();
+    static const bool said =
+        (nc_debug("the transport cuda_nc is %s: %s", chosen.is_on ? "offered" : "not offered",
+                  chosen.why.c_str()),
+         true);
+    if (!said || !chosen.is_on) {
         return;
     }
     const caller_ucx with = ucx_around(in_ucx);

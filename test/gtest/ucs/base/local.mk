@@ -4,7 +4,8 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/base/fast_divide_test.cc \
 	test/gtest/ucs/base/settings_test.cc \
 	test/gtest/ucs/base/statistics_test.cc \
-	test/gtest/ucs/base/trace_test.cc
+	test/gtest/ucs/base/trace_test.cc \
+	test/gtest/ucs/base/transport_choice_test.cc
 if HAVE_NVTX
 unit_tests_SOURCES += test/gtest/ucs/base/nvtx_test.cc
 endif

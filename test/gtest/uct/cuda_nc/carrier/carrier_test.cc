@@ -48,50 +48,5 @@ TEST(address_header, agrees_only_with_the_same_version_and_carrier) {
     EXPECT_FALSE(header_agrees(unaligned.bytes, 4711));
 }
 
-class transport_setting : public testing::Test {
-  protected:
-    // The environment as it was, afterwards.
-    void SetUp() override {
-        save("UCX_TLS"), save("UCX_CUDA_NC_TRANSPORT"), save("UCX_CUDA_NC_ENABLE");
-    }
-    void TearDown() override {
-        for (auto &[name, value] : saved_) {
-            value.empty() ? unsetenv(name) : setenv(name, value.c_str(), 1);
-        }
-        reload_config_for_test();
-    }
-    bool wanted(const char *name, const char *value) {
-        setenv(name, value, 1);
-        reload_config_for_test();
-        return is_transport_wanted();
-    }
-
-  private:
-    void save(const char *name) {
-        const char *value = std::getenv(name);
-        saved_.emplace_back(name, value != nullptr ? value : "");
-        unsetenv(name);
-    }
-    std::vector<std::pair<const char *, std::string>> saved_;
-};
-
-TEST_F(transport_setting, a_job_that_does_not_name_the_transport_is_left_alone) {
-    reload_config_for_test();
-    EXPECT_FALSE(is_transport_wanted());
-    EXPECT_FALSE(wanted("UCX_TLS", "all"));
-    EXPECT_FALSE(wanted("UCX_TLS", "^cuda_nc"));
-    EXPECT_FALSE(wanted("UCX_TLS", "cuda,cuda_ncx,sm"));
-    EXPECT_TRUE(wanted("UCX_TLS", "self,cuda_nc"));
-    EXPECT_TRUE(wanted("UCX_TLS", "cuda_nc"));
-    EXPECT_FALSE(wanted("UCX_CUDA_NC_ENABLE", "n"));
-}
-
-TEST_F(transport_setting, can_be_set_either_way) {
-    EXPECT_TRUE(wanted("UCX_CUDA_NC_TRANSPORT", "y"));
-    EXPECT_TRUE(wanted("UCX_TLS", "sm"));
-    EXPECT_TRUE(wanted("UCX_TLS", "cuda_nc"));
-    EXPECT_FALSE(wanted("UCX_CUDA_NC_TRANSPORT", "n"));
-}
-
 }  // namespace
 }  // namespace cuda_nc::uct
