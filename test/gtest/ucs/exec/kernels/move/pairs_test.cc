@@ -100,6 +100,23 @@ TEST(pairs, warps_that_share_a_pair_move_it_all_and_once) {
     }
 }
 
+TEST(pairs, of_no_length_are_not_looked_at_and_very_long_ones_are_seen) {
+    buffer source(64, 0, 7), target(64, 0, 8);
+    for (uint32_t parts_log2 : {0u, 2u}) {
+        watch_buffers(source, target);
+        pair_plan plan;
+        plan.grid = plan.run = 1;
+        plan.threads = 4 * warp_lanes;
+        plan.parts_log2 = parts_log2;
+        emulate({{source.data + source.size + 3, target.data + 5, 0}}, plan);
+        EXPECT_EQ(watch.fault, "");
+        EXPECT_EQ(watch.widest_write, 0u);
+    }
+    const gpu::block_pair long_one = {nullptr, nullptr, uint64_t{1} << 32};
+    EXPECT_EQ(length_among(long_one, false), UINT32_MAX);
+    EXPECT_EQ(length_among(long_one, true), 0u);
+}
+
 TEST(pairs, words_that_are_aligned_are_written_whole) {
     for (uint32_t length : {1u, 2u, 4u, 8u, 16u}) {
         buffer source(64, 0, 3), target(64, 0, 4);
