@@ -102,12 +102,13 @@ void fill(carrier &on, const ucx_api &ucx) {
 
 void register_transport(const void *in_ucx) noexcept try {
     static std::array<std::atomic<bool>, max_ucx_instances> done;
-    static const transport_choice chosen = choose_transport();
-    static const bool said =
-        (nc_debug("the transport cuda_nc is %s: %s", chosen.is_on ? "offered" : "not offered",
-                  chosen.why.c_str()),
-         true);
-    if (!said || !chosen.is_on) {
+    static const transport_choice chosen = [] {
+        transport_choice made = choose_transport();
+        nc_debug("the transport cuda_nc is %s: %s", made.is_on ? "offered" : "not offered",
+                 made.why.c_str());
+        return made;
+    }();
+    if (!chosen.is_on) {
         return;
     }
     const caller_ucx with = ucx_around(in_ucx);
