@@ -4,7 +4,7 @@
 // of threads.
 //
 //     nvcc -std=c++17 -O2 -arch=native -Isrc -ccbin mpicxx -o beside bench/beside.cu
-//     UCX_CUDA_NC_TRANSPORT=y mpirun -np 2 ./beside [MEGABYTES [BLOCK]]
+//     mpirun -np 2 ./beside [MEGABYTES [BLOCK]]
 //
 // Times are medians of batches. `loss` is of the kernel; `taken` what the message's own bytes are
 // of the memory bandwidth that the copying kernel reaches alone, counted once at the sender (read)

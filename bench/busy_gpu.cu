@@ -3,7 +3,7 @@
 // prints the half round trip before, the longest one meanwhile, and the one afterwards.
 //
 //     nvcc -std=c++17 -O2 -arch=native -Isrc -ccbin mpicxx -o busy_gpu bench/busy_gpu.cu
-//     UCX_CUDA_NC_TRANSPORT=y mpirun -np 2 ./busy_gpu [MEGABYTES]
+//     mpirun -np 2 ./busy_gpu [MEGABYTES]
 //
 // Exit status 1: a wrong byte, or slower than 1.5 times as before, afterwards.
 #include <cuda_runtime.h>

@@ -15,7 +15,7 @@ MPICH_PACKAGE=mpich==5.0.2
 # For pictures alone: installed while the compiler runs.
 PLOT_PACKAGES=(matplotlib)
 # pytest 9 has subtests.
-PYTHON_TEST_PACKAGES=('pytest>=9' pytest-xdist pyelftools)
+PYTHON_TEST_PACKAGES=('pytest>=9' pytest-xdist pyelftools numpy)
 # One minor release for all: nvcc alone would come with another release's ptxas.
 NVCC_PACKAGES=('nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*'
     'nvidia-nvvm==13.0.*' 'nvidia-cuda-cccl==13.0.*' 'nvidia-nvtx==13.0.*')

@@ -59,7 +59,6 @@ def test_random_types(run, mpich, way, memory):
     assert " original (layout" not in result.output
 
 
-<<<<<<< ours
 @pytest.mark.parametrize("number", range(mpi.JOBS))
 @pytest.mark.parametrize("memory", ["host", "sim"])
 def test_many_random_types(run, mpich, memory, number):
@@ -67,9 +66,6 @@ def test_many_random_types(run, mpich, memory, number):
         "--memory", memory)
 
 
-@pytest.mark.parametrize("kind, ranks", [("pair", 2), ("collective", 3), ("threads", 2)])
-=======
->>>>>>> theirs
 @by_way
 def test_random_types_packed(run, mpich, way):
     """Packed, buffered and copied instead of sent."""

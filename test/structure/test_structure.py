@@ -25,9 +25,10 @@ WORKLIST, EXEC_HOST, EXEC_KERNELS = 'src/ucs/worklist', 'src/ucs/exec/host', 'sr
 BACKEND, BACKEND_CUDA, BACKEND_SIM = ('src/ucs/backend', 'src/ucs/backend/cuda',
                                       'src/ucs/backend/sim')
 MODEL = 'src/ucs/model'
-UCX, MEMORY, CARRIER, ENGINE, PIPE, PROTOCOL, TRANSPORT = (
+UCX, MEMORY, CARRIER, ENGINE, PIPE, ONE_SIDED, PROTOCOL, TRANSPORT = (
     'src/uct/cuda_nc/ucx', 'src/uct/cuda_nc/memory', 'src/uct/cuda_nc/carrier',
-    'src/uct/cuda_nc/engine', 'src/uct/cuda_nc/pipe', 'src/uct/cuda_nc/protocol', 'src/uct/cuda_nc')
+    'src/uct/cuda_nc/engine', 'src/uct/cuda_nc/pipe', 'src/uct/cuda_nc/one_sided',
+    'src/uct/cuda_nc/protocol', 'src/uct/cuda_nc')
 DATATYPE = 'src/ucp/dt'
 COMMON, MPICH, OPEN_MPI = 'src/hooks/common', 'src/hooks/mpich', 'src/hooks/open_mpi'
 HOOKS = 'src/hooks'
@@ -53,8 +54,9 @@ ROOMS = {
     CARRIER: (BASE, UCX, MEMORY),
     ENGINE: (BASE, GPU, UCX),
     PIPE: (BASE, LAYOUT, GPU, MEMORY, ENGINE),
+    ONE_SIDED: (BASE, GPU, UCX, MEMORY, ENGINE),
     PROTOCOL: (BASE, LAYOUT, GPU, MODEL, UCX, MEMORY, CARRIER, ENGINE, PIPE),
-    TRANSPORT: (BASE, GPU, UCX, MEMORY, CARRIER, PROTOCOL),
+    TRANSPORT: (BASE, GPU, UCX, MEMORY, CARRIER, ONE_SIDED, PROTOCOL),
     DATATYPE: (BASE, LAYOUT, GPU, WORKLIST, EXEC_HOST, MODEL),
     COMMON: (BASE, LAYOUT, GPU, MODEL, DATATYPE),
     OPEN_MPI: (BASE, LAYOUT, GPU, EXEC_HOST, DATATYPE, COMMON),
@@ -75,13 +77,13 @@ ROOMS = {
 
 # Doors: single files that other rooms may include although the room of the file is closed to them.
 # file: (rooms or files that may include it, why)
-TRANSPORT_ROOMS = (UCX, MEMORY, CARRIER, ENGINE, PIPE, PROTOCOL)
+TRANSPORT_ROOMS = (UCX, MEMORY, CARRIER, ENGINE, PIPE, ONE_SIDED, PROTOCOL)
 DOORS = {
     'src/uct/cuda_nc/iface.hpp': (TRANSPORT_ROOMS, 'a record: UCX\'s interface with our members'),
     'src/uct/cuda_nc/ep.hpp': (TRANSPORT_ROOMS, 'a record: UCX\'s endpoint with our members'),
     'src/uct/cuda_nc/peers.hpp': ((PROTOCOL, ), 'which endpoint leads to which peer'),
     'src/uct/cuda_nc/counters.hpp': (TRANSPORT_ROOMS, 'numbers that every room counts up'),
-    'src/uct/cuda_nc/component.hpp': ((CARRIER, ), 'the transport\'s name'),
+    'src/uct/cuda_nc/component.hpp': ((CARRIER, ONE_SIDED), 'the transport\'s name'),
     'src/uct/cuda_nc/choice.hpp': ((TOOLS, ), 'whether the transport is on, and why'),
     'src/uct/cuda_nc/user_buffer.hpp': ((PIPE, PROTOCOL, DATATYPE),
                                         'the contract between datatype and transport'),

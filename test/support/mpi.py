@@ -24,7 +24,8 @@ PLUGIN = {"UCX_PLUGIN_PATH": product.PLUGIN}
 SHIM = {"LD_PRELOAD": product.SHIM}
 # The UCX of the system in place of the private one.
 SYSTEM_UCX = {"LD_LIBRARY_PATH": product.INSTALL / "lib"}
-TRANSPORT = {"UCX_CUDA_NC_TRANSPORT": "y"}
+# As by default; environment() leaves it out.
+TRANSPORT = {"UCX_CUDA_NC_TRANSPORT": "auto"}
 OB1 = {"OMPI_MCA_pml": "ob1"}
 
 
@@ -66,7 +67,7 @@ def environment(*groups):
         # Both names: Open MPI 5 and 4.
         "OMPI_MCA_opal_common_ucx_tls": "any", "OMPI_MCA_opal_common_ucx_devices": "any",
         "OMPI_MCA_mpi_yield_when_idle": 1, "UCX_WARN_UNUSED_ENV_VARS": "n",
-        "UCX_CUDA_NC_GPU": "sim", "UCX_CUDA_NC_SIM_DELAY": 20,
+        "UCX_CUDA_NC_GPU": "sim", "UCX_CUDA_NC_SIM_DELAY": 20, "UCX_CUDA_NC_TRANSPORT": "n",
     }
     for group in groups:
         variables.update(group)

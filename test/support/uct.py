@@ -72,6 +72,7 @@ MAKE = {
 PROGRAMS = {
     "matrix": _program("matrix"),
     "closing": _program("closing"),
+    "one_sided": _program("one_sided"),
     "random_types": (_mpi_programs / "random-types", None),
     "mpi_sizes": (product.LOCAL / "mpi_sizes", None),
 }

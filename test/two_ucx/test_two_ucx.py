@@ -21,7 +21,8 @@ CLIENTS = [
 ]
 # Beside Open MPI, which uses UCX 1.22.
 BESIDE_MPI = [("1.19.0", MANGLED), ("1.21.0", RENAMED), (uct.LAST, RENAMED)]
-SIM = {"UCX_CUDA_NC_GPU": "sim", "UCX_CUDA_NC_SIM_DELAY": 20, "UCX_WARN_UNUSED_ENV_VARS": "n"}
+SIM = {"UCX_CUDA_NC_GPU": "sim", "UCX_CUDA_NC_SIM_DELAY": 20, "UCX_WARN_UNUSED_ENV_VARS": "n",
+       "UCX_CUDA_NC_TRANSPORT": "n"}
 TRANSPORT = {"UCX_CUDA_NC_TRANSPORT": "y", "UCX_TLS": "cuda_nc,posix,self",
              "UCX_CUDA_NC_DIRECT_THRESH": 1, "UCX_RNDV_THRESH": 1000}
 STATS = {"UCX_CUDA_NC_STATS": "y"}

@@ -296,9 +296,8 @@ void put_outside() {
     const peer &other = peers[static_cast<size_t>(to)];
     const ucp_request_param_t param = with(source.handle);
     // The allocation may be a little longer than what was asked for; not by so much.
-    const ucs_status_t status = wait_for(ucp_put_nbx(other.ep, source.at(0), 4096,
-                                                     other.base[1] + (uint64_t(64) << 20),
-                                                     other.key[1], &param));
+    const ucs_status_t status = wait_for(ucp_put_nbx(
+        other.ep, source.at(0), 4096, other.base[1] + (uint64_t(64) << 20), other.key[1], &param));
     if (status == UCS_OK) {
         fail("a put outside of the memory succeeded");
     }

@@ -75,8 +75,10 @@ def test_listed(run, fetch, release, way):
     for carrier in CARRIERS:
         assert any(line.endswith(f"Component: cuda_nc_{carrier}") for line in result.lines())
     assert "WARN" not in result.output
-    assert "cuda_nc" not in transports()[0].output
+    assert transports()[1] == number, "by default, because the process has a (simulated) GPU"
+    assert "cuda_nc" not in transports(UCX_CUDA_NC_GPU="none")[0].output
     assert "cuda_nc" not in transports(UCX_TLS="^cuda_nc")[0].output
+    assert "cuda_nc" not in transports(UCX_TLS="posix,self")[0].output
     assert transports(UCX_TLS="all", UCX_CUDA_NC_TRANSPORT="y",
                       UCX_CUDA_NC_CARRIERS="sysv")[1] == 1
     assert "cuda_nc" not in transports(UCX_TLS="cuda_nc", UCX_CUDA_NC_TRANSPORT="n")[0].output

@@ -155,7 +155,7 @@ ucs_status_t query_resources(uct_component *component, uct_md_resource_desc **re
     const ucx_api &ucx = *gpu_component::of(component).ucx;
     *resources_p = nullptr;
     *number_p = 0;
-    if (!is_checked(ucx) || !gpu::platform::instance().sees_gpu_memory()) {
+    if (!is_checked(ucx)) {
         return UCS_OK;
     }
     auto *resource = static_cast<uct_md_resource_desc *>(

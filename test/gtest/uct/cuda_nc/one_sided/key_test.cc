@@ -1,0 +1,91 @@
+// Keys of GPU memory.
+#include "uct/cuda_nc/one_sided/key.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "uct/cuda_nc/memory/this_machine.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+class key_test : public testing::Test {
+  protected:
+    void SetUp() override {
+        gpu_ = gpu::platform::instance().get_device(0);
+        if (gpu_ == nullptr || gpu_->allocate(size, &memory_) != UCS_OK) {
+            GTEST_SKIP() << "no GPU here";
+        }
+        address_ = reinterpret_cast<uintptr_t>(memory_->address());
+    }
+    static constexpr size_t size = 1 << 20;
+    gpu::device *gpu_ = nullptr;
+    std::unique_ptr<gpu::memory> memory_;
+    uint64_t address_ = 0;
+};
+
+TEST_F(key_test, names_the_allocation_of_a_part_of_it) {
+    const packed_key key = make_key(0, address_ + 1000, 5000);
+    EXPECT_EQ(key.version, one_sided_version);
+    EXPECT_EQ(key.is_shared, 1);
+    EXPECT_EQ(key.host, this_machine());
+    EXPECT_TRUE(is_own(key.process));
+    EXPECT_LE(key.base, address_);
+    EXPECT_GE(key.base + key.size, address_ + size);
+    EXPECT_EQ(make_key(0, address_, size).allocation, key.allocation);
+}
+
+TEST_F(key_test, of_memory_allocated_again_is_another_one) {
+    const uint64_t before = make_key(0, address_, size).allocation;
+    memory_.reset();
+    ASSERT_EQ(gpu_->allocate(size, &memory_), UCS_OK);
+    const auto now = reinterpret_cast<uintptr_t>(memory_->address());
+    EXPECT_NE(make_key(0, now, size).allocation, before);
+}
+
+TEST_F(key_test, of_what_is_no_single_allocation_is_not_shared) {
+    int on_the_host = 0;
+    EXPECT_EQ(make_key(0, reinterpret_cast<uintptr_t>(&on_the_host), sizeof(int)).is_shared, 0);
+    EXPECT_EQ(make_key(0, address_, uint64_t(1) << 40).is_shared, 0);
+    EXPECT_EQ(make_key(0, address_ + 1, UINT64_MAX).is_shared, 0);
+    EXPECT_EQ(make_key(-1, address_, size).is_shared, 0);
+    EXPECT_EQ(make_key(1000, address_, size).is_shared, 0);
+}
+
+TEST_F(key_test, contains_what_lies_in_its_allocation_and_nothing_else) {
+    packed_key packed = {};
+    packed.base = 0x1000;
+    packed.size = 0x100;
+    const remote_key key(packed);
+    EXPECT_TRUE(key.contains(0x1000, 0x100));
+    EXPECT_TRUE(key.contains(0x10ff, 1));
+    EXPECT_TRUE(key.contains(0x1100, 0));
+    EXPECT_FALSE(key.contains(0x1000, 0x101));
+    EXPECT_FALSE(key.contains(0x1100, 1));
+    EXPECT_FALSE(key.contains(0xfff, 1));
+    EXPECT_FALSE(key.contains(0x1001, UINT64_MAX));
+    EXPECT_FALSE(key.contains(UINT64_MAX, 2));
+}
+
+TEST_F(key_test, of_a_process_that_is_not_there_reaches_nothing) {
+    packed_key packed = make_key(0, address_, size);
+    packed.process.pid = 0x7ffffff0;
+    packed.process.started = 1;
+    packed.memory = {};
+    EXPECT_FALSE(static_cast<bool>(remote_key(packed).reach(0)));
+}
+
+TEST_F(key_test, has_a_note_for_each_gpu_and_for_none) {
+    packed_key packed = {};
+    remote_key key(packed);
+    remote_key::note *none = key.note_for(-1);
+    ASSERT_NE(none, nullptr);
+    none->user = 7;
+    EXPECT_EQ(key.note_for(2)->user, 0u);
+    EXPECT_EQ(key.note_for(-1)->user, 7u);
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct

@@ -1,0 +1,117 @@
+"""Puts and gets between GPUs: by a UCP program over each release, and by the unmodified wheel of NIXL."""
+import os
+import re
+
+import pytest
+
+from support import product, uct
+
+SIM = {"UCX_MEMTYPE_CACHE": "n", "UCX_CUDA_NC_STATS": "y"}
+# Without headers there is nothing to compile against; UCX keeps what it promised to older programs.
+CASES = [(release, way) for release in uct.RELEASE_NAMES for way in uct.ways(release)]
+KINDS = {
+    "plain": (), "fences": ("--fences",), "outside": ("--outside",), "wakeup": ("--wakeup",),
+    "4 ranks": ("--ranks", 4), "long": ("--longest", 300000, "--blocks", 30),
+    "short": ("--longest", 16, "--blocks", 3000), "killed": ("--ranks", 3, "--kill"),
+    "lists": ("--list",), "fenced lists": ("--list", "--fences"),
+}
+FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": "slow:50"}
+
+
+def launches(result):
+    """[(operations, launches)] of each process that had any."""
+    found = re.findall(r"One-sided, GPU to GPU: (\d+) puts and (\d+) gets in (\d+) launches",
+                       result.output)
+    return [(int(puts) + int(gets), int(number)) for puts, gets, number in found]
+
+
+@pytest.mark.parametrize("release, way", CASES)
+def test_releases(run, fetch, build, release, way):
+    fetch(release)
+    env = uct.environment(uct.LOADED[way], SIM, release=release)
+    result = run(build("one_sided"), "--seed", uct.SEED, env=env)
+    assert "RIGHT" in result.output and "illegal access" not in result.output
+    assert len(launches(result)) == 2, result.output
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(1, 21 if uct.FULL else 3))
+def test_kinds(run, fetch, build, kind, seed):
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, release=uct.LAST)
+    result = run(build("one_sided"), "--seed", seed, *KINDS[kind], env=env)
+    assert "RIGHT" in result.output and "illegal access" not in result.output
+    assert launches(result), result.output
+    if kind == "outside":
+        assert "a put or get leads out of the memory of its key" in result.output
+
+
+def test_many_go_by_one_launch(run, fetch, build):
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, release=uct.LAST)
+    result = run(build("one_sided"), "--seed", 3, "--list", "--rounds", 4, env=env)
+    for operations, number in launches(result):
+        assert operations > 50 * number, result.output
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(run, fetch, build, fault):
+    """What no kernel moves goes by copies."""
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, {"UCX_CUDA_NC_SIM_FAULTS": FAULTS[fault]},
+                          release=uct.LAST)
+    result = run(build("one_sided"), "--seed", 7, env=env)
+    assert "RIGHT" in result.output and launches(result)
+
+
+def test_left_to_ucx(run, fetch, build):
+    """UCX without CUDA cannot put into GPU memory itself: the program says so."""
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, {"UCX_CUDA_NC_ONE_SIDED": "n"},
+                          release=uct.LAST)
+    assert not launches(run(build("one_sided"), "--rounds", 1, status=None, env=env))
+
+
+# ---- NIXL
+
+def nixl_environment(*groups):
+    variables = {"UCX_PLUGIN_PATH": product.PLUGIN, "UCX_CUDA_NC_GPU": "sim",
+                 "UCX_CUDA_NC_SIM_DELAY": 20, "LD_LIBRARY_PATH": f"{product.INSTALL}/lib",
+                 "PYTHONPATH": str(product.LOCAL / "nixl"), **SIM}
+    for group in groups:
+        variables.update(group)
+    return product.environment(**variables)
+
+
+@pytest.fixture(scope="session")
+def nixl(one_at_a_time):
+    """The wheel, unpacked and unmodified."""
+    folder = product.LOCAL / "nixl"
+    with one_at_a_time("nixl"):
+        if not (folder / ".complete").exists():
+            uct_fetch = (f'rm -rf "{folder}" && mkdir -p "{folder}" && cd "{folder}" && '
+                         f'"{product.VENV}/bin/python3" -m pip download -q '
+                         f'--disable-pip-version-check --no-deps -d . {uct.PACKAGES[uct.BUNDLED]} '
+                         f'&& "{product.VENV}/bin/python3" -m zipfile -e ./*.whl . && '
+                         'rm -f ./*.whl && touch .complete')
+            assert os.system(uct_fetch) == 0, "NIXL's wheel cannot be fetched"
+    return folder
+
+
+@pytest.mark.parametrize("lists", [{}, {"NIXL_UCX_SGL_ENABLE": 1}], ids=["puts", "lists"])
+@pytest.mark.parametrize("operation", ["WRITE", "READ"])
+@pytest.mark.parametrize("order", ["ascending", "random"])
+def test_nixl(run, nixl, operation, order, lists):
+    """UCX has no other way into simulated GPU memory: bytes that are right went by lists."""
+    result = run(product.VENV / "bin/python3", product.ROOT / "bench/nixl_blocks.py", "--memory",
+                 "sim", "--operation", operation, "--order", order, "--repeats", 1, "1024x4096",
+                 "300x10001", "1x2000000", env=nixl_environment(lists))
+    assert len(re.findall(r"  yes$", result.output, re.M)) == 3, result.output
+
+
+@pytest.mark.parametrize("lists", [{}, {"NIXL_UCX_SGL_ENABLE": 1}], ids=["puts", "lists"])
+def test_nixl_in_host_memory(run, nixl, lists):
+    """It is UCX's own, with the plugin there."""
+    result = run(product.VENV / "bin/python3", product.ROOT / "bench/nixl_blocks.py", "--memory",
+                 "dram", "--repeats", 1, "1024x4096", "300x10001", env=nixl_environment(lists))
+    assert len(re.findall(r"  yes$", result.output, re.M)) == 2, result.output
