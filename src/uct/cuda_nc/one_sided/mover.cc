@@ -42,6 +42,8 @@ struct list_mover::list {
     gpu::end_words ends;
     size_t num_pairs = 0;
     uint64_t bytes = 0;
+    uint64_t seen_bytes = 0;  // at the last progress that saw it grow, which was then:
+    clock::time_point seen;
     block_pair alone = {};  // not cut into pairs
     std::vector<std::shared_ptr<gpu::memory>> mappings;
     std::vector<abi::uct_completion *> completions;
@@ -114,7 +116,7 @@ ucs_status_t list_mover::list::launch(gpu::stream &stream, bool by_copies) noexc
 
 void list_mover::list::clear() noexcept {
     num_pairs = 0;
-    bytes = 0;
+    bytes = seen_bytes = 0;
     alone = {};
     continues = is_launched = false;
     mappings.clear();
@@ -424,13 +426,29 @@ bool list_mover::is_idle() const noexcept {
     return owed_.empty() && oldest() == UINT64_MAX;
 }
 
-// A GPU that has two lists gathers more meanwhile.
-unsigned list_mover::progress() noexcept {
+// A launch takes as long as many puts do. So a list that another thread is still adding to, or that
+// the GPU would not begin soon, gathers more meanwhile.
+bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
+    constexpr auto pause = std::chrono::nanoseconds(1500);
+    if (on.open == nullptr || on.open->is_empty() || on.lists.size() >= enough_lists) {
+        return false;
+    }
+    list &open = *on.open;
+    const clock::time_point now = clock::now();
+    if (open.seen_bytes != open.bytes) {
+        open.seen_bytes = open.bytes;
+        open.seen = now;
+        return false;
+    }
+    return now - open.seen >= pause;
+}
+
+unsigned list_mover::progress() noexcept {
     for (auto &one : lanes_) {
         lane &on = one.second;
         end_lists(on);
-        if (on.open != nullptr && !on.open->is_empty() && on.lists.size() < enough_lists) {
+        if (is_complete(on)) {
             close_list(on);
         }
         launch_closed(on);

@@ -2,13 +2,15 @@
 // that holds the local memory. Used with UCX's worker locked.
 //
 //   add() ... complete_with()      into the open list of that GPU
-//   progress(), or enough bytes    the list is launched on the GPU's stream; the next one opens
+//   progress() that sees no more   the list is launched on the GPU's stream; the next one opens.
+//   coming, flush(), enough bytes
 //   progress()                     the kernel has ended: completions, flushes, waiting requests
 //
 // Lists of one GPU run one after the other, in the order of their adding; those of different GPUs
 // side by side, but for fence(). A large block that is alone in its list goes by a copy engine.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -64,6 +66,7 @@ class list_mover {
     void purge_pending(const void *ep, purge_callback callback, void *argument) noexcept;
 
   private:
+    using clock = std::chrono::steady_clock;
     struct list;
     struct lane;
     struct flush_entry {
@@ -91,6 +94,7 @@ class list_mover {
     unsigned call_owed() noexcept;
     unsigned end_flushes() noexcept;
     unsigned release_pending() noexcept;
+    static bool is_complete(lane &on) noexcept;
     uint64_t oldest() const noexcept;
 
     progress_hook progress_;

@@ -170,7 +170,6 @@ TEST_F(type_contents, of_types_made_with_large_counts) {
     EXPECT_EQ(units(make_large(darray, {3, 4}, {of_4}, 48,
                                {4, 2, 2, cyclic, none, 1, -49767, 4, 1, c_order})),
               (list{32, 36, 40, 44}));
-}));
 }
 
 TEST_F(type_contents, of_unknown_combiners_are_refused) {
