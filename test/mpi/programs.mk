@@ -23,7 +23,7 @@ $(OUTPUT)/guards-test: $(call objects,guards) $(call objects,support)
 # by an MPI of version 4
 $(OUTPUT)/local-work: $(call objects,local_work) $(OUTPUT)/operations/typed_buffer.o \
 		$(call objects,support)
-	$(MPICXX) $^ -o $@ -ldl
+	$(MPICXX) $^ -o $@ -ldl -lpthread
 
 $(OUTPUT)/stock-wrong-bytes: $(OUTPUT)/stock_wrong_bytes.o
 	$(MPICXX) $^ -o $@

@@ -1,5 +1,5 @@
-"""MPICH, over the UCX that it brings (under the shim) and over UCX 1.22 (by the module). What MPICH
-does by itself with GPU memory is its own: only messages are served there."""
+"""MPICH, over the UCX that it brings (under the shim) and over UCX 1.22 (by the module). What it does
+by itself in host memory is its own."""
 import os
 
 import pytest
@@ -28,7 +28,7 @@ def mpich(one_at_a_time):
         run("bash", "-ec", '. "$0/contrib/lib.sh" && need_mpich', product.ROOT)
         run("make", "-s", "-j2", "-C", product.ROOT / "test/mpi", "-f", "programs.mk",
             f"MPICXX={PREFIX}/bin/mpicxx", f"OUTPUT={programs}", programs / "random-types",
-            programs / "operations-test")
+            programs / "operations-test", programs / "local-work")
     return programs
 
 
@@ -44,8 +44,8 @@ def test_env(run, mpich):
         PREFIX / "bin/mpiexec")
 
 
-def job(run, way, ranks, *command, **options):
-    env = mpi.environment(THROUGH_UCX, WAYS[way], {"UCX_CUDA_NC_STATS": "y"})
+def job(run, way, ranks, *command, more=(), **options):
+    env = mpi.environment(THROUGH_UCX, WAYS[way], {"UCX_CUDA_NC_STATS": "y"}, dict(more))
     return run(PREFIX / "bin/mpiexec", "-n", ranks, *command, env=env, **options)
 
 
@@ -59,8 +59,50 @@ def test_random_types(run, mpich, way, memory):
     assert " original (layout" not in result.output
 
 
-@pytest.mark.parametrize("kind, ranks", [("pair", 2), ("collective", 3), ("threads", 2)])
 @by_way
-def test_operations(run, mpich, way, kind, ranks):
-    result = job(run, way, ranks, mpich / "operations-test", "--memory", "host", "--kind", kind)
+def test_random_types_packed(run, mpich, way):
+    """Packed, buffered and copied instead of sent."""
+    job(run, way, 2, mpich / "random-types", "--local", "--types", mpi.TYPES // 2, "--seed",
+        mpi.SEED, "--memory", "sim")
+
+
+@pytest.mark.parametrize("kind, ranks", [("pair", 2), ("collective", 3), ("collective", 4),
+                                         ("threads", 2)])
+@pytest.mark.parametrize("memory", ["host", "sim", "sim,host"])
+@by_way
+def test_operations(run, mpich, way, memory, kind, ranks):
+    result = job(run, way, ranks, mpich / "operations-test", "--memory", memory, "--kind", kind)
     assert "END" in result.lines() and "FAIL" not in result.output
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("memory", ["sim", "sim,host"])
+@by_way
+def test_local_work(run, mpich, way, memory, ranks):
+    """Packs, messages to oneself, collectives and reductions, each in a random form."""
+    number = 100 * list(WAYS).index(way) + 10 * ("," in memory) + ranks
+    result = job(run, way, ranks, mpich / "local-work", "--memory", memory, "--rounds",
+                 mpi.TYPES // 4, "--seed", mpi.SEED + number)
+    assert "PASS local_work" in result.output
+
+
+@by_way
+def test_local_work_by_threads(run, mpich, way):
+    job(run, way, 2, mpich / "local-work", "--memory", "sim", "--threads", 3, "--rounds",
+        mpi.TYPES // 10, "--seed", mpi.SEED)
+
+
+@by_way
+def test_local_work_without_pinned_memory(run, mpich, way):
+    env = {"UCX_CUDA_NC_SIM_FAULTS": "pinned:1+,launch:50+"}
+    job(run, way, 2, mpich / "local-work", "--memory", "sim", "--rounds", 200, "--seed", mpi.SEED,
+        more=env)
+
+
+def test_local_work_of_the_application(run, mpich):
+    """Without a GPU, or switched off, calls go to MPICH alone."""
+    for env in ({"UCX_CUDA_NC_GPU": "none"}, {"UCX_CUDA_NC_ENABLE": "n"}):
+        for way in WAYS:
+            result = job(run, way, 2, mpich / "local-work", "--memory", "host", "--rounds", 100,
+                         more=env)
+            assert "PASS local_work" in result.output

@@ -17,7 +17,7 @@ void to_oneself(round &r) {
     const int count = static_cast<int>(r.mine.between(0, 5));
     const int more = static_cast<int>(r.mine.between(0, 2));
     const bool in_self = r.one_in(3);
-    const MPI_Comm comm = in_self ? MPI_COMM_SELF : MPI_COMM_WORLD;
+    const MPI_Comm comm = in_self ? r.self : r.comm;
     const int me = in_self ? 0 : r.rank();
     const made_type &sent = r.either(), &received = r.either();
     auto from = r.buffer(sent, count, 5), to = r.buffer(received, count + more, 6);
@@ -146,7 +146,7 @@ void cancelled(round &r) {
 void random_message(round &r) {
     switch (r.all.between(0, 5)) {
         case 0:
-            return buffered(r);
+            return r.beside_others ? replaced(r) : buffered(r);  // one buffer in a process
         case 1:
             return replaced(r);
         case 2:

@@ -37,8 +37,9 @@ class round {
 
     harness &t;
     random_stream all, mine;
-    MPI_Comm comm = MPI_COMM_WORLD;
-    std::string text;  // what is called
+    MPI_Comm comm = MPI_COMM_WORLD, self = MPI_COMM_SELF;
+    bool beside_others = false;  // other threads make calls too
+    std::string text;            // what is called
 
     int rank() const { return t.rank(); }
     int ranks() const { return t.ranks(); }
