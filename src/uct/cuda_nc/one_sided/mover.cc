@@ -321,10 +321,14 @@ void list_mover::launch_closed(lane &on) noexcept {
     }
 }
 
+// An empty list has a number from before the fence.
 void list_mover::fence() noexcept {
     for (auto &one : lanes_) {
-        if (one.second.open != nullptr && !one.second.open->is_empty()) {
-            close_list(one.second);
+        lane &on = one.second;
+        if (on.open != nullptr && on.open->is_empty()) {
+            on.open.reset();
+        } else if (on.open != nullptr) {
+            close_list(on);
         }
     }
     fence_ = last_number_;
