@@ -64,6 +64,25 @@ def test_contiguous_on_one_side(run, build, variables, seed):
         assert " 0 declined, 0 messages abandoned" in line
 
 
+@pytest.mark.parametrize("odd, kinds", [
+    ("UCX_CUDA_NC_TRANSPORT=n", "ghc"), ("UCX_CUDA_NC_ENABLE=n", "hc"),
+    ("UCX_CUDA_NC_GPU=none", "hc"), ("UCX_CUDA_NC_ONE_SIDED=n", "ghc"),
+    ("UCX_TLS=^cuda_nc", "ghc"), ("UCX_CUDA_NC_CARRIERS=tcp", "ghc"),
+], ids=["switched off", "not served", "without a GPU", "no puts", "denied", "another carrier"])
+@pytest.mark.parametrize("tls", [None, "all"], ids=["unset", "all"])
+def test_mixed_jobs_by_default(run, build, odd, kinds, tls):
+    """Nobody asked for the transport: two of four processes have it, the others do not, or otherwise."""
+    variables = {"UCX_CUDA_NC_STATS": "y"}
+    if tls is not None and not odd.startswith("UCX_TLS"):
+        variables["UCX_TLS"] = tls
+    result = run(build("matrix"), "--seed", uct.SEED, "--batches", uct.BATCHES, "--ranks", 4,
+                 "--kinds", kinds, "--odd", odd,
+                 env=uct.environment(PLUGIN, uct.DIRECT, variables, release=uct.LAST))
+    assert "RIGHT" in result.output and "illegal access" not in result.output
+    assert "WARN" not in result.output
+    assert ("GPU to GPU: sent" in result.output) == ("g" in kinds), "those that have it use it"
+
+
 @pytest.mark.parametrize("way, variables", [("slots", {"UCX_CUDA_NC_PULL_MAX": 0}), ("pull", {})],
                          ids=["slots", "pull"])
 def test_way_of_what_a_process_sends_to_itself(run, build, way, variables):
