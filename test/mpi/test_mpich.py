@@ -75,21 +75,21 @@ def test_random_types_packed(run, mpich, way):
 
 @pytest.mark.parametrize("kind, ranks", [("pair", 2), ("collective", 3), ("collective", 4),
                                          ("threads", 2)])
-@pytest.mark.parametrize("memory", ["host", "sim", "sim,host"])
-@by_way
+@pytest.mark.parametrize("way, memory", [("plugin", "host"), ("plugin", "sim"),
+                                         ("plugin", "sim,host"), ("shim", "host"), ("shim", "sim")])
 def test_operations(run, mpich, way, memory, kind, ranks):
     result = job(run, way, ranks, mpich / "operations-test", "--memory", memory, "--kind", kind)
     assert "END" in result.lines() and "FAIL" not in result.output
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("memory", ["sim", "sim,host"])
-@by_way
+@pytest.mark.parametrize("way, memory, ranks", [
+    ("plugin", "sim", 1), ("plugin", "sim", 4), ("plugin", "sim,host", 3), ("shim", "sim", 3),
+    ("shim", "sim,host", 2)])
 def test_local_work(run, mpich, way, memory, ranks):
     """Packs, messages to oneself, collectives and reductions, each in a random form."""
     number = 100 * list(WAYS).index(way) + 10 * ("," in memory) + ranks
     result = job(run, way, ranks, mpich / "local-work", "--memory", memory, "--rounds",
-                 mpi.TYPES // 4, "--seed", mpi.SEED + number)
+                 mpi.TYPES // 3, "--seed", mpi.SEED + number)
     assert "PASS local_work" in result.output
 
 
