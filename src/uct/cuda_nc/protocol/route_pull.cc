@@ -1,3 +1,4 @@
+#include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/protocol/route_pull.hpp"
 
 #include <algorithm>
@@ -113,8 +114,9 @@ unsigned pull_receiver::progress() noexcept {
     const unsigned happened = drive_.progress();
     drive_.consume_launch_notice();  // there is no kernel of the sender's to wake
     // Not before the FIN is here: the sender's process may end as soon as its send is complete, and
-    // over tcp take a FIN with it that still waits there.
-    if (drive_.now() == pipe_drive::state::complete && is_answered_ && has_fin_ && !is_told_) {
+    // over tcp take a FIN with it that still waits there. A process's FIN to itself comes last.
+    const bool may_tell = has_fin_ || (message_.ep != nullptr && message_.ep->is_loopback);
+    if (drive_.now() == pipe_drive::state::complete && is_answered_ && may_tell && !is_told_) {
         is_told_ = true;
         message_.send(wire::control_kind::pulled);
     }
