@@ -7,6 +7,7 @@ Each structure of cuda_nc::uct::abi must have the size of UCX's of the same name
 the offset and size of UCX's member of the same name. Prints one line for each difference; exit
 status 1 where there is one.
 """
+import re
 import sys
 
 from elftools.elf.elffile import ELFFile
@@ -14,12 +15,20 @@ from elftools.elf.elffile import ELFFile
 # Ours without counterpart: parts that UCX spells as anonymous structures.
 PARTS = {'rma_limits', 'am_limits'}
 # Ours is the longest of all releases: the rest is not read.
-MAY_BE_LONGER = {'uct_md_ops'}
+MAY_BE_LONGER = {'uct_md_ops', 'uct_md_attr_v2'}
+# Ours has the first members alone.
+MAY_BE_SHORTER = {'uct_iface_attr_v2_t'}
+# What differs by release has its number at the end: uct_iface_attr_1_22.
+BY_RELEASE = {
+    'uct_iface_internal_ops': 'uct_iface_internal_ops',
+    'uct_iface_attr': 'uct_iface_attr_v2_t',
+}
 # UCX has a type's name where we have a shorter one.
 TYPEDEFS = {
     'uct_ppn_bandwidth': 'uct_ppn_bandwidth_t',
     'ucs_linear_func': 'ucs_linear_func_t',
     'uct_perf_attr_t': 'uct_perf_attr_t',
+    'uct_md_attr_v2': 'uct_md_attr_v2_t',
 }
 
 
@@ -80,7 +89,7 @@ def structures(path, wanted):
                     continue
                 elif die.tag == 'DW_TAG_structure_type' and 'DW_AT_byte_size' in die.attributes:
                     found[name] = (size_of(die), members_of(die))
-                elif die.tag == 'DW_TAG_typedef' and name in TYPEDEFS.values():
+                elif die.tag == 'DW_TAG_typedef' and name.endswith('_t'):
                     target = resolve(die)
                     if 'DW_AT_byte_size' in target.attributes:
                         found[name] = (size_of(target), members_of(target))
@@ -93,9 +102,10 @@ def main():
     mirror = structures(mirror_path, lambda name: name.startswith(('uct_', 'ucs_')))
     counterpart = {}
     for name in mirror:
-        if name.startswith('uct_iface_internal_ops_1_'):
-            if name.endswith('_' + minor):
-                counterpart[name] = 'uct_iface_internal_ops'
+        numbered = re.fullmatch(r'(\w+)_1_(\d+)', name)
+        if numbered:
+            if numbered[2] == minor:
+                counterpart[name] = BY_RELEASE[numbered[1]]
         elif name not in PARTS:
             counterpart[name] = TYPEDEFS.get(name, name)
     theirs = structures(library, lambda name: name in set(counterpart.values()))
@@ -109,7 +119,8 @@ def main():
             differences.append(f'{name}: UCX {release} has no {other}')
             continue
         their_size, their_members = theirs[other]
-        if size != their_size and not (name in MAY_BE_LONGER and size > their_size):
+        if (size > their_size and name not in MAY_BE_LONGER
+                or size < their_size and other not in MAY_BE_SHORTER):
             differences.append(f'{name}: {size} bytes, UCX {release} has {their_size}')
         layout = {member: (offset, length) for member, offset, length in their_members}
         for member, offset, length in members:

@@ -79,8 +79,9 @@ def test_listed(run, fetch, release, way):
     assert "cuda_nc" not in transports(UCX_CUDA_NC_GPU="none")[0].output
     assert "cuda_nc" not in transports(UCX_TLS="^cuda_nc")[0].output
     assert "cuda_nc" not in transports(UCX_TLS="posix,self")[0].output
-    assert transports(UCX_TLS="all", UCX_CUDA_NC_TRANSPORT="y",
-                      UCX_CUDA_NC_CARRIERS="sysv")[1] == 1
+    result, number = transports(UCX_TLS="all", UCX_CUDA_NC_TRANSPORT="y", UCX_CUDA_NC_ONE_SIDED="n",
+                                UCX_CUDA_NC_CARRIERS="sysv")
+    assert number == 1
     assert "cuda_nc" not in transports(UCX_TLS="cuda_nc", UCX_CUDA_NC_TRANSPORT="n")[0].output
 
 

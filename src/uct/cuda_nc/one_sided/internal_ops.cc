@@ -47,7 +47,7 @@ ucs_status_t query_1_22(uct_iface *iface, void *attributes) {
         return status;
     }
     if (attr.field_mask & attr_v2_1_22::cap_flags) {
-        attr.cap_flags |= put_sgl::capability;
+        attr.cap.flags |= put_sgl::capability;
     }
     if (attr.field_mask & attr_v2_1_22::max_put_sgl) {
         attr.max_put_sgl_zcopy_count = SIZE_MAX;
@@ -63,7 +63,7 @@ ucs_status_t query_1_23(uct_iface *iface, void *attributes) {
         return status;
     }
     if (attr.field_mask & attr_v2_1_23::cap_flags) {
-        attr.cap_flags |= put_sgl::capability | attr_v2_1_23::get_sgl_capability;
+        attr.cap.flags |= put_sgl::capability | attr_v2_1_23::get_sgl_capability;
     }
     if (attr.field_mask & attr_v2_1_23::max_put_sgl) {
         attr.max_put_sgl_zcopy_count = SIZE_MAX;

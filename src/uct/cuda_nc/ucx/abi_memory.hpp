@@ -80,7 +80,6 @@ struct uct_md_attr_v2 {
     uint8_t required_mem_flags;
 };
 
-// 1.22 added members behind these.
 struct uct_md_mem_attr {
     uint64_t field_mask;
     int mem_type;
@@ -88,6 +87,7 @@ struct uct_md_mem_attr {
     void *base_address;
     size_t alloc_length;
     int dmabuf_fd;
+    size_t dmabuf_offset;
 };
 
 struct uct_md_mem_dereg_params {

@@ -210,18 +210,22 @@ struct uct_iface_attr {
     uint8_t reserved_ctl_device;
 };
 
-// The first members alone; UCX knows both by a typedef.
+// The first members alone of what each release calls uct_iface_attr_v2_t.
 struct uct_iface_attr_1_22 {
     uint64_t field_mask;
     size_t max_put_sgl_zcopy_count;
-    uint64_t cap_flags;
+    struct {
+        uint64_t flags;
+    } cap;
 };
 
 struct uct_iface_attr_1_23 {
     uint64_t field_mask;
     size_t max_put_sgl_zcopy_count;
     size_t max_get_sgl_zcopy_count;
-    uint64_t cap_flags;
+    struct {
+        uint64_t flags;
+    } cap;
 };
 
 // ---- what an interface can do beyond its operations: a table for each release
