@@ -89,7 +89,7 @@ void destroy(uct_ep *ep) noexcept {
 ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *payload,
                       unsigned length) {
     endpoint &ours = endpoint::of(ep);
-    if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.may_go_direct)) {
+    if (CUDA_NC_UNLIKELY(wire::is_announced(id) && ours.may_go_direct)) {
         direct_messages &messages = *interface::of(ep->iface).messages;
         switch (messages.before_short(ours, id, header, payload, length)) {
             case direct_messages::leaving::now:
@@ -105,7 +105,7 @@ ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *paylo
 
 ssize_t am_bcopy(uct_ep *ep, uint8_t id, uct_pack_callback pack, void *arg, unsigned flags) {
     endpoint &ours = endpoint::of(ep);
-    if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.may_go_direct)) {
+    if (CUDA_NC_UNLIKELY(wire::is_announced(id) && ours.may_go_direct)) {
         return interface::of(ep->iface).messages->send_rendezvous(ours, id, pack, arg, flags);
     }
     direct_messages *messages =
