@@ -80,7 +80,9 @@ enum { canceled = -16, in_progress = 1, completed = 1 };
 typedef struct {
     int8_t status;
     uint32_t flags;
-    uint64_t words[8];
+    uint64_t words[3];
+    uint32_t class; /* 32 bytes from the start: that of the datatype */
+    uint64_t others[4];
     void *datatype; /* 72 bytes from the start */
     void *state;
     uint64_t more[12];
@@ -101,6 +103,14 @@ void *fake_ucp_post(uint64_t datatype, void *state) {
     request_t *made = calloc(1, sizeof(*made));
     made->datatype = of(datatype);
     made->state = state;
+    made->class = 7;
+    return made + 1;
+}
+
+/* The same for contiguous memory, in a request that had this datatype before. */
+void *fake_ucp_post_contiguous(uint64_t datatype, void *state) {
+    request_t *made = (request_t *)fake_ucp_post(datatype, state) - 1;
+    made->class = 0;
     return made + 1;
 }
 
