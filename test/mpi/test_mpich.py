@@ -15,6 +15,7 @@ OWN_UCX = {"LD_LIBRARY_PATH": f"{PREFIX}/lib:{product.INSTALL}/lib"}
 WAYS = {"shim": {**mpi.SHIM, **OWN_UCX},
         "plugin": {**mpi.PLUGIN, "LD_LIBRARY_PATH": f"{product.ucx()}/lib:{PREFIX}/lib:"
                                                     f"{product.INSTALL}/lib"}}
+WAYS["transport"] = {**WAYS["plugin"], **mpi.TRANSPORT}
 by_way = pytest.mark.parametrize("way", WAYS)
 
 
@@ -75,11 +76,20 @@ def test_random_types_packed(run, mpich, way):
 
 @pytest.mark.parametrize("kind, ranks", [("pair", 2), ("collective", 3), ("collective", 4),
                                          ("threads", 2)])
-@pytest.mark.parametrize("way, memory", [("plugin", "host"), ("plugin", "sim"),
+@pytest.mark.parametrize("way, memory", [("transport", "sim"), ("transport", "sim,host"),
+                                         ("plugin", "host"), ("plugin", "sim"),
                                          ("plugin", "sim,host"), ("shim", "host"), ("shim", "sim")])
 def test_operations(run, mpich, way, memory, kind, ranks):
     result = job(run, way, ranks, mpich / "operations-test", "--memory", memory, "--kind", kind)
     assert "END" in result.lines() and "FAIL" not in result.output
+
+
+@pytest.mark.parametrize("memory", ["host", "sim", "sim,host"])
+def test_contiguous_on_one_side(run, mpich, memory):
+    result = job(run, "transport", 2, mpich / "operations-test", "--memory", memory, "--kind",
+                 "sides", more=mpi.ALL_DIRECT)
+    assert "END" in result.lines() and "FAIL" not in result.output
+    assert memory != "sim" or mpi.sides_counted(result.output)
 
 
 @pytest.mark.parametrize("way, memory, ranks", [
