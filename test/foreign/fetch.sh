@@ -58,7 +58,8 @@ need_mpich_tests() { # NAME MPICC
     mkdir -p "$to"
     cd "$to"
     logged "mpich-tests-$1-configure" "$FOREIGN/mpich/test/mpi/configure" CC="$compiler" \
-        MPICC="$compiler" --disable-fortran --disable-cxx --disable-spawn --enable-strictmpi
+        MPICC="$compiler" --disable-fortran --disable-cxx --disable-spawn --enable-strictmpi \
+        --without-cuda --without-ze --without-hip
     logged "mpich-tests-$1-dtpools" make -s -j2 -C dtpools CPPFLAGS="$OLD_CALLS"
     logged "mpich-tests-$1-util" make -s -j2 -C util CPPFLAGS="$OLD_CALLS" libmtest.la \
         libmtest_single.la libdtypes.la

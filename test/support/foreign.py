@@ -110,7 +110,7 @@ def run_program(library, way, program, runner):
                            *program.arguments, env=env)
     if result is None:
         return f"no end within {program.limit} s"
-    if result.status == 0 and re.search("No Errors", result.output):
+    if result.status == 0 and re.search("No [Ee]rrors", result.output):
         return "PASS"
     found = re.search(r"Found (\d+) errors", result.output)
     return f"{found[0]}" if found else f"exit status {result.status}"
