@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "hooks/common/datatype_ops.hpp"
+#include "hooks/common/receives.hpp"
 #include "hooks/common/request_cancel.hpp"
-#include "hooks/common/tag_send.hpp"
+#include "hooks/common/sends.hpp"
 #include "hooks/common/ucx_settings.hpp"
 #include "hooks/mpich/local_calls.hpp"
 #include "hooks/open_mpi/convertor.hpp"

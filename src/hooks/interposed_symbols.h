@@ -48,6 +48,23 @@
     X(void *, ucp_tag_send_nbx, "libucp", tag_send_nbx,                                            \
       (void *ep, const void *buffer, size_t count, uint64_t tag, const void *param),               \
       (ep, buffer, count, tag, param))                                                             \
+    X(void *, ucp_tag_send_sync_nbx, "libucp", tag_send_sync_nbx,                                  \
+      (void *ep, const void *buffer, size_t count, uint64_t tag, const void *param),               \
+      (ep, buffer, count, tag, param))                                                             \
+    X(void *, ucp_tag_recv_nbx, "libucp", tag_recv_nbx,                                            \
+      (void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,                  \
+       const void *param),                                                                         \
+      (worker, buffer, count, tag, tag_mask, param))                                               \
+    X(void *, ucp_tag_msg_recv_nbx, "libucp", tag_msg_recv_nbx,                                    \
+      (void *worker, void *buffer, size_t count, void *message, const void *param),                \
+      (worker, buffer, count, message, param))                                                     \
+    X(void *, ucp_am_send_nbx, "libucp", am_send_nbx,                                              \
+      (void *ep, unsigned id, const void *header, size_t header_length, const void *buffer,        \
+       size_t count, const void *param),                                                           \
+      (ep, id, header, header_length, buffer, count, param))                                       \
+    X(void *, ucp_am_recv_data_nbx, "libucp", am_recv_data_nbx,                                    \
+      (void *worker, void *data, void *buffer, size_t count, const void *param),                   \
+      (worker, data, buffer, count, param))                                                        \
     X(void, ucp_request_cancel, "libucp", request_cancel, (void *worker, void *request),           \
       (worker, request))                                                                           \
     X(int8_t, ucp_worker_create, "libucp", worker_create,                                          \

@@ -14,6 +14,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/ucp/dt/gpu_side.hpp \
 	src/ucp/dt/host_pipeline.cc \
 	src/ucp/dt/host_pipeline.hpp \
+	src/ucp/dt/iov_type.cc \
+	src/ucp/dt/iov_type.hpp \
 	src/ucp/dt/message_handles.cc \
 	src/ucp/dt/message_handles.hpp \
 	src/ucp/dt/receive_pipeline.cc \

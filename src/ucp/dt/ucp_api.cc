@@ -24,6 +24,11 @@ const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept {
         look_up(ucx, "ucp_dt_create_generic", &found.dt_create_generic);
         look_up(ucx, "ucp_dt_destroy", &found.dt_destroy);
         look_up(ucx, "ucp_tag_send_nbx", &found.tag_send_nbx);
+        look_up(ucx, "ucp_tag_send_sync_nbx", &found.tag_send_sync_nbx);
+        look_up(ucx, "ucp_tag_recv_nbx", &found.tag_recv_nbx);
+        look_up(ucx, "ucp_tag_msg_recv_nbx", &found.tag_msg_recv_nbx);
+        look_up(ucx, "ucp_am_send_nbx", &found.am_send_nbx);
+        look_up(ucx, "ucp_am_recv_data_nbx", &found.am_recv_data_nbx);
         look_up(ucx, "ucp_request_cancel", &found.request_cancel);
         look_up(ucx, "ucp_request_check_status", &found.request_check_status);
         look_up(ucx, "ucp_worker_create", &found.worker_create);

@@ -12,6 +12,16 @@ struct ucp_api {
     void (*dt_destroy)(ucp_datatype_t);
     ucs_status_ptr_t (*tag_send_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
                                      const ucp_request_param_t *);
+    ucs_status_ptr_t (*tag_send_sync_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
+                                          const ucp_request_param_t *);
+    ucs_status_ptr_t (*tag_recv_nbx)(ucp_worker_h, void *, size_t, ucp_tag_t, ucp_tag_t,
+                                     const ucp_request_param_t *);
+    ucs_status_ptr_t (*tag_msg_recv_nbx)(ucp_worker_h, void *, size_t, ucp_tag_message_h,
+                                         const ucp_request_param_t *);
+    ucs_status_ptr_t (*am_send_nbx)(ucp_ep_h, unsigned, const void *, size_t, const void *, size_t,
+                                    const ucp_request_param_t *);
+    ucs_status_ptr_t (*am_recv_data_nbx)(ucp_worker_h, void *, void *, size_t,
+                                         const ucp_request_param_t *);
     void (*request_cancel)(ucp_worker_h, void *);
     ucs_status_t (*request_check_status)(void *);
     ucs_status_t (*worker_create)(ucp_context_h, const ucp_worker_params_t *, ucp_worker_h *);

@@ -32,6 +32,7 @@ struct settings {
     std::string carriers;               // transports of UCX, separated by commas
     bool direct = false;                // the transport moves direct messages
     bool one_sided = false;             // the transport serves puts and gets between GPUs
+    bool iov = false;                   // lists of buffers in GPU memory are messages of ours
     size_t direct_thresh = 0;           // bytes of the smallest direct message
     bool pipe = false;                  // they may go by pulls and pipes
     bool network_slots = false;         // they go to other hosts, where a carrier can

@@ -66,6 +66,9 @@ const setting_field settings_table[] = {
     FIELD(gpu_memory, profile, "PROFILE", "auto", nullptr, kind::file,
           "File with this machine's figures, from nc_perftest tune; auto: the user's file for this "
           "host; none: usual figures for its GPUs."),
+    FIELD(gpu_memory, iov, "IOV", "y", nullptr, kind::boolean,
+          "Send and receive UCX's lists of buffers (UCP_DATATYPE_IOV) in GPU memory by kernels; n: "
+          "they are UCX's own, a copy for each buffer."),
     FIELD(of_transport, transport, "TRANSPORT", "auto", "auto|y|n", kind::text,
           "Register the transport cuda_nc with UCX 1.19 to 1.23; auto: where UCX_TLS names it, and "
           "where the process may see a GPU and UCX_TLS does not leave it out."),

@@ -9,7 +9,7 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/common/owner_test.cc \
 	test/gtest/hooks/common/policy_test.cc \
 	test/gtest/hooks/common/request_cancel_test.cc \
-	test/gtest/hooks/common/tag_send_test.cc \
+	test/gtest/hooks/common/sends_test.cc \
 	test/gtest/hooks/common/type_record_test.cc \
 	test/gtest/hooks/common/two_ucx_test.cc \
 	test/gtest/hooks/common/watched_types_test.cc \
