@@ -21,7 +21,10 @@ inline ucp_request_param_t parameters(const message &one, const buffer &of) {
     ucp_request_param_t made = {};
     made.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
     made.datatype = of.datatype();
-    if (one.id % 2 == 0) {
+    // UCX passes over the datatype of an active message that has this flag.
+    const bool loses_type =
+        is_active(one) && (one.call == 'e' || made.datatype == UCP_DATATYPE_IOV);
+    if (one.id % 2 == 0 && (!loses_type || (of.is_list_on_gpu() && one.call != 'e'))) {
         made.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
     }
     if (of.is_list_on_gpu() && one.id % 4 < 2) {
