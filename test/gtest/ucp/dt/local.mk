@@ -14,6 +14,7 @@ ucp_tests_SOURCES += \
 	test/gtest/ucp/dt/c_api_test.cc \
 	test/gtest/ucp/dt/cancel_test.cc \
 	test/gtest/ucp/dt/datatype_test.cc \
+	test/gtest/ucp/dt/iov_type_test.cc \
 	test/gtest/ucp/dt/oracle.hpp \
 	test/gtest/ucp/dt/settings_guard.hpp \
 	test/gtest/ucp/dt/ucx_main.cc \
