@@ -1,5 +1,7 @@
 #include "hooks/common/iov_message.hpp"
 
+#include <new>
+
 #include "hooks/common/gpu_presence.hpp"
 #include "ucs/base/settings.hpp"
 
@@ -35,6 +37,18 @@ bool begins_on_gpu(const ucp_dt_iov_t *list, size_t number) noexcept {
     return false;
 }
 
+// Null: not to be served.
+std::shared_ptr<const dt::iov_type> find_type(const ucx_instance &ucx, const ucp_dt_iov_t *list,
+                                              size_t number, iov_message::use what) noexcept try {
+    std::shared_ptr<const dt::iov_type> type = dt::find_iov_type(ucx, list, number);
+    return type != nullptr && dt::is_on_one_gpu(*type) &&
+                   (what == iov_message::use::send || !type->overlaps())
+               ? type
+               : nullptr;
+} catch (const std::bad_alloc &) {
+    return nullptr;
+}
+
 }  // namespace
 
 iov_message::iov_message(const ucx_instance &ucx, const void *list, size_t number,
@@ -43,14 +57,12 @@ iov_message::iov_message(const ucx_instance &ucx, const void *list, size_t numbe
     if (!may_serve(ucx, given) || !begins_on_gpu(entries, number)) {
         return;
     }
-    std::shared_ptr<const dt::iov_type> type = dt::find_iov_type(ucx, entries, number);
-    if (type == nullptr || (what == use::receive && type->overlaps) || !dt::is_on_one_gpu(*type)) {
-        return;
+    type_ = find_type(ucx, entries, number, what);
+    if (type_ != nullptr) {
+        param_ = given;
+        param_.op_attr_mask &= ~of_memory;
+        param_.datatype = type_->datatype;
     }
-    param_ = given;
-    param_.op_attr_mask &= ~of_memory;
-    param_.datatype = type->datatype;
-    type_ = std::move(type);
 }
 
 }  // namespace cuda_nc::hooks

@@ -1,4 +1,5 @@
-// Interposed calls of UCP that send or receive: which of the process's copies of UCX they go to.
+// Interposed calls of UCP that send or receive: which of the process's copies of UCX they go to,
+// and which of them are to be looked at. What all others pay is a nanosecond or two.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -16,23 +17,28 @@ inline bool has_datatype(const ucp_request_param_t &param, ucp_datatype_t of_cla
            (param.datatype & UCP_DATATYPE_CLASS_MASK) == of_class;
 }
 
-// The caller's UCX is not known yet, or remains unknown: then the call passes unchanged.
-template <typename serving, typename passing>
-__attribute__((noinline)) void *find_and_call(const void *caller, const serving &serve,
-                                              const passing &pass) noexcept {
-    const caller_ucx found = ucx_of(caller);
-    if (found.ucx == nullptr) {
-        return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
-    }
-    return found.is_certain() ? serve(*found.ucx) : pass(dt::ucp_of(*found.ucx));
+// A list or a generic datatype.
+inline bool is_derived(const ucp_request_param_t &param) noexcept {
+    constexpr ucp_datatype_t both = UCP_DATATYPE_IOV & UCP_DATATYPE_GENERIC;
+    static_assert((UCP_DATATYPE_CONTIG & both) == 0 && (UCP_DATATYPE_STRIDED & both) == 0);
+    return (param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0 && (param.datatype & both) != 0;
+}
+
+// The functions of the UCX that `caller` uses, where that is known already; else null.
+inline const dt::ucp_api *known_ucp_of(const void *caller) noexcept {
+    const ucx_instance *ucx = known_ucx_of(caller);
+    return CUDA_NC_LIKELY(ucx != nullptr) ? &dt::ucp_of(*ucx) : nullptr;
 }
 
 // serve(ucx), with the UCX that `caller` uses. In doubt pass(ucp), with the functions of one of
 // several.
 template <typename serving, typename passing>
-inline void *call_by(const void *caller, const serving &serve, const passing &pass) noexcept {
-    const ucx_instance *ucx = known_ucx_of(caller);
-    return CUDA_NC_LIKELY(ucx != nullptr) ? serve(*ucx) : find_and_call(caller, serve, pass);
+void *call_by(const void *caller, const serving &serve, const passing &pass) noexcept {
+    const caller_ucx found = ucx_of(caller);
+    if (found.ucx == nullptr) {
+        return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
+    }
+    return found.is_certain() ? serve(*found.ucx) : pass(dt::ucp_of(*found.ucx));
 }
 
 }  // namespace cuda_nc::hooks

@@ -7,9 +7,8 @@ namespace cuda_nc::hooks {
 namespace {
 
 template <typename receiving>
-__attribute__((noinline)) void *receive_list(const ucx_instance &ucx, void *buffer, size_t count,
-                                             const ucp_request_param_t &param,
-                                             const receiving &pass) noexcept {
+void *receive_list(const ucx_instance &ucx, void *buffer, size_t count,
+                   const ucp_request_param_t &param, const receiving &pass) noexcept {
     const iov_message list(ucx, buffer, count, param, iov_message::use::receive);
     const dt::ucp_api &ucp = dt::ucp_of(ucx);
     return list.is_served() ? pass(ucp, list.buffer(), list.count, &list.param())
@@ -18,21 +17,23 @@ __attribute__((noinline)) void *receive_list(const ucx_instance &ucx, void *buff
 
 // pass(ucp, buffer, count, param) is the call of UCP.
 template <typename receiving>
-inline void *receive(const void *caller, void *buffer, size_t count, const void *param,
-                     const receiving &pass) noexcept {
+void *receive(const void *caller, void *buffer, size_t count, const void *param,
+              const receiving &pass) noexcept {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     auto unchanged = [&](const dt::ucp_api &ucp) -> void * {
         return pass(ucp, buffer, count, given);
     };
     auto serve = [&](const ucx_instance &ucx) -> void * {
-        return CUDA_NC_LIKELY(!has_datatype(*given, UCP_DATATYPE_IOV))
-                   ? unchanged(dt::ucp_of(ucx))
-                   : receive_list(ucx, buffer, count, *given, pass);
+        return has_datatype(*given, UCP_DATATYPE_IOV)
+                   ? receive_list(ucx, buffer, count, *given, pass)
+                   : unchanged(dt::ucp_of(ucx));
     };
     return call_by(caller, serve, unchanged);
 }
 
 }  // namespace
+
+namespace looked_at {
 
 void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
                    const void *param, const void *caller) noexcept {
@@ -64,4 +65,5 @@ void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count, con
         });
 }
 
+}  // namespace looked_at
 }  // namespace cuda_nc::hooks

@@ -133,7 +133,9 @@ bool measure(iov_type &type) noexcept {
     }
     type.lowest = reinterpret_cast<char *>(lowest);
     type.span = highest - lowest;
-    type.overlaps = !ascending;  // until it is known better
+    if (ascending) {
+        type.known_order = iov_type::order::apart;
+    }
     return true;
 }
 
@@ -160,7 +162,6 @@ type_ref make_type(const ucx_instance &ucx, const ucp_dt_iov_t *list, size_t num
     if (!measure(*made)) {
         return nullptr;
     }
-    made->overlaps = made->overlaps && some_overlap(made->list);
     layout_builder builder;
     for (const ucp_dt_iov_t &one : made->list) {
         if (one.length != 0) {
@@ -236,6 +237,14 @@ iov_type::~iov_type() {
     if (datatype != 0) {
         destroy(datatype);
     }
+}
+
+bool iov_type::overlaps() const {
+    if (known_order.load(std::memory_order_relaxed) == order::unknown) {
+        known_order.store(some_overlap(list) ? order::overlapping : order::apart,
+                          std::memory_order_relaxed);
+    }
+    return known_order.load(std::memory_order_relaxed) == order::overlapping;
 }
 
 std::shared_ptr<const iov_type> find_iov_type(const ucx_instance &ucx, const ucp_dt_iov_t *list,

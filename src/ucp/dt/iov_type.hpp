@@ -3,6 +3,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,12 +23,17 @@ struct iov_type {
 
     ucp_datatype_t datatype = 0;
     char *lowest = nullptr;
-    uint64_t span = 0;      // bytes from `lowest` to the end of the buffer that ends last
-    uint64_t packed = 0;    // bytes of all buffers together
-    bool overlaps = false;  // some byte is of two buffers
+    uint64_t span = 0;    // bytes from `lowest` to the end of the buffer that ends last
+    uint64_t packed = 0;  // bytes of all buffers together
+
+    // Whether some byte is of two buffers. Thread safe. Throws std::bad_alloc.
+    bool overlaps() const;
 
     const ucx_instance *ucx = nullptr;
     std::vector<ucp_dt_iov_t> list;  // a copy: what the type was made of
+
+    enum class order : uint8_t { unknown, apart, overlapping };
+    mutable std::atomic<order> known_order{order::unknown};
 };
 
 // The datatype of a list, of the UCX `ucx`. Lists that were used lately are found again by their

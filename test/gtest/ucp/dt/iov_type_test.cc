@@ -39,7 +39,7 @@ TEST(iov_type, says_what_the_list_has) {
     EXPECT_EQ(type->lowest, address(4000));
     EXPECT_EQ(type->span, 1010u);
     EXPECT_EQ(type->packed, 18u);
-    EXPECT_FALSE(type->overlaps);
+    EXPECT_FALSE(type->overlaps());
     dt::message_bytes told;
     ASSERT_TRUE(dt::find_bytes(type->datatype, 1, &told));
     EXPECT_EQ(told.packed, 18u);
@@ -110,7 +110,7 @@ TEST(iov_type, overlaps_are_found_in_any_order) {
         const bool twice =
             std::set<uintptr_t>(covered.begin(), covered.end()).size() != covered.size();
         overlapping += twice ? 1 : 0;
-        EXPECT_EQ(find(some)->overlaps, twice) << "seed " << seed;
+        EXPECT_EQ(find(some)->overlaps(), twice) << "seed " << seed;
     }
     EXPECT_GT(overlapping, 100u);
 }
