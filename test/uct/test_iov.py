@@ -8,6 +8,8 @@ from support import uct
 CASES = [(release, way) for release in (*uct.RELEASE_NAMES, uct.BUNDLED) for way in uct.ways(release)]
 CALLS = {"tag": "t", "synchronous": "s", "probed": "m", "active": "a", "eager": "e",
          "rendezvous": "r"}
+# These releases crash where an active message of several eager pieces is received after its callback.
+KEEPS_NO_PIECES = ("1.19.0", "1.20.1", "1.21.0")
 STATS = {"UCX_CUDA_NC_STATS": "y"}
 # Variables, and arguments of the matrix. "v" are such lists.
 CIRCUMSTANCES = {
@@ -41,7 +43,12 @@ def sent_direct(result):
 def test_releases(run, fetch, build, release, way):
     fetch(release)
     env = uct.environment(uct.LOADED[way], release=release)
-    uct.run_matrix(run, build("matrix"), env, uct.SEED, ("--kinds", "ghciv", "--calls", "tsmaer"))
+    if release in KEEPS_NO_PIECES:
+        all_calls, short = "tsmr", ("--calls", "ae", "--largest", 3000)
+        uct.run_matrix(run, build("matrix"), env, uct.SEED, ("--kinds", "ghciv", *short))
+    else:
+        all_calls = "tsmaer"
+    uct.run_matrix(run, build("matrix"), env, uct.SEED, ("--kinds", "ghciv", "--calls", all_calls))
 
 
 @pytest.mark.parametrize("release", (*uct.RELEASE_NAMES, uct.BUNDLED))
