@@ -62,17 +62,19 @@ gtest_part() {
     tail -n 25 "$base.log"
 }
 
-# pytest SECONDS OPTION...: all test_*.py of test/, each folder a suite. Several at a time: they wait
-# more than they compute.
+# pytest SECONDS FOLDERS OPTION...: all test_*.py of these folders of test/, separated by blanks,
+# each a suite. Several at a time: they wait more than they compute.
 pytest() {
-    local limit=$1 start=$SECONDS status=0 log=$LOGS/pytest.log outcomes line suite suites=() workers
-    shift
+    local limit=$1 folders=() start=$SECONDS status=0 log=$LOGS/pytest.log outcomes line suite
+    local suites=() workers
+    read -ra folders <<<"$2"
+    shift 2
     outcomes=$(mktemp)
     mkdir -p "$LOGS"
     workers=$(jobs_here)
     [ "$workers" -le 8 ] || workers=8
-    say "running test/**/test_*.py (output: $log)"
-    timeout -k 30 "$limit" "$VENV/bin/python3" -m pytest "$ROOT/test" -q -rs --durations=20 \
+    say "running test_*.py of test/ in ${folders[*]} (output: $log)"
+    timeout -k 30 "$limit" "$VENV/bin/python3" -m pytest "${folders[@]/#/$ROOT/test/}" -q -rs --durations=20 \
         -n "$workers" --dist worksteal --outcomes "$outcomes" "$@" >"$log" 2>&1 </dev/null ||
         status=$?
     while read -r line; do

@@ -62,5 +62,8 @@ def test_env_survives_strict_shells(run):
     run("bash", "-euo", "pipefail", "-c", STRICT)
 
 
-def test_setup_explains_wrong_options(run):
+def test_scripts_explain_wrong_options(run):
     assert "usage" in run(product.ROOT / "contrib/setup.sh", "--nonsense", status=2).output
+    assert "usage" in run(product.ROOT / "contrib/check.sh", "--only", status=2).output
+    refused = run(product.ROOT / "contrib/check.sh", "--only", "unit,?", status=1).output
+    assert "there are: format unit " in refused and " uct" in refused
