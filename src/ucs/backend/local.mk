@@ -20,7 +20,9 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/backend/sim/platform.cc \
 	src/ucs/backend/sim/random.hpp \
 	src/ucs/backend/sim/stream.cc \
-	src/ucs/backend/sim/stream.hpp
+	src/ucs/backend/sim/stream.hpp \
+	src/ucs/backend/sim/user_stream.cc \
+	src/ucs/backend/sim/user_stream.hpp
 
 cuda_cxx_sources += \
 	src/ucs/backend/cuda/context.cc \

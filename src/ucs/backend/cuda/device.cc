@@ -83,6 +83,15 @@ ucs_status_t cuda_device::create_event(std::unique_ptr<event> *event_p) noexcept
     return run(context_, [&] { return make_event(context_, event_p); });
 }
 
+// Kernels do not start early there: what the application enqueued before may be anything.
+ucs_status_t cuda_device::borrow_stream(void *foreign,
+                                        std::unique_ptr<borrowed_stream> *stream_p) noexcept {
+    return run(context_, [&] {
+        return cuda::borrow_stream(context_, *this, limits_, static_cast<cudaStream_t>(foreign),
+                                   stream_p);
+    });
+}
+
 // No context is needed.
 ucs_status_t cuda_device::find_allocation(const void *address, allocation_info *info_p) noexcept {
     if (forked()) {

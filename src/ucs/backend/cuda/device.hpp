@@ -24,6 +24,8 @@ class cuda_device final : public device {
                      std::unique_ptr<memory> *memory_p) noexcept override;
     ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept override;
     ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept override;
+    ucs_status_t borrow_stream(void *foreign,
+                               std::unique_ptr<borrowed_stream> *stream_p) noexcept override;
     bool copies_rows() const noexcept override { return context_.calls().write_value != nullptr; }
     ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override;
     ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "ucs/backend/sim/ipc.hpp"
 #include "ucs/backend/sim/options.hpp"
 #include "ucs/backend/sim/stream.hpp"
+#include "ucs/backend/sim/user_stream.hpp"
 
 namespace cuda_nc::gpu::sim {
 namespace {
@@ -172,6 +174,30 @@ class sim_device final : public device {
                     [&] { return std::pair(UCS_OK, std::make_unique<sim_event>()); });
     }
 
+    ucs_status_t borrow_stream(void *foreign,
+                               std::unique_ptr<borrowed_stream> *stream_p) noexcept override {
+        if (forked()) {
+            return UCS_ERR_IO_ERROR;
+        }
+        try {
+            auto *wanted = static_cast<user_stream *>(foreign);
+            return borrow(wanted != nullptr ? wanted : default_stream(), properties_.ordinal,
+                          stream_p);
+        } catch (const std::bad_alloc &) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    // A stream of the application's.
+    std::shared_ptr<user_stream> make_user_stream() {
+        return user_stream::make(all_, properties_.ordinal);
+    }
+    // That of the application's null streams.
+    user_stream *default_stream() {
+        std::call_once(default_once_, [this] { default_stream_ = make_user_stream(); });
+        return default_stream_.get();
+    }
+
     ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override {
         region one;
         if (forked() || !all_.space.find(address, 1, &one) || one.device != properties_.ordinal ||
@@ -231,6 +257,8 @@ class sim_device final : public device {
     unsigned num_devices_;
     std::unique_ptr<arena> arena_;
     device_properties properties_;
+    std::once_flag default_once_;
+    std::shared_ptr<user_stream> default_stream_;
 };
 
 class sim_platform final : public platform {
@@ -275,6 +303,10 @@ class sim_platform final : public platform {
 
     address_space &space() noexcept { return all_.space; }
 
+    sim_device *find(int ordinal) noexcept {
+        return static_cast<sim_device *>(get_device(ordinal));
+    }
+
   private:
     environment all_;
     std::vector<std::unique_ptr<sim_device>> devices_;
@@ -301,6 +333,16 @@ void copy_now(platform &on, void *destination, const void *source, size_t length
         std::memmove(reachable(space, destination, length), reachable(space, source, length),
                      length);
     }
+}
+
+std::shared_ptr<user_stream> make_user_stream(platform &on, int ordinal) {
+    sim_device *where = static_cast<sim_platform &>(on).find(ordinal);
+    return where != nullptr ? where->make_user_stream() : nullptr;
+}
+
+user_stream *default_stream(platform &on, int ordinal) {
+    sim_device *where = static_cast<sim_platform &>(on).find(ordinal);
+    return where != nullptr ? where->default_stream() : nullptr;
 }
 
 void add_unknown(platform &on, void *address, size_t size) {
