@@ -14,7 +14,8 @@ std::string describe_one_sided() {
         return {};
     }
     return "One-sided, GPU to GPU: " + std::to_string(c.puts) + " puts and " +
-           std::to_string(c.gets) + " gets in " + std::to_string(c.lists) + " launches";
+           std::to_string(c.gets) + " gets in " + std::to_string(c.lists) + " launches, " +
+           std::to_string(c.layout_orders) + " of them from layout to layout";
 }
 
 std::string describe() {

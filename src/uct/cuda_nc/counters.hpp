@@ -20,6 +20,7 @@ struct counters {
     std::atomic<uint64_t> launches{0}, launched_sides{0};  // of pipes; one launch serves several
 
     std::atomic<uint64_t> puts{0}, gets{0}, lists{0};  // one-sided; one launch moves a list
+    std::atomic<uint64_t> layout_orders{0};            // puts and gets from layout to layout
 
     static counters &all() noexcept;
     static void report_at_exit() noexcept;  // once, whoever asks
