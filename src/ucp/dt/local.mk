@@ -1,7 +1,5 @@
 libcuda_nc_messages_la_SOURCES += \
-	include/cuda_nc/cuda_nc.h \
 	src/ucp/dt/address.hpp \
-	src/ucp/dt/c_api.cc \
 	src/ucp/dt/cancelled_state.cc \
 	src/ucp/dt/cancelled_state.hpp \
 	src/ucp/dt/copy.cc \

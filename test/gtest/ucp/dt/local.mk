@@ -11,7 +11,6 @@ unit_tests_SOURCES += \
 	test/gtest/ucp/dt/staging_test.cc
 
 ucp_tests_SOURCES += \
-	test/gtest/ucp/dt/c_api_test.cc \
 	test/gtest/ucp/dt/cancel_test.cc \
 	test/gtest/ucp/dt/datatype_test.cc \
 	test/gtest/ucp/dt/oracle.hpp \
