@@ -28,7 +28,8 @@ def mpich(one_at_a_time):
         run("bash", "-ec", '. "$0/contrib/lib.sh" && need_mpich', product.ROOT)
         run("make", "-s", "-j2", "-C", product.ROOT / "test/mpi", "-f", "programs.mk",
             f"MPICXX={PREFIX}/bin/mpicxx", f"OUTPUT={programs}", programs / "random-types",
-            programs / "operations-test", programs / "local-work")
+            programs / "operations-test", programs / "local-work", programs / "c-api",
+            f"PRODUCT={mpi.C_API}")
     return programs
 
 
@@ -104,6 +105,12 @@ def test_local_work_without_pinned_memory(run, mpich, way):
     env = {"UCX_CUDA_NC_SIM_FAULTS": "pinned:1+,launch:50+"}
     job(run, way, 2, mpich / "local-work", "--memory", "sim", "--rounds", 200, "--seed", mpi.SEED,
         more=env)
+
+
+@by_way
+def test_layouts_of_the_c_api(run, mpich, way):
+    result = job(run, way, 1, mpich / "c-api", "--types", mpi.TYPES, "--seed", mpi.SEED)
+    assert "PASS c_api" in result.output
 
 
 def test_local_work_of_the_application(run, mpich):

@@ -56,6 +56,11 @@ CONFIGURATIONS = {
 }
 
 
+# For programs that use the C API: -isystem, for warnings of UCX's headers are not ours.
+C_API = (f"-I{product.ROOT}/include -isystem {product.ucx()}/include -L{product.INSTALL}/lib "
+         "-lcuda_nc")
+
+
 def have_openmpi4():
     return bool(shutil.which("mpirun.openmpi") and shutil.which("mpicxx.openmpi"))
 
