@@ -116,3 +116,18 @@ def fetch(one_at_a_time):
         return directory / "libucx"
 
     return fetch
+
+
+@pytest.fixture(scope="session")
+def nixl(one_at_a_time):
+    """The wheel, unpacked and unmodified."""
+    folder = product.LOCAL / "nixl"
+    with one_at_a_time("nixl"):
+        if not (folder / ".complete").exists():
+            uct_fetch = (f'rm -rf "{folder}" && mkdir -p "{folder}" && cd "{folder}" && '
+                         f'"{product.VENV}/bin/python3" -m pip download -q '
+                         f'--disable-pip-version-check --no-deps -d . {uct.PACKAGES[uct.BUNDLED]} '
+                         f'&& "{product.VENV}/bin/python3" -m zipfile -e ./*.whl . && '
+                         'rm -f ./*.whl && touch .complete')
+            assert os.system(uct_fetch) == 0, "NIXL's wheel cannot be fetched"
+    return folder
