@@ -57,6 +57,8 @@ old_glibc_files() {
     for part in m pthread dl rt util resolv; do
         ln -s "$(cd "$lib" && echo lib$part.so.?)" "$lib/lib$part.so"
     done
+    # Before the machine's libstdc++.so: libtool does not know -static-libstdc++.
+    ln -s "$(g++ -print-file-name=libstdc++.a)" "$lib"
     echo 'GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( libld.so.2 ) )' >"$lib/libc.so"
     rm -rf "$to/zig" "$cache" "$to/main" "$to/main.c"
 }
