@@ -6,6 +6,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/device.hpp \
 	src/ucs/gpu/direction.hpp \
 	src/ucs/gpu/kernel_rules.hpp \
+	src/ucs/gpu/order_ring.hpp \
 	src/ucs/gpu/pipe.hpp \
 	src/ucs/gpu/presence.cc \
 	src/ucs/gpu/presence.hpp \

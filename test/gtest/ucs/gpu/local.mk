@@ -6,6 +6,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/device_test.cc \
 	test/gtest/ucs/gpu/gpu_fixture.hpp \
 	test/gtest/ucs/gpu/ipc_test.cc \
+	test/gtest/ucs/gpu/order_ring_test.cc \
 	test/gtest/ucs/gpu/launch_test.cc \
 	test/gtest/ucs/gpu/pair_list_test.cc \
 	test/gtest/ucs/gpu/pipe_test.cc \
