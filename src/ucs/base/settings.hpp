@@ -38,6 +38,8 @@ struct settings {
     bool copy_engines = false;          // pulls of rows may go by copy engines
     size_t pull_max = 0;                // bytes of the largest message that is pulled
     unsigned pipe_patience = 0;         // microseconds that a pipe's kernel waits for progress
+    std::string mover;                  // auto, y, n
+    unsigned mover_idle = 0;            // microseconds that a mover waits for an order
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment
     bool direct_thresh_is_set = false;

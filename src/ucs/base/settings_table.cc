@@ -94,6 +94,13 @@ const setting_field settings_table[] = {
         of_transport, pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
         "Microseconds that a pipe's kernel waits without progress before it leaves the GPU; it is "
         "launched again later."),
+    FIELD(of_transport, mover, "MOVER", "auto", "auto|y|n", kind::text,
+          "Move direct messages of up to 1 MiB by a kernel that stays on the GPU while messages "
+          "keep coming and is given orders in place of launches; auto: on the simulated GPU; on "
+          "CUDA it has not been measured and is off."),
+    FIELD(of_transport, mover_idle, "MOVER_IDLE", "50", nullptr, kind::number,
+          "Most microseconds that this kernel waits for the next message before it leaves the GPU, "
+          "1 to 1000; less where messages usually come sooner after each other."),
     FIELD(of_transport, network_slots, "NETWORK_SLOTS", "y", nullptr, kind::boolean,
           "Move direct messages to other hosts too, where the carrier's network reads and writes "
           "GPU memory; not yet run on such hardware."),

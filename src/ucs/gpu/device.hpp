@@ -17,6 +17,7 @@
 #include "ucs/gpu/block_pair.hpp"
 #include "ucs/gpu/direction.hpp"
 #include "ucs/gpu/kernel_rules.hpp"
+#include "ucs/gpu/mover.hpp"
 #include "ucs/gpu/pipe.hpp"
 #include "ucs/layout/layout_view.hpp"
 
@@ -190,6 +191,8 @@ class device {
     virtual ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept = 0;
     // Whether pipe_work::copies may be set: pulls by the copy engines.
     virtual bool copies_rows() const noexcept = 0;
+    // The kernel that stays on this device and takes orders; null: there is none, now or ever.
+    virtual mover *get_mover() noexcept { return nullptr; }
 
     // The allocation that holds `address`, in this device's memory, whoever made it.
     // UCS_ERR_UNSUPPORTED: not known.

@@ -1,9 +1,11 @@
 // The simulated devices, their memory, and the platform made of them.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/sim/arena.hpp"
 #include "ucs/backend/sim/ipc.hpp"
+#include "ucs/backend/sim/mover.hpp"
 #include "ucs/backend/sim/options.hpp"
 #include "ucs/backend/sim/stream.hpp"
 
@@ -118,15 +121,17 @@ class pinned_pages final : public memory {
 
 class sim_device final : public device {
   public:
-    sim_device(environment &all, unsigned num_devices, int ordinal, std::unique_ptr<arena> own,
-               size_t memory_size)
-        : all_(all), num_devices_(num_devices), arena_(std::move(own)) {
+    sim_device(environment &all, const options &how, int ordinal, std::unique_ptr<arena> own)
+        : all_(all),
+          num_devices_(how.devices),
+          mover_idle_(how.mover_idle),
+          arena_(std::move(own)) {
         char bus_id[32];
         std::snprintf(bus_id, sizeof(bus_id), "5150:%02x:00.0", static_cast<unsigned>(ordinal));
         properties_.name = "simulated GPU";
         properties_.ordinal = ordinal;
         properties_.num_sms = 4;
-        properties_.memory_size = memory_size;
+        properties_.memory_size = how.memory;
         properties_.l2_size = size_t(1) << 20;
         properties_.bus_id = bus_id;
         all_.space.add_range(ordinal, arena_->begin(), arena_->end());
@@ -202,6 +207,14 @@ class sim_device final : public device {
     }
 
     bool copies_rows() const noexcept override { return true; }
+    mover *get_mover() noexcept override {
+        if (forked() || mover_idle_ == 0) {
+            return nullptr;
+        }
+        std::call_once(mover_once_,
+                       [this]() noexcept { mover_ = sim_mover::make(*this, all_, mover_idle_); });
+        return mover_.get();
+    }
     bool can_access_peer(int ordinal) const noexcept override {
         return ordinal >= 0 && static_cast<unsigned>(ordinal) < num_devices_;
     }
@@ -228,9 +241,11 @@ class sim_device final : public device {
     }
 
     environment &all_;
-    unsigned num_devices_;
+    const unsigned num_devices_, mover_idle_;
     std::unique_ptr<arena> arena_;
     device_properties properties_;
+    std::once_flag mover_once_;
+    std::unique_ptr<sim_mover> mover_;  // its thread ends before the memory does
 };
 
 class sim_platform final : public platform {
@@ -267,8 +282,8 @@ class sim_platform final : public platform {
                          " bytes for a simulated GPU";
                 return false;
             }
-            devices_.push_back(std::make_unique<sim_device>(all_, how.devices, static_cast<int>(i),
-                                                            std::move(own), how.memory));
+            devices_.push_back(
+                std::make_unique<sim_device>(all_, how, static_cast<int>(i), std::move(own)));
         }
         return true;
     }
@@ -332,6 +347,7 @@ std::unique_ptr<platform> make_sim_platform(std::string *why_p) noexcept {
         how.delay = set.sim_delay;
         how.seed = set.sim_seed;
         how.faults = set.sim_faults;
+        how.mover_idle = set.mover == "n" ? 0 : std::max(set.mover_idle, 1u);
         return sim::make_platform(how, why_p);
     } catch (...) {
         return nullptr;

@@ -1,8 +1,6 @@
 #include "ucs/backend/sim/stream.hpp"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -17,6 +15,7 @@
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/sim/execute.hpp"
 #include "ucs/backend/sim/pipe.hpp"
+#include "ucs/backend/sim/signals.hpp"
 
 namespace cuda_nc::gpu::sim {
 namespace {
@@ -34,20 +33,6 @@ void copy_bytes(char *destination, const char *source, size_t length) noexcept {
     uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t *>(source), __ATOMIC_ACQUIRE);
     __atomic_store_n(reinterpret_cast<uint64_t *>(destination), word, __ATOMIC_RELEASE);
 }
-
-// A signal meant for the application must not be delivered to a simulated GPU.
-class all_signals_blocked {
-  public:
-    all_signals_blocked() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~all_signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  private:
-    sigset_t before_;
-};
 
 void tell_end(const end_words &ends, ucs_status_t status) noexcept {
     for (unsigned i = 0; i < ends.count && status == UCS_OK; ++i) {
