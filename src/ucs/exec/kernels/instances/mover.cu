@@ -156,6 +156,8 @@ class dealer {
             }
             if (what == result::took) {
                 if (!deal(taker.part(0), taker.number())) {
+                    // All that was given may have been taken: the CPU gives the mover up.
+                    view.store_position(~uint64_t{0});
                     break;
                 }
                 last = nanoseconds();
