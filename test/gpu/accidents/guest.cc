@@ -13,7 +13,7 @@
 namespace gpu_test {
 namespace {
 
-// Longer than a kernel that stays may keep anybody waiting, busy machines included.
+// Longer than a kernel that stays may keep anybody waiting, on a busy machine too.
 constexpr auto longest_wait = std::chrono::seconds(2);
 
 void synchronise(int what) {
@@ -42,10 +42,11 @@ class bystander {
         : on_gpu_(options.kind != "sim"), thread_([this, options] { run(options); }) {}
     ~bystander() { end(); }
     int end() {
-        done_ = true;
-        if (thread_.joinable()) {
-            thread_.join();
+        if (!thread_.joinable()) {
+            return wrong_;
         }
+        done_ = true;
+        thread_.join();
         std::printf("%d synchronisations, the longest %.0f us\n", number_, longest_.count());
         return wrong_;
     }
@@ -65,7 +66,7 @@ class bystander {
                 std::chrono::steady_clock::now() - begin;
             longest_ = std::max(longest_, took);
             ++number_;
-            if (took > longest_wait) {
+            if (on_gpu_ && took > longest_wait) {
                 std::printf("WRONG synchronisation %d waits too long\n", what);
                 ++wrong_;
             }
