@@ -89,30 +89,26 @@ class sim_mover::kernel {
     // For the taker.
     void read_part(ticket number, uint32_t which, part *value) {
         const uint32_t line = number % ring_size;
-        part &seen = all_.seen[line].parts[which];
-        if (fresh_ || random_.up_to(3) != 0) {
-            auto *from = reinterpret_cast<const uint64_t *>(&all_.shared->lines[line].parts[which]);
-            // The half with the tag first: it is written last.
-            const uint64_t high = __atomic_load_n(from + 1, __ATOMIC_ACQUIRE);
-            const uint64_t low = __atomic_load_n(from, __ATOMIC_ACQUIRE);
-            seen = {{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
-                     static_cast<uint32_t>(high)},
-                    static_cast<uint32_t>(high >> 32)};
+        if (random_.up_to(3) != 0) {
+            refresh(line, which);
         }
-        *value = seen;
-        fresh_ = fresh_ && which + 1 != parts;
+        *value = all_.seen[line].parts[which];
     }
     bool is_of(const part &value, ticket number) const noexcept {
         return value.tag == order_tag(number);
     }
     void store_door(uint64_t word) { store_later(&all_.shared->door.value, word); }
     void store_position(ticket number) { store_later(&all_.shared->position.value, number); }
-    // After it the next look sees what was written before.
+    // After it every look sees what was written before.
     void fence() {
         flush(stores_.size());
         static std::atomic<int> own{0};
         own.exchange(1, std::memory_order_seq_cst);
-        fresh_ = true;
+        for (uint32_t line = 0; line < ring_size; ++line) {
+            for (uint32_t which = 0; which < parts; ++which) {
+                refresh(line, which);
+            }
+        }
     }
 
   private:
@@ -122,6 +118,16 @@ class sim_mover::kernel {
         uint64_t done, end;
     };
 
+    void refresh(uint32_t line, uint32_t which) {
+        auto *from = reinterpret_cast<const uint64_t *>(&all_.shared->lines[line].parts[which]);
+        // The half with the tag first: it is written last.
+        const uint64_t high = __atomic_load_n(from + 1, __ATOMIC_ACQUIRE);
+        const uint64_t low = __atomic_load_n(from, __ATOMIC_ACQUIRE);
+        all_.seen[line].parts[which] = {
+            {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
+             static_cast<uint32_t>(high)},
+            static_cast<uint32_t>(high >> 32)};
+    }
     void store_later(uint64_t *word, uint64_t value) { stores_.emplace_back(word, value); }
     void flush(size_t count) {
         for (size_t i = 0; i < count; ++i) {
@@ -199,7 +205,6 @@ class sim_mover::kernel {
     std::vector<taken> taken_;                             // not ended
     std::vector<std::pair<uint64_t *, uint64_t>> stores_;  // that the CPU does not see yet
     clock::time_point last_order_;
-    bool fresh_ = false;  // the next look sees everything
     bool gone_ = false, broken_ = false;
 };
 
