@@ -43,10 +43,20 @@ uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size
     return bytes.packed >= host_rendezvous ? given.op_attr_mask : eager;
 }
 
-__attribute__((noinline)) void *send_datatype(const dt::ucp_api &ucp, ucp_ep_h ep,
-                                              const void *buffer, size_t count, uint64_t tag,
-                                              const ucp_request_param_t &param) noexcept {
-    if (!sees_gpu_memory()) {
+// Of a generic datatype; or the caller's UCX is not known yet, or remains unknown.
+__attribute__((noinline)) void *choose_and_send(ucp_ep_h ep, const void *buffer, size_t count,
+                                                uint64_t tag, const ucp_request_param_t &param,
+                                                const void *caller) noexcept {
+    const caller_ucx found = ucx_of(caller);
+    if (found.ucx == nullptr) {
+        return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
+    }
+    const dt::ucp_api &ucp = dt::ucp_of(*found.ucx);
+    const bool may_go_direct =
+        found.is_certain() && is_of_datatype(param) &&
+        uct::direct_interfaces[found.ucx->index].load(std::memory_order_relaxed) != 0 &&
+        sees_gpu_memory();
+    if (!may_go_direct) {
         return ucp.tag_send_nbx(ep, buffer, count, tag, &param);
     }
     ucp_request_param_t chosen = param;
@@ -55,37 +65,19 @@ __attribute__((noinline)) void *send_datatype(const dt::ucp_api &ucp, ucp_ep_h e
     return ucp.tag_send_nbx(ep, buffer, count, tag, &chosen);
 }
 
-void *send(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer, size_t count, uint64_t tag,
-           const ucp_request_param_t *param) noexcept {
-    const dt::ucp_api &ucp = dt::ucp_of(ucx);
-    if (CUDA_NC_LIKELY(uct::direct_interfaces[ucx.index].load(std::memory_order_relaxed) == 0) ||
-        !is_of_datatype(*param)) {
-        return ucp.tag_send_nbx(ep, buffer, count, tag, param);
-    }
-    return send_datatype(ucp, ep, buffer, count, tag, *param);
-}
-
-// The caller's UCX is not known yet, or remains unknown.
-__attribute__((noinline)) void *find_and_send(const void *caller, ucp_ep_h ep, const void *buffer,
-                                              size_t count, uint64_t tag,
-                                              const ucp_request_param_t *param) noexcept {
-    const caller_ucx found = ucx_of(caller);
-    if (found.ucx == nullptr) {
-        return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
-    }
-    return found.is_certain() ? send(*found.ucx, ep, buffer, count, tag, param)
-                              : dt::ucp_of(*found.ucx).tag_send_nbx(ep, buffer, count, tag, param);
-}
-
 }  // namespace
 
+// Every contiguous message of the process comes through here: it pays two loads of tables, some
+// comparisons and a jump.
 void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
                    const void *caller) noexcept {
     auto *to = static_cast<ucp_ep_h>(ep);
     auto *given = static_cast<const ucp_request_param_t *>(param);
-    const ucx_instance *ucx = known_ucx_of(caller);
-    return CUDA_NC_LIKELY(ucx != nullptr) ? send(*ucx, to, buffer, count, tag, given)
-                                          : find_and_send(caller, to, buffer, count, tag, given);
+    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    if (CUDA_NC_LIKELY(ucp != nullptr) && CUDA_NC_LIKELY(!is_of_datatype(*given))) {
+        return ucp->tag_send_nbx(to, buffer, count, tag, given);
+    }
+    return choose_and_send(to, buffer, count, tag, *given, caller);
 }
 
 }  // namespace cuda_nc::hooks

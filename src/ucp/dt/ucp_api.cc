@@ -6,10 +6,9 @@ namespace cuda_nc::dt {
 namespace {
 
 // UCX before 1.10 may lack one.
-template <typename result, typename... arguments>
-void look_up(const ucx_instance &ucx, const char *symbol, result (**function_p)(arguments...)) {
-    void *address = ucx.find(symbol);
-    *function_p = reinterpret_cast<result (*)(arguments...)>(address);
+template <typename function>
+void look_up(const ucx_instance &ucx, const char *symbol, function *function_p) {
+    *function_p = reinterpret_cast<function>(ucx.find(symbol));
 }
 
 }  // namespace

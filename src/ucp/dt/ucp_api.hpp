@@ -10,8 +10,9 @@ namespace cuda_nc::dt {
 struct ucp_api {
     ucs_status_t (*dt_create_generic)(const ucp_generic_dt_ops_t *, void *, ucp_datatype_t *);
     void (*dt_destroy)(ucp_datatype_t);
+    // Without "noexcept" a hook that is could not jump there.
     ucs_status_ptr_t (*tag_send_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
-                                     const ucp_request_param_t *);
+                                     const ucp_request_param_t *) noexcept;
     void (*request_cancel)(ucp_worker_h, void *);
     ucs_status_t (*request_check_status)(void *);
     ucs_status_t (*worker_create)(ucp_context_h, const ucp_worker_params_t *, ucp_worker_h *);
@@ -27,6 +28,14 @@ const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept;
 inline const ucp_api &ucp_of(const ucx_instance &ucx) noexcept {
     const ucp_api *known = ucp_apis[ucx.index].load(std::memory_order_acquire);
     return CUDA_NC_LIKELY(known != nullptr) ? *known : look_up_ucp(ucx);
+}
+
+// The same of the UCX that `caller` uses (ucx_of()), where both are known already; else null.
+inline const ucp_api *known_ucp_of(const void *caller) noexcept {
+    const int index = known_index_of(caller);
+    return CUDA_NC_LIKELY(index >= 0)
+               ? ucp_apis[static_cast<unsigned>(index)].load(std::memory_order_acquire)
+               : nullptr;
 }
 
 }  // namespace cuda_nc::dt
