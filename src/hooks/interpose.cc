@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <new>
@@ -134,7 +135,18 @@ void cuda_nc_interpose_install(const void *in_ucx) {
     if (dlsym(RTLD_DEFAULT, "cuda_nc_preload_version") != nullptr) {
         return;  // the shim's definitions take every call already
     }
-    redirect(*found.ucx, redirected, std::size(redirected));
+    // Most messages are contiguous, and each would come through the hook: it is there only where
+    // derived datatypes may go from GPU to GPU.
+    std::vector<replacement> of_ucp(std::begin(redirected), std::end(redirected));
+    if (cuda_nc_transport_is_wanted() == 0) {
+        of_ucp.erase(std::remove_if(of_ucp.begin(), of_ucp.end(),
+                                    [](const replacement &one) {
+                                        return one.value ==
+                                               reinterpret_cast<void *>(entry::tag_send_nbx);
+                                    }),
+                     of_ucp.end());
+    }
+    redirect(*found.ucx, of_ucp.data(), of_ucp.size());
     const std::vector<replacement> &of_mpi = local::replaced_calls();
     redirect(*found.ucx, of_mpi.data(), of_mpi.size());
 }
