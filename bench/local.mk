@@ -15,4 +15,7 @@ EXTRA_DIST += bench/mpi_pack_bench.cc bench/idle_cost.cc bench/idle_cost.sh benc
 EXTRA_PROGRAMS += pipe_bench
 pipe_bench_SOURCES = bench/pipe_bench.cc
 pipe_bench_LDADD = libcuda_nc_core.la
+EXTRA_PROGRAMS += mover_probe
+mover_probe_SOURCES = bench/mover_probe.cc
+mover_probe_LDADD = libcuda_nc_core.la
 EXTRA_DIST += bench/peer_cupy.py bench/peer_layouts.py bench/peer_torch.py

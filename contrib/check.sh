@@ -4,8 +4,8 @@
 #
 # usage: contrib/check.sh [--ci] [--full] [--only PART,...]
 #   --ci     warnings are errors, code format, address and undefined behaviour sanitizers
-#   --full   all that, the thread sanitizer, CUDA 12, 64-bit Arm in an emulator, distcheck and
-#            larger counts. It takes hours
+#   --full   all that, the thread sanitizer, CUDA 12, 64-bit Arm in an emulator, a fuzzer (clang),
+#            distcheck and larger counts. It takes hours
 #   --only   these parts alone: format, unit, asan, fuzz, tsan, cuda12, arm64, distcheck, or a
 #            folder of test/ (uct, mpi, ...). So --full can be run piece by piece
 set -euo pipefail
@@ -123,6 +123,17 @@ if [ -n "$full" ] && wanted cuda12; then
     beside build-cuda12 env_build '-O1 -g1' build_cuda12
     if built build-cuda12; then
         gtest unit_tests-cuda12 900 "$LOCAL/build-cuda12/unit_tests"
+    fi
+fi
+if [ -n "$full" ] && wanted fuzz; then
+    if command -v clang++ >/dev/null; then
+        beside build-fuzz env_build '-O1 -g1 -fsanitize=fuzzer-no-link' build_fuzzer
+        if built build-fuzz; then
+            command_test layout-fuzzer 600 env UCX_CUDA_NC_GPU=none \
+                "$LOCAL/build-fuzz/layout_fuzzer" -max_total_time=300 -max_len=4096 -timeout=60
+        fi
+    else
+        report layout-fuzzer 'SKIP layout-fuzzer: clang is not here'
     fi
 fi
 if [ -n "$full" ] && wanted arm64; then

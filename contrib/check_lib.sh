@@ -162,6 +162,12 @@ build_cuda12() {
         --enable-werror
 }
 
+# The fuzzer of the C API's layouts. CXXFLAGS have -fsanitize=fuzzer-no-link.
+build_fuzzer() {
+    export CC=clang CXX=clang++
+    build_tree build-fuzz layout_fuzzer -- --with-cuda=no --with-mpi=no --enable-asan
+}
+
 # For 64-bit Arm, and a script that runs the unit tests there in an emulator.
 build_arm64() {
     need_arm64

@@ -18,6 +18,19 @@ debian_mirror() {
         sed -n "s/^$VERSION_CODENAME main //p" | head -n 1)
 }
 
+# private_apt DIR LINE: folders and a configuration, DIR/apt.conf, with which apt knows this source
+# alone and installs nothing.
+private_apt() {
+    mkdir -p "$1/lists/partial" "$1/archives/partial" "$1/state"
+    touch "$1/status"
+    echo "$2" >"$1/sources.list"
+    cat >"$1/apt.conf" <<END
+Dir::State "$1/state"; Dir::State::lists "$1/lists"; Dir::State::status "$1/status";
+Dir::Cache "$1"; Dir::Etc::sourcelist "$1/sources.list"; Dir::Etc::sourceparts "-";
+APT::Sandbox::User "";
+END
+}
+
 # unpack_nvcc12 DIR: Debian 13's compiler into DIR, in the order of NVIDIA's toolkits. Nothing is
 # installed: apt has folders of its own.
 unpack_nvcc12() {
@@ -26,15 +39,8 @@ unpack_nvcc12() {
     [ -n "$mirror" ] ||
         die "no nvcc of CUDA 12 here: please name a toolkit by CUDA_NC_CUDA=DIR (Ubuntu 24.04 has 12.0 in nvidia-cuda-toolkit)"
     rm -rf "$work"
-    mkdir -p "$work/lists/partial" "$work/archives/partial" "$work/state"
-    touch "$work/status"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $CUDA12_SUITE non-free" \
-        >"$work/sources.list"
-    cat >"$work/apt.conf" <<END
-Dir::State "$work/state"; Dir::State::lists "$work/lists"; Dir::State::status "$work/status";
-Dir::Cache "$work"; Dir::Etc::sourcelist "$work/sources.list"; Dir::Etc::sourceparts "-";
-APT::Sandbox::User "";
-END
+    private_apt "$work" \
+        "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $CUDA12_SUITE non-free"
     say "unpacking Debian 13's nvcc into $to"
     (
         export APT_CONFIG=$work/apt.conf

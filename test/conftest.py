@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from support import product, uct
+from support import product
 from support.runner import Runner
 
 FULL_SEED = "CUDA_NC_FULL_SEED"
@@ -104,6 +104,7 @@ def one_at_a_time():
 def fetch(one_at_a_time):
     """Function that makes sure that a release of UCX is there, from PyPI, and returns its
     directory."""
+    from support import uct  # not before --full is known
 
     def fetch(release):
         directory = uct.RELEASES / release
@@ -116,3 +117,19 @@ def fetch(one_at_a_time):
         return directory / "libucx"
 
     return fetch
+
+
+@pytest.fixture(scope="session")
+def nixl(one_at_a_time):
+    """The wheel, unpacked and unmodified."""
+    from support import uct
+    folder = product.LOCAL / "nixl"
+    with one_at_a_time("nixl"):
+        if not (folder / ".complete").exists():
+            uct_fetch = (f'rm -rf "{folder}" && mkdir -p "{folder}" && cd "{folder}" && '
+                         f'"{product.VENV}/bin/python3" -m pip download -q '
+                         f'--disable-pip-version-check --no-deps -d . {uct.PACKAGES[uct.BUNDLED]} '
+                         f'&& "{product.VENV}/bin/python3" -m zipfile -e ./*.whl . && '
+                         'rm -f ./*.whl && touch .complete')
+            assert os.system(uct_fetch) == 0, "NIXL's wheel cannot be fetched"
+    return folder

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "hooks/common/datatype_ops.hpp"
+#include "hooks/common/iov_message.hpp"
+#include "hooks/common/receives.hpp"
 #include "hooks/common/request_cancel.hpp"
-#include "hooks/common/tag_send.hpp"
+#include "hooks/common/sends.hpp"
 #include "hooks/common/ucx_settings.hpp"
 #include "hooks/mpich/local_calls.hpp"
 #include "hooks/open_mpi/convertor.hpp"
@@ -62,7 +64,8 @@ CUDA_NC_UCP_SYMBOLS(ENTRY)
 #define UCP_REDIRECTION(result, name, library, replacement, parameters, arguments) \
     {#name, reinterpret_cast<void *>(entry::replacement)},
 const replacement redirected[] = {CUDA_NC_OPAL_SYMBOLS(REDIRECTION)
-                                      CUDA_NC_UCP_SYMBOLS(UCP_REDIRECTION)};
+                                      CUDA_NC_UCP_OBJECT_SYMBOLS(UCP_REDIRECTION)};
+const replacement redirected_messages[] = {CUDA_NC_UCP_MESSAGE_SYMBOLS(UCP_REDIRECTION)};
 #undef REDIRECTION
 #undef UCP_REDIRECTION
 
@@ -135,6 +138,11 @@ void cuda_nc_interpose_install(const void *in_ucx) {
         return;  // the shim's definitions take every call already
     }
     redirect(*found.ucx, redirected, std::size(redirected));
+    // Most messages are contiguous, and each would come through a hook: these are there only where
+    // some may lie in GPU memory.
+    if (cuda_nc_transport_is_wanted() != 0 || may_serve_lists()) {
+        redirect(*found.ucx, redirected_messages, std::size(redirected_messages));
+    }
     const std::vector<replacement> &of_mpi = local::replaced_calls();
     redirect(*found.ucx, of_mpi.data(), of_mpi.size());
 }

@@ -40,18 +40,40 @@
       (base, added, count, displacement, extent))                                                  \
     X(int32_t, opal_datatype_commit, "libopen-pal", datatype_commit, (void *datatype), (datatype))
 
-#define CUDA_NC_UCP_SYMBOLS(X)                                                                     \
+/* Every message of UCP comes through these: they are redirected only where a process may profit. */
+#define CUDA_NC_UCP_MESSAGE_SYMBOLS(X)                                                             \
+    X(void *, ucp_tag_send_nbx, "libucp", tag_send_nbx,                                            \
+      (void *ep, const void *buffer, size_t count, uint64_t tag, const void *param),               \
+      (ep, buffer, count, tag, param))                                                             \
+    X(void *, ucp_tag_send_sync_nbx, "libucp", tag_send_sync_nbx,                                  \
+      (void *ep, const void *buffer, size_t count, uint64_t tag, const void *param),               \
+      (ep, buffer, count, tag, param))                                                             \
+    X(void *, ucp_tag_recv_nbx, "libucp", tag_recv_nbx,                                            \
+      (void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,                  \
+       const void *param),                                                                         \
+      (worker, buffer, count, tag, tag_mask, param))                                               \
+    X(void *, ucp_tag_msg_recv_nbx, "libucp", tag_msg_recv_nbx,                                    \
+      (void *worker, void *buffer, size_t count, void *message, const void *param),                \
+      (worker, buffer, count, message, param))                                                     \
+    X(void *, ucp_am_send_nbx, "libucp", am_send_nbx,                                              \
+      (void *ep, unsigned id, const void *header, size_t header_length, const void *buffer,        \
+       size_t count, const void *param),                                                           \
+      (ep, id, header, header_length, buffer, count, param))                                       \
+    X(void *, ucp_am_recv_data_nbx, "libucp", am_recv_data_nbx,                                    \
+      (void *worker, void *data, void *buffer, size_t count, const void *param),                   \
+      (worker, data, buffer, count, param))
+
+#define CUDA_NC_UCP_OBJECT_SYMBOLS(X)                                                              \
     X(int8_t, ucp_dt_create_generic, "libucp", create_generic,                                     \
       (const void *operations, void *context, uint64_t *datatype_p),                               \
       (operations, context, datatype_p))                                                           \
     X(void, ucp_dt_destroy, "libucp", destroy_datatype, (uint64_t datatype), (datatype))           \
-    X(void *, ucp_tag_send_nbx, "libucp", tag_send_nbx,                                            \
-      (void *ep, const void *buffer, size_t count, uint64_t tag, const void *param),               \
-      (ep, buffer, count, tag, param))                                                             \
     X(void, ucp_request_cancel, "libucp", request_cancel, (void *worker, void *request),           \
       (worker, request))                                                                           \
     X(int8_t, ucp_worker_create, "libucp", worker_create,                                          \
       (void *context, const void *params, void **worker_p), (context, params, worker_p))
+
+#define CUDA_NC_UCP_SYMBOLS(X) CUDA_NC_UCP_MESSAGE_SYMBOLS(X) CUDA_NC_UCP_OBJECT_SYMBOLS(X)
 
 /* CUDA_NC_ADD_CALLER (parameters), CUDA_NC_PASS_CALLER (arguments) */
 #define CUDA_NC_ADD_CALLER(...) (__VA_ARGS__, const void *caller)

@@ -2,6 +2,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/datatype_ops.cc \
 	src/hooks/common/datatype_ops.hpp \
 	src/hooks/common/gpu_presence.hpp \
+	src/hooks/common/iov_message.cc \
+	src/hooks/common/iov_message.hpp \
 	src/hooks/common/message_ops.cc \
 	src/hooks/common/message_ops.hpp \
 	src/hooks/common/mpi_library.hpp \
@@ -9,11 +11,14 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/owner.hpp \
 	src/hooks/common/policy.cc \
 	src/hooks/common/policy.hpp \
+	src/hooks/common/passed_call.hpp \
+	src/hooks/common/receives.cc \
+	src/hooks/common/receives.hpp \
 	src/hooks/common/record_map.hpp \
 	src/hooks/common/request_cancel.cc \
 	src/hooks/common/request_cancel.hpp \
-	src/hooks/common/tag_send.cc \
-	src/hooks/common/tag_send.hpp \
+	src/hooks/common/sends.cc \
+	src/hooks/common/sends.hpp \
 	src/hooks/common/thread_context.hpp \
 	src/hooks/common/type_record.cc \
 	src/hooks/common/type_record.hpp \

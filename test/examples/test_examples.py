@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = "mpi_vector", "halo", "ucp_layout"
+PROGRAMS = "mpi_vector", "halo", "ucp_layout", "shmem_put", "paged_cache"
 BUILD_SECONDS = 120
 RUN_SECONDS = 120  # an exchange takes milliseconds; a loaded machine starts ranks slowly
 
@@ -74,6 +74,15 @@ def test_mpi_on_the_simulated_gpu(programs, program, ranks, transport):
 def test_the_c_api_in_a_ucp_program(programs, memory):
     output = shell(f"{programs}/ucp_layout {memory}", RUN_SECONDS, UCX_CUDA_NC_GPU="sim")
     assert_is_right("ucp_layout", output)
+
+
+@pytest.mark.parametrize("memory", ["host", "sim"])
+@pytest.mark.parametrize("program", ["shmem_put", "paged_cache"])
+def test_puts_by_the_c_api(programs, program, memory):
+    output = shell(f"{programs}/{program} {memory}", RUN_SECONDS, UCX_CUDA_NC_GPU="sim",
+                   UCX_CUDA_NC_STATS="y", UCX_MEMTYPE_CACHE="n")
+    assert_is_right(program, output)
+    assert (" of them from layout to layout" in output) == (memory == "sim"), output
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -15,7 +15,8 @@ def _build(one_at_a_time, release, compiler):
         run("make", "-s", "-C", product.ROOT / "bench", "-f", "mpi_layouts.mk",
             f"MPICXX={compiler}", f"OUTPUT={mpi.WORK}/mpi_layouts-{release}")
         run("make", "-s", "-j2", "-C", product.ROOT / "test/mpi", "-f", "programs.mk",
-            f"MPICXX={compiler}", f"OUTPUT={programs}")
+            f"MPICXX={compiler}", f"OUTPUT={programs}", "all", programs / "c-api",
+            f"PRODUCT={mpi.C_API}")
         if release == 4:
             run("make", "-s", "-C", product.BUILD, "nc_perftest_mpi-4", "MPI_SUFFIX=-4",
                 f"MPICXX={compiler}")

@@ -25,6 +25,10 @@ $(OUTPUT)/local-work: $(call objects,local_work) $(OUTPUT)/operations/typed_buff
 		$(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl -lpthread
 
+# PRODUCT: flags for the C API and UCX's headers
+$(OUTPUT)/c-api: $(wildcard $(here)c_api/*.cc) $(call objects,support) $(headers)
+	$(MPICXX) $(flags) $(filter-out %.hpp,$^) -o $@ $(PRODUCT) -ldl
+
 $(OUTPUT)/stock-wrong-bytes: $(OUTPUT)/stock_wrong_bytes.o
 	$(MPICXX) $^ -o $@
 

@@ -71,6 +71,15 @@ def test_shim_is_silent_in(run, said, command):
     assert run(*command, env=mpi.environment(mpi.SHIM, STATS)).output == said
 
 
+@pytest.mark.parametrize("release, mpirun", [(5, "mpirun"), (4, "mpirun.openmpi")])
+def test_layouts_of_the_c_api(run, request, release, mpirun):
+    """With the shim, which mends Open MPI's own types; no message is sent."""
+    programs = request.getfixturevalue(f"openmpi{release}")
+    result = run(mpirun, "-np", 1, programs / "c-api", "--types", mpi.TYPES, "--seed", mpi.SEED,
+                 env=mpi.environment(mpi.SHIM))
+    assert "PASS c_api" in result.output
+
+
 @pytest.fixture(scope="session")
 def two_workers(tmp_path_factory):
     from support.runner import Runner

@@ -15,6 +15,7 @@ OWN_UCX = {"LD_LIBRARY_PATH": f"{PREFIX}/lib:{product.INSTALL}/lib"}
 WAYS = {"shim": {**mpi.SHIM, **OWN_UCX},
         "plugin": {**mpi.PLUGIN, "LD_LIBRARY_PATH": f"{product.ucx()}/lib:{PREFIX}/lib:"
                                                     f"{product.INSTALL}/lib"}}
+WAYS["transport"] = {**WAYS["plugin"], **mpi.TRANSPORT}
 by_way = pytest.mark.parametrize("way", WAYS)
 
 
@@ -28,7 +29,8 @@ def mpich(one_at_a_time):
         run("bash", "-ec", '. "$0/contrib/lib.sh" && need_mpich', product.ROOT)
         run("make", "-s", "-j2", "-C", product.ROOT / "test/mpi", "-f", "programs.mk",
             f"MPICXX={PREFIX}/bin/mpicxx", f"OUTPUT={programs}", programs / "random-types",
-            programs / "operations-test", programs / "local-work")
+            programs / "operations-test", programs / "local-work", programs / "c-api",
+            f"PRODUCT={mpi.C_API}")
     return programs
 
 
@@ -75,11 +77,20 @@ def test_random_types_packed(run, mpich, way):
 
 @pytest.mark.parametrize("kind, ranks", [("pair", 2), ("collective", 3), ("collective", 4),
                                          ("threads", 2)])
-@pytest.mark.parametrize("way, memory", [("plugin", "host"), ("plugin", "sim"),
+@pytest.mark.parametrize("way, memory", [("transport", "sim"), ("transport", "sim,host"),
+                                         ("plugin", "host"), ("plugin", "sim"),
                                          ("plugin", "sim,host"), ("shim", "host"), ("shim", "sim")])
 def test_operations(run, mpich, way, memory, kind, ranks):
     result = job(run, way, ranks, mpich / "operations-test", "--memory", memory, "--kind", kind)
     assert "END" in result.lines() and "FAIL" not in result.output
+
+
+@pytest.mark.parametrize("memory", ["host", "sim", "sim,host"])
+def test_contiguous_on_one_side(run, mpich, memory):
+    result = job(run, "transport", 2, mpich / "operations-test", "--memory", memory, "--kind",
+                 "sides", more=mpi.ALL_DIRECT)
+    assert "END" in result.lines() and "FAIL" not in result.output
+    assert memory != "sim" or mpi.sides_counted(result.output)
 
 
 @pytest.mark.parametrize("way, memory, ranks", [
@@ -104,6 +115,12 @@ def test_local_work_without_pinned_memory(run, mpich, way):
     env = {"UCX_CUDA_NC_SIM_FAULTS": "pinned:1+,launch:50+"}
     job(run, way, 2, mpich / "local-work", "--memory", "sim", "--rounds", 200, "--seed", mpi.SEED,
         more=env)
+
+
+@by_way
+def test_layouts_of_the_c_api(run, mpich, way):
+    result = job(run, way, 1, mpich / "c-api", "--types", mpi.TYPES, "--seed", mpi.SEED)
+    assert "PASS c_api" in result.output
 
 
 def test_local_work_of_the_application(run, mpich):

@@ -45,17 +45,14 @@ def report(subtests, name, word, what):
             pytest.fail(f"{name}: {what}", pytrace=False)
 
 
-@pytest.mark.parametrize("kind, config, memory", CASES)
-def test_operations(job, run, subtests, kind, config, memory):
-    each_rank = EACH_RANK if config in WAYS else ()
-    arguments = ["--memory", memory, "--kind", kind]
+def run_all(job, run, subtests, ranks, *arguments, each_rank=(), env=()):
+    """All of a kind; what the program printed, until it crashed for the first time."""
     if mpi.FULL:
-        arguments += ["--full", "--limit", 300]
-    env = [{"UCX_CUDA_NC_STATS": "y"}] if config in WAYS else []
+        arguments += ("--full", "--limit", 300)
     first, after = None, None
     while True:
         try:
-            text = job(KINDS[kind], *each_rank, job.programs / "operations-test", *arguments,
+            text = job(ranks, *each_rank, job.programs / "operations-test", *arguments,
                        *(["--after", after] if after else []), env=env, status=None).output
         except pytest.fail.Exception as failure:
             pytest.fail(f"{last_operation(run.log.read_text(errors='replace'))}: {failure}",
@@ -74,7 +71,30 @@ def test_operations(job, run, subtests, kind, config, memory):
         if last == after:
             break
         after = last
+    return first
+
+
+@pytest.mark.parametrize("kind, config, memory", CASES)
+def test_operations(job, run, subtests, kind, config, memory):
+    first = run_all(job, run, subtests, KINDS[kind], "--memory", memory, "--kind", kind,
+                    each_rank=EACH_RANK if config in WAYS else (),
+                    env=[{"UCX_CUDA_NC_STATS": "y"}] if config in WAYS else [])
     if config in WAYS and (kind, memory) == ("pair", "sim"):
         with subtests.test(msg=f"messages-go-by-{WAYS[config]}"):
             assert re.search(rf"GPU to GPU: sent .*[1-9][0-9]* by {WAYS[config]}, .*received",
                              first)
+
+
+@pytest.mark.parametrize("config, memory, gpus", [
+    ("ompi5-transport", "sim", 2), ("ompi5-transport", "sim", 1), ("ompi5-transport", "sim,host", 2),
+    ("ompi5-transport", "host", 2), ("ompi5-plugin", "host", 2), ("ompi4-transport", "sim", 2),
+    ("ompi4-transport", "sim,host", 2), ("ompi4-system-ucx", "host", 2)])
+def test_contiguous_on_one_side(job, run, subtests, config, memory, gpus):
+    """Every message between GPUs goes there straight or by pull, whichever call sends or receives
+    it."""
+    output = run_all(job, run, subtests, 2, "--memory", memory, "--kind", "sides",
+                     each_rank=EACH_RANK if gpus == 2 else (),
+                     env=[mpi.ALL_DIRECT] if "transport" in config else [])
+    if memory == "sim":
+        with subtests.test(msg="all-messages-are-counted"):
+            assert mpi.sides_counted(output)

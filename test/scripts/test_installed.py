@@ -8,6 +8,7 @@ import pytest
 from support import product
 
 LIBRARIES = [product.INSTALL / "lib/libcuda_nc.so", product.SHIM, product.MODULE]
+HEADER = product.INSTALL / "include/cuda_nc/cuda_nc.h"
 VECTOR = product.ROOT / "test/scripts/vector.cc"
 
 
@@ -50,13 +51,38 @@ def test_module_is_a_plain_file_of_the_right_name(run):
     assert "NODELETE" in run("readelf", "-d", product.MODULE).output
 
 
-def test_library_exports_only_its_own_names(run):
-    symbols = [line.split() for line in
-               run("nm", "-D", "--defined-only", LIBRARIES[0]).lines()]
-    names = [fields[2] for fields in symbols if len(fields) > 2 and fields[1] != "A"]
-    assert names
-    ours = re.compile(r"cuda_nc_[a-z_]*@@CUDA_NC_0$|_Z[A-Z]*7cuda_nc.*@@CUDA_NC_PRIVATE_")
-    assert not [name for name in names if not ours.match(name)]
+def exported(run):
+    """{version: names} of the library's symbols."""
+    versions = {}
+    for line in run("nm", "-D", "--defined-only", LIBRARIES[0]).lines():
+        fields = line.split()
+        if len(fields) > 2 and fields[1] != "A":
+            name, _, version = fields[2].partition("@@")
+            versions.setdefault(version, set()).add(name)
+    return versions
+
+
+def declared():
+    """The functions of the C API's header."""
+    text = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+    return set(re.findall(r"\b(cuda_nc_[a-z_]+)\(", text))
+
+
+def test_library_exports_the_c_api_and_its_own_names_alone(run):
+    versions = exported(run)
+    assert versions.pop("CUDA_NC_1") == declared()
+    assert versions.pop("CUDA_NC_LOADER") == {
+        "cuda_nc_interpose", "cuda_nc_interpose_install", "cuda_nc_register_transport"}
+    private, = versions
+    assert private.startswith("CUDA_NC_PRIVATE_")
+    assert not [name for name in versions[private] if not re.match(r"_Z[A-Z]*7cuda_nc", name)]
+
+
+@pytest.mark.parametrize("compiler", [("cc", "-std=c99", "-x", "c"), ("c++", "-std=c++11", "-x", "c++"),
+                                      ("c++", "-std=c++20", "-x", "c++")], ids=" ".join)
+def test_the_header_of_the_c_api_is_portable(run, compiler):
+    run(*compiler, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-isystem",
+        f"{product.ucx()}/include", HEADER)
 
 
 def test_module_finds_its_library(run):

@@ -32,6 +32,7 @@ UCX, MEMORY, CARRIER, ENGINE, PIPE, ONE_SIDED, PROTOCOL, TRANSPORT = (
 DATATYPE = 'src/ucp/dt'
 COMMON, MPICH, OPEN_MPI = 'src/hooks/common', 'src/hooks/mpich', 'src/hooks/open_mpi'
 HOOKS = 'src/hooks'
+CAPI = 'src/capi'
 PLUGIN, PRELOAD = 'src/plugin', 'src/plugin/preload'
 TOOLS, PERFTEST = 'src/tools', 'src/tools/perftest'
 SUPPORT, LAYOUTS, PACK, MESSAGE, TUNE, COMPARE, MPI = (
@@ -54,7 +55,7 @@ ROOMS = {
     CARRIER: (BASE, UCX, MEMORY),
     ENGINE: (BASE, GPU, UCX),
     PIPE: (BASE, LAYOUT, GPU, MEMORY, ENGINE),
-    ONE_SIDED: (BASE, GPU, UCX, MEMORY, ENGINE),
+    ONE_SIDED: (BASE, LAYOUT, GPU, UCX, MEMORY, ENGINE),
     PROTOCOL: (BASE, LAYOUT, GPU, MODEL, UCX, MEMORY, CARRIER, ENGINE, PIPE),
     TRANSPORT: (BASE, GPU, UCX, MEMORY, CARRIER, ONE_SIDED, PROTOCOL),
     DATATYPE: (BASE, LAYOUT, GPU, WORKLIST, EXEC_HOST, MODEL),
@@ -62,6 +63,7 @@ ROOMS = {
     OPEN_MPI: (BASE, LAYOUT, GPU, EXEC_HOST, DATATYPE, COMMON),
     MPICH: (BASE, LAYOUT, GPU, DATATYPE, COMMON),
     HOOKS: (BASE, COMMON, MPICH, OPEN_MPI),
+    CAPI: (BASE, LAYOUT, GPU, WORKLIST, EXEC_HOST, DATATYPE, COMMON),
     PLUGIN: (),
     PRELOAD: (),
     SUPPORT: (BASE, LAYOUT, GPU, WORKLIST, EXEC_HOST),
@@ -87,10 +89,13 @@ DOORS = {
     'src/uct/cuda_nc/choice.hpp': ((TOOLS, ), 'whether the transport is on, and why'),
     'src/uct/cuda_nc/user_buffer.hpp': ((PIPE, PROTOCOL, DATATYPE),
                                         'the contract between datatype and transport'),
+    'src/uct/cuda_nc/layout_order.hpp': ((ONE_SIDED, CAPI),
+                                         'a put or get with layouts, which UCP cannot carry'),
     'src/uct/cuda_nc/thread_context.hpp': ((UCX, PROTOCOL, DATATYPE, COMMON),
                                            'what a call of UCP carries from one layer to another'),
     'src/uct/cuda_nc/selection.hpp': ((UCX, COMMON), 'eager or rendezvous: hook and transport'),
-    'src/uct/cuda_nc/transport.h': ((PLUGIN, HOOKS), 'module and hooks register the transport'),
+    'src/uct/cuda_nc/transport.h': ((PLUGIN, HOOKS),
+                                    'registers the transport, says whether it is wanted'),
     'src/ucs/base/definer.h': ((PRELOAD, ), 'whose functions a caller calls, plain C'),
     'src/ucs/backend/backends.hpp': ((MEMORY, ), 'forked(): a child has no GPU'),
     'src/hooks/interpose.h': ((PLUGIN, PRELOAD), 'how the loader installs the hooks, plain C'),
@@ -106,11 +111,13 @@ MOST_LINES = 600  # of a source file; 300 asks for a second look (docs/architect
 
 # file: why it may have a thread_local
 THREAD_LOCALS = {
+    'src/capi/error.cc': 'why the thread\'s last call failed',
     'src/hooks/common/thread_context.hpp': 'we are inside an MPI library that calls us back',
     'src/hooks/common/watched_types.cc': 'the type that this thread used last, without a lock',
     'src/ucp/dt/free_list.hpp': 'objects at hand, without a lock',
     'src/ucs/base/trace.cc': 'the number of the thread, asked once',
     'src/ucs/exec/kernels/launch_pipe.cc': '2 KB of arguments that need not be cleared each time',
+    'src/uct/cuda_nc/layout_order.hpp': 'what a call of UCP carries from the C API to the transport',
     'src/uct/cuda_nc/thread_context.cc': 'what a call of UCP carries from one layer to another',
     'src/uct/cuda_nc/thread_context.hpp': 'the same',
 }

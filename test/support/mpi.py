@@ -3,6 +3,7 @@
 Each test runs under Open MPI 5 with UCX 1.22 (loaded by UCX_PLUGIN_PATH and by the shim) and, where
 a system Open MPI 4 is installed, under that with UCX 1.22 and with the system's own UCX."""
 import os
+import re
 import shutil
 import typing
 
@@ -56,6 +57,11 @@ CONFIGURATIONS = {
 }
 
 
+# For programs that use the C API: -isystem, for warnings of UCX's headers are not ours.
+C_API = (f"-I{product.ROOT}/include -isystem {product.ucx()}/include -L{product.INSTALL}/lib "
+         "-lcuda_nc")
+
+
 def have_openmpi4():
     return bool(shutil.which("mpirun.openmpi") and shutil.which("mpicxx.openmpi"))
 
@@ -72,3 +78,25 @@ def environment(*groups):
     for group in groups:
         variables.update(group)
     return product.environment(**variables)
+
+
+# Messages of any size between GPUs by rendezvous: UCX itself cannot touch a simulated GPU's memory.
+ALL_DIRECT = {"UCX_RNDV_THRESH": 1, "UCX_CUDA_NC_DIRECT_THRESH": 1, "UCX_CUDA_NC_STATS": "y"}
+
+
+def sides_counted(output):
+    """Whether the statistics of both ranks of operations-test --kind sides count at least as many
+    messages from GPU to GPU as the program says, none by UCX's fragments."""
+    said = sorted((int(sent), int(received)) for sent, received in
+                  re.findall(r"^SIDES \d: (\d+), (\d+)$", output, re.M))
+    counted = []
+    for line in re.findall(r"GPU to GPU: sent (.*)", output):
+        sent, received = line.split("; received ")
+        assert " 0 declined, 0 messages abandoned" in received, line
+        ways = re.findall(r"(\d+) (?:by|straight)",
+                          re.sub(r"\(.*?\)", "", received.partition(";")[0]))
+        counted.append((int(re.search(r"(\d+) straight", sent)[1]), sum(map(int, ways))))
+    assert len(said) == 2 and len(counted) == 2
+    # Both ranks say the same, in symmetrical tests.
+    return all(found[0] >= least[0] > 0 and found[1] >= least[1]
+               for found in counted for least in said)

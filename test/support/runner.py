@@ -103,6 +103,16 @@ class Runner:
         running = self._start(command, env, cwd, stdout, None)
         return self.finish(running, status, limit)
 
+    def within(self, seconds, *command, env=None):
+        """The result of a command, or None where it was not over within these seconds: then it was
+        ended."""
+        running = self._start(command, env, None, None, None)
+        result = running.wait(min(seconds, self._end - time.monotonic()))
+        if result is None:
+            running.write_stacks()
+        running.end()
+        return result
+
     def finish(self, running, status=0, limit=None):
         left = self._end - time.monotonic()
         result = running.wait(left if limit is None else min(limit, left))

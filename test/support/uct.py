@@ -73,6 +73,7 @@ PROGRAMS = {
     "matrix": _program("matrix"),
     "closing": _program("closing"),
     "one_sided": _program("one_sided"),
+    "strided": _program("strided"),
     "random_types": (_mpi_programs / "random-types", None),
     "mpi_sizes": (product.LOCAL / "mpi_sizes", None),
 }

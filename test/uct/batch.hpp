@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "test/uct/calls.hpp"
 #include "test/uct/endpoints.hpp"
 #include "test/uct/messages.hpp"
 
@@ -36,6 +37,8 @@ class batch {
         for (const request &one : requests_) {
             matrix::cancel(one.handle);
         }
+        calls::abandon_all_up_to(plan_.empty() ? -1 : plan_.back().id);
+        cancelled_ = true;
         wait();
     }
     void wait() { wait_all(requests_); }
@@ -51,46 +54,60 @@ class batch {
     using buffers = std::vector<std::unique_ptr<buffer>>;
     struct request {
         void *handle;
-        buffer *target;  // null: a send
+        buffer *target;       // null: a send
+        const message *what;  // of a receive that may not have begun; else null
     };
     using requests = std::vector<request>;
 
     requests &list_of(int peer) { return peer == sleeper_ ? of_sleeper_ : requests_; }
     void wait_all(requests &all) {
         const time_point end = after(patience);
-        for (const request &one : all) {
-            if (wait_well(one.handle, end) && one.target != nullptr) {
+        begin_all(all, end);
+        for (request &one : all) {
+            if (one.what == nullptr && wait_well(one.handle, end) && one.target != nullptr) {
                 received_.push_back(one.target);
             }
         }
         all.clear();
     }
-    static ucp_request_param_t parameters(const buffer &of) {
-        ucp_request_param_t made = {};
-        made.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
-        made.datatype = of.datatype();
-        return made;
+    // Receives that begin when their messages are there.
+    void begin_all(requests &all, time_point end) {
+        for (bool waits = true; waits;) {
+            waits = false;
+            for (request &one : all) {
+                if (one.what != nullptr && calls::begin(*one.what, *one.target, &one.handle)) {
+                    one.what = nullptr;
+                }
+                waits |= one.what != nullptr;
+            }
+            if (cancelled_) {
+                return;
+            }
+            if (ucp_worker_progress(worker) == 0) {
+                sched_yield();
+            }
+            if (std::chrono::steady_clock::now() > end) {
+                fail("a message does not come");
+            }
+        }
     }
     void receive(const message &one) {
         targets_.push_back(std::make_unique<buffer>(one, one.receive, false));
         buffer &target = *targets_.back();
-        ucp_request_param_t how = parameters(target);
-        void *handle = ucp_tag_recv_nbx(worker, target.address(), target.count(),
-                                        static_cast<ucp_tag_t>(one.id), ~ucp_tag_t(0), &how);
-        list_of(one.from).push_back({handle, &target});
+        void *handle = nullptr;
+        const bool begun = calls::receive(one, target, &handle);
+        list_of(one.from).push_back({handle, &target, begun ? nullptr : &one});
     }
     void send(const message &one) {
         sources_.push_back(std::make_unique<buffer>(one, one.send, true));
-        buffer &source = *sources_.back();
-        ucp_request_param_t how = parameters(source);
-        void *handle = ucp_tag_send_nbx(eps_[static_cast<size_t>(one.to)], source.address(),
-                                        source.count(), static_cast<ucp_tag_t>(one.id), &how);
-        list_of(one.to).push_back({handle, nullptr});
+        void *handle = calls::send(one, *sources_.back(), eps_[static_cast<size_t>(one.to)]);
+        list_of(one.to).push_back({handle, nullptr, nullptr});
     }
 
     const std::vector<message> &plan_;
     std::vector<ucp_ep_h> &eps_;
     const int sleeper_;
+    bool cancelled_ = false;
     buffers sources_, targets_;
     requests requests_, of_sleeper_;
     std::vector<buffer *> received_;

@@ -6,13 +6,15 @@
 //               [--wakeup] [--peer-errors] [--kinds LETTERS] [--kill-batch N]
 //               [--notice-within SECONDS] [--close-batch N] [--leave-batch N] [--sleep-batch N]
 //               [--may-fail] [--hosts] [--gpus N] [--memory sim|cuda] [--self] [--odd NAME=VALUE]
-//               [--seconds N]
+//               [--seconds N] [--calls LETTERS]
 //   each-way: a batch has so many messages from each process to each other, not up to a window
 //   seconds: batches go on for so long, and no process may grow meanwhile
 //   may-fail: a request may, but it ends, and what was received well is right
 //   gpus: simulated ones that the processes use in turn (2)
-//   kinds: g datatype on the GPU, p contiguous memory there, h datatype in host memory,
-//                c contiguous, i IOV
+//   kinds: g datatype on the GPU, v IOV there, p contiguous memory there, h datatype in host
+//                memory, c contiguous, i IOV
+//   calls: t tag (all that there are by default), s synchronous tag, m tag that the receiver probes
+//                for, a active message, e the same eagerly, r the same by rendezvous
 //   sleep-batch: rank 1 sleeps for 5 s once it has begun its sends of that batch; meanwhile all
 //                messages of the others among themselves must end
 //   self: about half of the messages are from a process to itself
@@ -194,7 +196,8 @@ void publish_address() {
 void run() {
     ucp_params_t parameters = {};
     parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
-    parameters.features = UCP_FEATURE_TAG | (chosen.wakeup ? UCP_FEATURE_WAKEUP : 0);
+    parameters.features =
+        UCP_FEATURE_TAG | UCP_FEATURE_AM | (chosen.wakeup ? UCP_FEATURE_WAKEUP : 0);
     ucp_context_h context;
     check(ucp_init(&parameters, nullptr, &context), "ucp_init");
     ucp_worker_params_t of_worker = {};
@@ -202,6 +205,7 @@ void run() {
     if (chosen.wakeup) {
         check(ucp_worker_get_efd(worker, &wakeup_fd), "ucp_worker_get_efd");
     }
+    calls::expect_active_messages();
     publish_address();
     std::vector<ucp_ep_h> eps(static_cast<size_t>(chosen.ranks));
     connect(eps);

@@ -26,8 +26,10 @@ struct message {
         bool ragged;     // blocks of all lengths up to twice `block`
 
         bool is_contiguous() const { return kind == 'c' || kind == 'p'; }
-        bool is_on_gpu() const { return kind == 'g' || kind == 'p'; }
+        bool is_on_gpu() const { return kind == 'g' || kind == 'p' || kind == 'v'; }
+        bool is_list() const { return kind == 'i' || kind == 'v'; }
     } send, receive;
+    char call;
     bool unexpected;
 };
 
@@ -72,6 +74,7 @@ class buffer {
     buffer(const buffer &) = delete;
     buffer &operator=(const buffer &) = delete;
 
+    bool is_list_on_gpu() const { return side_.kind == 'v'; }
     void *address() { return iov_.empty() ? raw() : iov_.data(); }
     size_t count() const { return count_; }
     ucp_datatype_t datatype() const { return datatype_; }
@@ -85,13 +88,13 @@ class buffer {
         for (size_t i = 0; i < host_.size(); ++i) {
             if (host_[i] != expected[i]) {
                 char text[200];
-                std::snprintf(
-                    text, sizeof(text),
-                    "message %d (%c to %c, %zu bytes, blocks of %zu%s each %zu, growing by %zu, "
-                    "%zu columns): byte %zu is %02x, not %02x",
-                    what_.id, what_.send.kind, what_.receive.kind, what_.bytes, side_.block,
-                    side_.ragged ? " or so" : "", side_.stride, side_.growth, side_.columns, i,
-                    host_[i], expected[i]);
+                std::snprintf(text, sizeof(text),
+                              "message %d (call %c, %c to %c, %zu bytes, blocks of %zu%s each %zu, "
+                              "growing by %zu, "
+                              "%zu columns): byte %zu is %02x, not %02x",
+                              what_.id, what_.call, what_.send.kind, what_.receive.kind,
+                              what_.bytes, side_.block, side_.ragged ? " or so" : "", side_.stride,
+                              side_.growth, side_.columns, i, host_[i], expected[i]);
                 fail(text);
             }
         }
@@ -138,9 +141,12 @@ class buffer {
         if (side_.is_contiguous()) {
             datatype_ = ucp_dt_make_contig(1);
             count_ = size_;
-        } else if (side_.kind == 'i') {
+        } else if (side_.is_list()) {
             for (const place &one : blocks_) {
-                iov_.push_back({host_.data() + one.at, one.length});
+                if (one.at % 7 == 0) {
+                    iov_.push_back({nullptr, 0});  // is no byte
+                }
+                iov_.push_back({static_cast<unsigned char *>(raw()) + one.at, one.length});
             }
             datatype_ = UCP_DATATYPE_IOV;
             count_ = iov_.size();

@@ -7,169 +7,12 @@
 //   outside: a put beyond the registered memory must fail, and nothing else may
 //   fences: a second put of the same bytes after a fence wins
 //   kill: rank 1 is killed in the middle; the others' operations end, and they end
-#include <poll.h>
-#include <sched.h>
+
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <ucp/api/ucp.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <new>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "bench/test_memory.hpp"
+#include "test/uct/one_sided_peers.hpp"
 
 namespace {
-
-constexpr int max_ranks = 4;
-constexpr size_t region = 4 << 20;  // bytes of each of a process's three pieces of memory
-constexpr auto patience = std::chrono::seconds(60);
-
-struct {
-    int ranks = 2, rounds = 6, blocks = 400;
-    size_t longest = 20000;
-    unsigned seed = 1;
-    std::string memory = "sim";
-    bool list = false, outside = false, fences = false, wakeup = false, kill = false;
-} chosen;
-
-struct of_rank {
-    char address[4096];
-    size_t address_length;
-    char keys[2][1024];  // of the source, of the target
-    size_t key_length[2];
-    uint64_t base[2];
-    unsigned char expected[region];  // in the target
-};
-
-struct shared_state {
-    std::atomic<int> arrived[64];
-    std::atomic<int> gone;
-    of_rank ranks[max_ranks];
-};
-shared_state *common;
-
-int rank_;
-ucp_context_h context;
-ucp_worker_h worker;
-std::mt19937_64 generator;
-bool lost_a_peer = false;
-
-[[noreturn]] void fail(const std::string &what) {
-    std::printf("seed %u: rank %d: %s\n", chosen.seed, rank_, what.c_str());
-    std::fflush(stdout);
-    _exit(1);
-}
-
-void check(ucs_status_t status, const char *what) {
-    if (status != UCS_OK) {
-        fail(std::string(what) + ": " + ucs_status_string(status));
-    }
-}
-
-size_t random_below(size_t limit) {
-    return generator() % limit;
-}
-
-void barrier(int which) {
-    ++common->arrived[which];
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (common->arrived[which] + common->gone < chosen.ranks) {
-        ucp_worker_progress(worker);
-        sched_yield();
-        if (std::chrono::steady_clock::now() > end) {
-            fail("another process does not come");
-        }
-    }
-}
-
-unsigned char pattern(int rank, size_t i, unsigned salt) {
-    return static_cast<unsigned char>(
-        ((i + 1) * 0x9E3779B97F4A7C15ull + static_cast<unsigned>(rank) * 77 + salt * 131) >> 40);
-}
-
-struct piece {
-    std::unique_ptr<test_memory> memory;
-    ucp_mem_h handle = nullptr;
-    char *at(size_t offset) const { return static_cast<char *>(memory->address()) + offset; }
-    void register_it() {
-        ucp_mem_map_params_t params = {};
-        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-                            UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
-        params.address = memory->address();
-        params.length = region;
-        params.memory_type = UCS_MEMORY_TYPE_CUDA;
-        check(ucp_mem_map(context, &params, &handle), "ucp_mem_map");
-    }
-};
-piece source, target, landing;
-
-struct peer {
-    ucp_ep_h ep = nullptr;
-    ucp_rkey_h key[2] = {};
-    uint64_t base[2] = {};
-};
-std::vector<peer> peers;
-
-void on_error(void *, ucp_ep_h, ucs_status_t) {
-    lost_a_peer = true;
-}
-
-bool may_fail() {
-    return chosen.kill || lost_a_peer;
-}
-
-ucs_status_t wait_for(void *request) {
-    if (request == nullptr || UCS_PTR_IS_ERR(request)) {
-        return UCS_PTR_STATUS(request);
-    }
-    const auto end = std::chrono::steady_clock::now() + patience;
-    ucs_status_t status;
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        if (ucp_worker_progress(worker) == 0) {
-            if (chosen.wakeup && ucp_worker_arm(worker) == UCS_OK) {
-                int fd = -1;
-                check(ucp_worker_get_efd(worker, &fd), "ucp_worker_get_efd");
-                pollfd wanted = {fd, POLLIN, 0};
-                if (poll(&wanted, 1, 5000) == 0) {
-                    fail("asleep while an operation is under way");
-                }
-            } else {
-                sched_yield();
-            }
-        }
-        if (std::chrono::steady_clock::now() > end) {
-            fail("an operation does not end");
-        }
-    }
-    ucp_request_free(request);
-    return status;
-}
-
-void end_well(void *request, const char *what) {
-    const ucs_status_t status = wait_for(request);
-    if (!may_fail()) {
-        check(status, what);
-    }
-}
-
-ucp_request_param_t with(ucp_mem_h handle) {
-    ucp_request_param_t param = {};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-    param.memh = handle;
-    param.memory_type = UCS_MEMORY_TYPE_CUDA;
-    return param;
-}
 
 // Blocks of the part of a region that is this rank's, in random order, none over another.
 struct block {
@@ -223,19 +66,6 @@ void put_all(int to, const std::vector<block> &blocks, std::vector<void *> *requ
         put_list(to, blocks, requests);
     } else {
         put_one_by_one(to, blocks, requests);
-    }
-}
-
-void flush() {
-    const ucp_request_param_t param = {};
-    if (random_below(2) == 0) {
-        end_well(ucp_worker_flush_nbx(worker, &param), "ucp_worker_flush_nbx");
-        return;
-    }
-    for (const peer &one : peers) {
-        if (one.ep != nullptr) {
-            end_well(ucp_ep_flush_nbx(one.ep, &param), "ucp_ep_flush_nbx");
-        }
     }
 }
 
@@ -303,106 +133,6 @@ void put_outside() {
     }
 }
 
-void open() {
-    ucp_params_t params = {};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | (chosen.wakeup ? UCP_FEATURE_WAKEUP : 0);
-    check(ucp_init(&params, nullptr, &context), "ucp_init");
-    ucp_worker_params_t of_worker = {};
-    check(ucp_worker_create(context, &of_worker, &worker), "ucp_worker_create");
-    of_rank &own = common->ranks[rank_];
-    ucp_address_t *address;
-    check(ucp_worker_get_address(worker, &address, &own.address_length), "address");
-    std::memcpy(own.address, address, own.address_length);
-    ucp_worker_release_address(worker, address);
-    std::vector<unsigned char> bytes(region);
-    int which = 0;
-    for (piece *one : {&source, &target, &landing}) {
-        one->memory = test_memory::make(chosen.memory, region, rank_);
-        if (one->memory == nullptr) {
-            fail("there is no such memory");
-        }
-        for (size_t i = 0; i < region; ++i) {
-            bytes[i] = one == &source ? pattern(rank_, i, 0) : 0x55;
-        }
-        one->memory->write(bytes);
-        one->register_it();
-        if (one != &landing) {
-            void *key;
-            size_t length;
-            check(ucp_rkey_pack(context, one->handle, &key, &length), "ucp_rkey_pack");
-            if (length > sizeof(own.keys[0])) {
-                fail("a key is longer than thought");
-            }
-            std::memcpy(own.keys[which], key, length);
-            own.key_length[which] = length;
-            own.base[which] = reinterpret_cast<uint64_t>(one->memory->address());
-            ucp_rkey_buffer_release(key);
-            ++which;
-        }
-    }
-    std::memset(own.expected, 0x55, region);
-}
-
-void connect() {
-    peers.resize(static_cast<size_t>(chosen.ranks));
-    for (int other = 0; other < chosen.ranks; ++other) {
-        if (other == rank_) {
-            continue;
-        }
-        of_rank &its = common->ranks[other];
-        peer &made = peers[static_cast<size_t>(other)];
-        ucp_ep_params_t params = {};
-        params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-        params.address = reinterpret_cast<ucp_address_t *>(its.address);
-        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-        params.err_handler.cb = on_error;
-        check(ucp_ep_create(worker, &params, &made.ep), "ucp_ep_create");
-        for (int which = 0; which < 2; ++which) {
-            check(ucp_ep_rkey_unpack(made.ep, its.keys[which], &made.key[which]),
-                  "ucp_ep_rkey_unpack");
-            made.base[which] = its.base[which];
-        }
-    }
-}
-
-void verify() {
-    const std::vector<unsigned char> got = target.memory->read();
-    const unsigned char *expected = common->ranks[rank_].expected;
-    for (size_t i = 0; i < region; ++i) {
-        if (got[i] != expected[i]) {
-            fail("byte " + std::to_string(i) + " of the target is " + std::to_string(got[i]) +
-                 ", not " + std::to_string(expected[i]));
-        }
-    }
-    if (!target.memory->is_well()) {
-        fail("work on the GPU failed");
-    }
-}
-
-void close_all() {
-    for (peer &one : peers) {
-        if (one.ep == nullptr) {
-            continue;
-        }
-        for (ucp_rkey_h key : one.key) {
-            ucp_rkey_destroy(key);
-        }
-        ucp_request_param_t param = {};
-        if (may_fail()) {
-            param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-            param.flags = UCP_EP_CLOSE_FLAG_FORCE;
-        }
-        wait_for(ucp_ep_close_nbx(one.ep, &param));
-    }
-    for (piece *one : {&source, &target, &landing}) {
-        check(ucp_mem_unmap(context, one->handle), "ucp_mem_unmap");
-    }
-    ucp_worker_destroy(worker);
-    ucp_cleanup(context);
-}
-
 int run_rank(int rank) {
     rank_ = rank;
     generator.seed(chosen.seed * 1000 + static_cast<unsigned>(rank));
@@ -424,38 +154,6 @@ int run_rank(int rank) {
     }
     close_all();
     return 0;
-}
-
-void read_options(int argc, char **argv) {
-    for (int i = 1; i < argc; ++i) {
-        const std::string name = argv[i];
-        auto flag = [&](const char *wanted, bool *value) {
-            *value = *value || name == wanted;
-            return name == wanted;
-        };
-        if (flag("--list", &chosen.list) || flag("--outside", &chosen.outside) ||
-            flag("--fences", &chosen.fences) || flag("--wakeup", &chosen.wakeup) ||
-            flag("--kill", &chosen.kill)) {
-            continue;
-        }
-        const std::string value = i + 1 < argc ? argv[++i] : "";
-        if (name == "--ranks") {
-            chosen.ranks = std::min(std::atoi(value.c_str()), max_ranks);
-        } else if (name == "--rounds") {
-            chosen.rounds = std::min(std::atoi(value.c_str()), 30);
-        } else if (name == "--blocks") {
-            chosen.blocks = std::atoi(value.c_str());
-        } else if (name == "--longest") {
-            chosen.longest = static_cast<size_t>(std::atol(value.c_str()));
-        } else if (name == "--seed") {
-            chosen.seed = static_cast<unsigned>(std::atol(value.c_str()));
-        } else if (name == "--memory") {
-            chosen.memory = value;
-        } else {
-            std::printf("no such option: %s\n", name.c_str());
-            std::exit(2);
-        }
-    }
 }
 
 #ifdef HAVE_LISTS
@@ -490,7 +188,7 @@ void put_list(int to, const std::vector<block> &blocks, std::vector<void *> *req
                          UCP_OP_ATTR_FIELD_REMOTE_COUNT;
     param.datatype = ucp_dt_make_sgl();
     param.remote_datatype = ucp_dt_make_sgl();
-    param.memory_type = UCS_MEMORY_TYPE_CUDA;
+    param.memory_type = memory_type();
     param.remote = &remote;
     param.remote_count = blocks.size();
     void *request = ucp_put_nbx(other.ep, &local, blocks.size(), UCP_REMOTE_ADDR_INVALID,
@@ -509,37 +207,5 @@ void put_list(int, const std::vector<block> &, std::vector<void *> *) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    read_options(argc, argv);
-    void *memory = mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        std::perror("mmap");
-        return 1;
-    }
-    common = new (memory) shared_state;
-    std::vector<pid_t> children;
-    for (int rank = 0; rank < chosen.ranks; ++rank) {
-        const pid_t child = fork();
-        if (child == 0) {
-            std::exit(run_rank(rank));
-        }
-        children.push_back(child);
-    }
-    int result = 0;
-    for (int left = chosen.ranks; left != 0; --left) {
-        int status;
-        const pid_t ended = wait(&status);
-        const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && chosen.kill &&
-                            ended == children[1];
-        if (killed) {
-            ++common->gone;
-        } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-            if (WIFSIGNALED(status)) {
-                std::printf("a process ended by signal %d\n", WTERMSIG(status));
-            }
-            result = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-        }
-    }
-    std::puts(result == 0 ? "RIGHT" : "WRONG");
-    return result;
+    return run_processes(argc, argv, run_rank);
 }

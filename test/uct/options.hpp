@@ -25,6 +25,7 @@ struct options {
     bool peer_errors = false;
     bool may_fail = false;  // requests, for a fault of the GPU
     std::string kinds = "ghci";
+    std::string calls = "t";
     std::string memory = "sim";  // of kind g
     int gpus = 2;
     int kill_batch = -1;
@@ -96,6 +97,8 @@ inline bool set_other(const std::string &name, const char *value) {
         chosen.seed = std::strtoull(value, nullptr, 10);
     } else if (name == "--kinds") {
         chosen.kinds = value;
+    } else if (name == "--calls") {
+        chosen.calls = value;
     } else if (name == "--memory") {
         chosen.memory = value;
     } else if (name == "--odd") {

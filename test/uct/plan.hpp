@@ -81,8 +81,15 @@ class planner {
         }
         if (below(3) == 0 && one.receive.kind == one.send.kind) {
             one.receive = one.send;
+            if (one.receive.kind == 'v' && one.room != one.bytes) {
+                one.receive.columns = 1;  // a rest of a column would overlap, and be left to UCX
+            }
         }
         one.unexpected = below(2) == 0;
+        one.call =
+            chosen.calls.size() == 1
+                ? chosen.calls[0]
+                : chosen.calls[static_cast<size_t>(below(static_cast<int>(chosen.calls.size())))];
         return one;
     }
     static bool has_plain() {
@@ -93,7 +100,9 @@ class planner {
     static void keep_ucx_off(message *one) {
         if (has_plain() && (one->send.kind == 'p' || one->receive.kind == 'p')) {
             message::side &other = one->send.kind == 'p' ? one->receive : one->send;
-            other.kind = 'g';
+            if (other.kind != 'v') {
+                other.kind = 'g';
+            }
         }
     }
     // A multiple of most blocks below.

@@ -1,5 +1,4 @@
 """Puts and gets between GPUs: by a UCP program over each release, and by the unmodified wheel of NIXL."""
-import os
 import re
 
 import pytest
@@ -81,21 +80,6 @@ def nixl_environment(*groups):
     for group in groups:
         variables.update(group)
     return product.environment(**variables)
-
-
-@pytest.fixture(scope="session")
-def nixl(one_at_a_time):
-    """The wheel, unpacked and unmodified."""
-    folder = product.LOCAL / "nixl"
-    with one_at_a_time("nixl"):
-        if not (folder / ".complete").exists():
-            uct_fetch = (f'rm -rf "{folder}" && mkdir -p "{folder}" && cd "{folder}" && '
-                         f'"{product.VENV}/bin/python3" -m pip download -q '
-                         f'--disable-pip-version-check --no-deps -d . {uct.PACKAGES[uct.BUNDLED]} '
-                         f'&& "{product.VENV}/bin/python3" -m zipfile -e ./*.whl . && '
-                         'rm -f ./*.whl && touch .complete')
-            assert os.system(uct_fetch) == 0, "NIXL's wheel cannot be fetched"
-    return folder
 
 
 @pytest.mark.parametrize("lists", [{}, {"NIXL_UCX_SGL_ENABLE": 1}], ids=["puts", "lists"])

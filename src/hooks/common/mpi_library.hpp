@@ -24,6 +24,9 @@ class mpi_library {
     // "5.0.11"; empty where the library does not say.
     virtual const std::string &version() const noexcept = 0;
 
+    // sizeof(MPI_Datatype): a pointer, or an integer.
+    virtual size_t datatype_bytes() const noexcept = 0;
+
     // The datatype behind `context`, with which the library registers generic datatypes with UCP.
     virtual const void *datatype_of(void *context) const noexcept = 0;
 

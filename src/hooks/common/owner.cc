@@ -57,6 +57,38 @@ owner recognise(const char *path, const void *function) {
 
 }  // namespace
 
+const mpi_library *find_ready_library(size_t datatype_bytes, const char **why_p) noexcept try {
+    constexpr char marker[] = "PMPI_Initialized";
+    using asks = int (*)(int *);
+    const mpi_library *found = nullptr;
+    bool any = false, several = false;
+    for (const std::string &path : loaded_objects()) {
+        void *handle = open_loaded(path.c_str());
+        asks initialized = nullptr, finalized = nullptr;
+        if (handle == nullptr || !look_up(handle, marker, &initialized) ||
+            !look_up(handle, "PMPI_Finalized", &finalized)) {
+            continue;
+        }
+        const owner &its = owner_of(reinterpret_cast<const void *>(initialized));
+        int begun = 0, ended = 0;
+        any = any || its.library != nullptr;
+        if (its.library == nullptr || its.library == found ||
+            its.library->datatype_bytes() != datatype_bytes || initialized(&begun) != 0 ||
+            begun == 0 || finalized(&ended) != 0 || ended != 0) {
+            continue;
+        }
+        several = found != nullptr;
+        found = its.library;
+    }
+    *why_p = several ? "several MPI libraries are in use in this process"
+             : any   ? "the MPI library is not initialised, or its datatypes have another size"
+                     : "no MPI library that can be read is loaded";
+    return several ? nullptr : found;
+} catch (...) {
+    *why_p = "out of memory";
+    return nullptr;
+}
+
 bool defines(void *handle, const char *symbol, const void *function) noexcept {
     void *address = dlsym(handle, symbol);
     return address != nullptr && same_object(address, function);

@@ -24,6 +24,11 @@ struct owner {
 // file is looked at once. Thread safe; the result lives as long as the process.
 const owner &owner_of(const void *function) noexcept;
 
+// The MPI library of this process that can be read, is initialised, and whose handles of datatypes
+// have this size, however it was loaded. Null, with a sentence in *why_p, which lives as long as
+// the process: there is none, or several.
+const mpi_library *find_ready_library(size_t datatype_bytes, const char **why_p) noexcept;
+
 // Whether the object that holds `function` itself defines `symbol`. `handle` is the object's; it
 // also reaches the symbols of the libraries that the object uses, which do not count.
 bool defines(void *handle, const char *symbol, const void *function) noexcept;

@@ -19,6 +19,7 @@ struct request_form {
     size_t datatype;  // 0: not known
     size_t state;
     uint64_t datatype_marks;  // lowest bits of the word there: UCP's handle, or the bare address
+    size_t datatype_class;    // 0: the marks tell it
 };
 
 // Bytes of a request of each UCX instance, as UCP's API says; 0: not known yet.
@@ -26,14 +27,16 @@ std::array<std::atomic<size_t>, max_ucx_instances> request_sizes;
 
 request_form form_of(const ucx_instance &ucx) noexcept {
     if (ucx.major != 1 || ucx.minor < 13) {
-        return {0, 0, 0};
+        return {0, 0, 0, 0};
     }
-    return ucx.minor < 16 ? request_form{40, 72, UCP_DATATYPE_GENERIC} : request_form{72, 80, 0};
+    return ucx.minor < 16 ? request_form{40, 72, UCP_DATATYPE_GENERIC, 0}
+                          : request_form{72, 80, 0, 32};
 }
 
 struct receive_words {
     uint64_t datatype = 0;
     void *state = nullptr;
+    uint32_t datatype_class = UCP_DATATYPE_GENERIC;
     ucs_status_t status = UCS_OK;
 };
 
@@ -42,6 +45,10 @@ receive_words read(const char *start, const request_form &form) noexcept {
     std::memcpy(&found.status, start, sizeof(found.status));
     std::memcpy(&found.datatype, start + form.datatype, sizeof(found.datatype));
     std::memcpy(&found.state, start + form.state, sizeof(found.state));
+    if (form.datatype_class != 0) {
+        std::memcpy(&found.datatype_class, start + form.datatype_class,
+                    sizeof(found.datatype_class));
+    }
     return found;
 }
 
@@ -72,7 +79,8 @@ void request_cancel(void *worker, void *request, const void *caller) noexcept {
     const char *const start = static_cast<const char *>(request) - size;
     const receive_words before = read(start, form);
     void (*finish)(void *) = nullptr;
-    if ((before.datatype & UCP_DATATYPE_CLASS_MASK) == form.datatype_marks &&
+    if (before.datatype_class == UCP_DATATYPE_GENERIC &&
+        (before.datatype & UCP_DATATYPE_CLASS_MASK) == form.datatype_marks &&
         before.state != nullptr && before.status != UCS_ERR_CANCELED) {
         finish = find_finish(before.datatype | UCP_DATATYPE_GENERIC);
     }

@@ -8,8 +8,9 @@ namespace cuda_nc::hooks {
 
 // Same contract as ucp_request_cancel, which it calls. Then finishes the state of the receive, if
 // the receive was cancelled by that and all proofs agree:
-//   - UCP's request keeps, at the place of this release, a datatype that was registered with our
-//     operations: so the word at the place of the state is a state of ours;
+//   - UCP's request is of a generic datatype, and keeps, at the place of this release, one that was
+//     registered with our operations: so the word at the place of the state is a state of ours. (A
+//     receive into contiguous memory leaves both words as an earlier receive set them.)
 //   - the request was not complete before, and has the status UCS_ERR_CANCELED and the same words
 //     afterwards: a receive that has met its message has not, because UCP does not cancel it;
 //   - nobody has finished the state meanwhile.

@@ -26,6 +26,7 @@ class mpich final : public mpi_library {
 
     const char *product() const noexcept override { return "MPICH"; }
     const std::string &version() const noexcept override { return version_; }
+    size_t datatype_bytes() const noexcept override { return sizeof(int); }
     const void *datatype_of(void *context) const noexcept override;
     layout_ref element(const void *datatype) const noexcept override;
     bool extent(const void *datatype, int64_t *extent_p) const noexcept override;

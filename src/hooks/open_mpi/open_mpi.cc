@@ -23,8 +23,10 @@ int64_t displacement_of(const iovec &entry) noexcept {
 
 }  // namespace
 
+// The component that registers datatypes with UCX, or the library itself: release 4 has them apart.
 bool open_mpi::is_it(void *handle, const void *function) noexcept {
-    return defines(handle, "mca_pml_ucx_component", function);
+    return defines(handle, "mca_pml_ucx_component", function) ||
+           defines(handle, "ompi_mpi_local_convertor", function);
 }
 
 bool open_mpi::load(void *handle) noexcept try {

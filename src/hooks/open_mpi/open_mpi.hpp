@@ -33,6 +33,7 @@ class open_mpi final : public mpi_library {
 
     const char *product() const noexcept override { return "Open MPI"; }
     const std::string &version() const noexcept override { return version_; }
+    size_t datatype_bytes() const noexcept override { return sizeof(void *); }
     const void *datatype_of(void *context) const noexcept override { return context; }
     layout_ref element(const void *datatype) const noexcept override;
     bool extent(const void *datatype, int64_t *extent_p) const noexcept override;

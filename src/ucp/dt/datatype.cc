@@ -44,17 +44,11 @@ class generic_type {
     void hold() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
 
     // The last reference destroys UCP's object, through which UCP calls finish().
-    void release() noexcept {
-        if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            const ucp_api *its_ucp = ucp;
-            ucp_datatype_t handle = datatype;
-            delete this;
-            its_ucp->dt_destroy(handle);
-        }
-    }
+    void release() noexcept;
 
     const ucp_api *ucp = nullptr;
     ucp_datatype_t datatype = 0;
+    bool destroyed = false;  // by its owner; messages under way keep it
 
   private:
     static constexpr unsigned max_repetitions = 64;
@@ -66,6 +60,33 @@ class generic_type {
     std::atomic<const repetition *> last_{nullptr};
     std::atomic<const repetition *> repetitions_{nullptr};
 };
+
+// By UCP's handle: types that somebody holds, so that a receive that is cancelled finds its own
+// after the owner has destroyed it.
+struct registry {
+    std::mutex mutex;
+    std::unordered_map<ucp_datatype_t, generic_type *> types;
+};
+
+registry &get_registry() {
+    static auto *only = new registry;
+    return *only;
+}
+
+void generic_type::release() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+        return;
+    }
+    {
+        registry &all = get_registry();
+        std::lock_guard<std::mutex> guard(all.mutex);
+        all.types.erase(datatype);  // before UCX may use the handle again
+    }
+    const ucp_api *its_ucp = ucp;
+    const ucp_datatype_t handle = datatype;
+    delete this;
+    its_ucp->dt_destroy(handle);
+}
 
 // Not `share`: a reference that owns nothing, which saves two atomic operations a message. It is
 // enough for messages in host memory, which hold the type.
@@ -187,17 +208,6 @@ void finish(void *state) {
 const ucp_generic_dt_ops_t operations = {start_pack, start_unpack, packed_size,
                                          pack,       unpack,       finish};
 
-// Types that are not destroyed yet, by UCP's handle.
-struct registry {
-    std::mutex mutex;
-    std::unordered_map<ucp_datatype_t, generic_type *> types;
-};
-
-registry &get_registry() {
-    static auto *only = new registry;
-    return *only;
-}
-
 }  // namespace
 
 ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p,
@@ -206,10 +216,13 @@ ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype
         return UCS_ERR_INVALID_PARAM;
     }
     const caller_ucx found = ucx_of(caller);
-    if (!found.is_certain()) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-    const ucp_api &ucp = ucp_of(*found.ucx);
+    return found.is_certain() ? create_in(*found.ucx, std::move(element), extent, datatype_p)
+                              : UCS_ERR_UNSUPPORTED;
+}
+
+ucs_status_t create_in(const ucx_instance &ucx, layout_ref element, int64_t extent,
+                       ucp_datatype_t *datatype_p) noexcept {
+    const ucp_api &ucp = ucp_of(ucx);
     if (ucp.dt_create_generic == nullptr || ucp.dt_destroy == nullptr) {
         return UCS_ERR_UNSUPPORTED;
     }
@@ -241,9 +254,9 @@ void destroy(ucp_datatype_t datatype) noexcept {
         registry &all = get_registry();
         std::lock_guard<std::mutex> guard(all.mutex);
         auto found = all.types.find(datatype);
-        if (found != all.types.end()) {
+        if (found != all.types.end() && !found->second->destroyed) {
             type = found->second;
-            all.types.erase(found);
+            type->destroyed = true;
         }
     }
     if (type == nullptr) {

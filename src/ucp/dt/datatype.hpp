@@ -3,6 +3,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include "ucs/base/ucx_instance.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::dt {
@@ -14,6 +15,10 @@ namespace cuda_nc::dt {
 // several, and nothing tells which one the caller uses).
 ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p,
                     const void *caller = nullptr) noexcept;
+
+// The same in the UCX `ucx`; nothing may be null.
+ucs_status_t create_in(const ucx_instance &ucx, layout_ref element, int64_t extent,
+                       ucp_datatype_t *datatype_p) noexcept;
 
 // Messages in flight keep what they need. Thread safe, as the other functions.
 void destroy(ucp_datatype_t datatype) noexcept;

@@ -184,14 +184,23 @@ ucs_status_t device_packer::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
         return UCS_ERR_NO_RESOURCE;
     }
     ucs_status_t status = list_->prepare(on, work.packed_offset + work.length);
-    if (status != UCS_OK) {
-        return status;
+    return status != UCS_OK ? status : describe_pipe(work, in_memory_order, *list_);
+}
+
+ucs_status_t device_packer::describe_pipe(gpu::pipe_work &work, bool in_memory_order) noexcept {
+    if (list_ == nullptr || !list_->is_ready(work.packed_offset + work.length)) {
+        return UCS_INPROGRESS;
     }
+    return describe_pipe(work, in_memory_order, *list_);
+}
+
+ucs_status_t device_packer::describe_pipe(gpu::pipe_work &work, bool in_memory_order,
+                                          const worklist::work_list &list) const noexcept {
     work.dir = dir_;
     // Listed blocks, whose tables are on a GPU, are never reordered: then this is what() itself.
     const layout &ordered = what().in_memory_order();
     const bool reorder = in_memory_order && &ordered != &what();
-    work.layout = reorder ? &ordered.view() : &list_->view();
+    work.layout = reorder ? &ordered.view() : &list.view();
     work.on_host = reorder ? &ordered.view() : &what().view();
     work.base = base_;
     return UCS_OK;

@@ -58,6 +58,8 @@ class device_packer {
     // request's direction, layout and base. `in_memory_order`: both sides are laid out alike, so
     // both may take the bytes in the order of their addresses.
     ucs_status_t prepare_pipe(gpu::pipe_work &work, gpu::stream &on, bool in_memory_order) noexcept;
+    // The same for what no stream orders; UCS_INPROGRESS: the layout's tables are not on the GPU.
+    ucs_status_t describe_pipe(gpu::pipe_work &work, bool in_memory_order) noexcept;
 
     // Waits for buffer.done. After an error the stream is given up for all requests: further work
     // on it would fail too.
@@ -72,6 +74,8 @@ class device_packer {
     ucs_status_t copy_blocks(uint64_t offset, char *packed, size_t length) noexcept;
 
   private:
+    ucs_status_t describe_pipe(gpu::pipe_work &work, bool in_memory_order,
+                               const worklist::work_list &list) const noexcept;
     // `only`: this is all the work of the buffer.
     ucs_status_t enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                const staged_range &range, bool staged, bool only) noexcept;

@@ -43,6 +43,9 @@ struct gpu_side final : pipeline, uct::user_buffer {
                          bool in_memory_order) noexcept override {
         return pipeline::packer().prepare_pipe(work, on, in_memory_order);
     }
+    ucs_status_t describe(gpu::pipe_work &work, bool in_memory_order) noexcept override {
+        return pipeline::packer().describe_pipe(work, in_memory_order);
+    }
 
     // On return no work of the transport touches the user's memory.
     void leave_transport() noexcept {

@@ -1,7 +1,5 @@
 libcuda_nc_messages_la_SOURCES += \
-	include/cuda_nc/cuda_nc.h \
 	src/ucp/dt/address.hpp \
-	src/ucp/dt/c_api.cc \
 	src/ucp/dt/cancelled_state.cc \
 	src/ucp/dt/cancelled_state.hpp \
 	src/ucp/dt/copy.cc \
@@ -14,6 +12,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/ucp/dt/gpu_side.hpp \
 	src/ucp/dt/host_pipeline.cc \
 	src/ucp/dt/host_pipeline.hpp \
+	src/ucp/dt/iov_type.cc \
+	src/ucp/dt/iov_type.hpp \
 	src/ucp/dt/message_handles.cc \
 	src/ucp/dt/message_handles.hpp \
 	src/ucp/dt/receive_pipeline.cc \

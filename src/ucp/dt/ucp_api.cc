@@ -6,10 +6,9 @@ namespace cuda_nc::dt {
 namespace {
 
 // UCX before 1.10 may lack one.
-template <typename result, typename... arguments>
-void look_up(const ucx_instance &ucx, const char *symbol, result (**function_p)(arguments...)) {
-    void *address = ucx.find(symbol);
-    *function_p = reinterpret_cast<result (*)(arguments...)>(address);
+template <typename function>
+void look_up(const ucx_instance &ucx, const char *symbol, function *function_p) {
+    *function_p = reinterpret_cast<function>(ucx.find(symbol));
 }
 
 }  // namespace
@@ -24,9 +23,18 @@ const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept {
         look_up(ucx, "ucp_dt_create_generic", &found.dt_create_generic);
         look_up(ucx, "ucp_dt_destroy", &found.dt_destroy);
         look_up(ucx, "ucp_tag_send_nbx", &found.tag_send_nbx);
+        look_up(ucx, "ucp_tag_send_sync_nbx", &found.tag_send_sync_nbx);
+        look_up(ucx, "ucp_tag_recv_nbx", &found.tag_recv_nbx);
+        look_up(ucx, "ucp_tag_msg_recv_nbx", &found.tag_msg_recv_nbx);
+        look_up(ucx, "ucp_am_send_nbx", &found.am_send_nbx);
+        look_up(ucx, "ucp_am_recv_data_nbx", &found.am_recv_data_nbx);
         look_up(ucx, "ucp_request_cancel", &found.request_cancel);
         look_up(ucx, "ucp_request_check_status", &found.request_check_status);
         look_up(ucx, "ucp_worker_create", &found.worker_create);
+        look_up(ucx, "ucp_put_nbx", &found.put_nbx);
+        look_up(ucx, "ucp_get_nbx", &found.get_nbx);
+        look_up(ucx, "ucp_ep_flush_nbx", &found.ep_flush_nbx);
+        look_up(ucx, "ucp_request_free", &found.request_free);
         look_up(ucx, "ucp_context_query", &found.context_query);
         ucp_apis[ucx.index].store(&found, std::memory_order_release);
     });

@@ -10,11 +10,28 @@ namespace cuda_nc::dt {
 struct ucp_api {
     ucs_status_t (*dt_create_generic)(const ucp_generic_dt_ops_t *, void *, ucp_datatype_t *);
     void (*dt_destroy)(ucp_datatype_t);
+    // Without "noexcept" a hook that is could not jump to these six.
     ucs_status_ptr_t (*tag_send_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
-                                     const ucp_request_param_t *);
+                                     const ucp_request_param_t *) noexcept;
+    ucs_status_ptr_t (*tag_send_sync_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
+                                          const ucp_request_param_t *) noexcept;
+    ucs_status_ptr_t (*tag_recv_nbx)(ucp_worker_h, void *, size_t, ucp_tag_t, ucp_tag_t,
+                                     const ucp_request_param_t *) noexcept;
+    ucs_status_ptr_t (*tag_msg_recv_nbx)(ucp_worker_h, void *, size_t, ucp_tag_message_h,
+                                         const ucp_request_param_t *) noexcept;
+    ucs_status_ptr_t (*am_send_nbx)(ucp_ep_h, unsigned, const void *, size_t, const void *, size_t,
+                                    const ucp_request_param_t *) noexcept;
+    ucs_status_ptr_t (*am_recv_data_nbx)(ucp_worker_h, void *, void *, size_t,
+                                         const ucp_request_param_t *) noexcept;
     void (*request_cancel)(ucp_worker_h, void *);
     ucs_status_t (*request_check_status)(void *);
     ucs_status_t (*worker_create)(ucp_context_h, const ucp_worker_params_t *, ucp_worker_h *);
+    ucs_status_ptr_t (*put_nbx)(ucp_ep_h, const void *, size_t, uint64_t, ucp_rkey_h,
+                                const ucp_request_param_t *);
+    ucs_status_ptr_t (*get_nbx)(ucp_ep_h, void *, size_t, uint64_t, ucp_rkey_h,
+                                const ucp_request_param_t *);
+    ucs_status_ptr_t (*ep_flush_nbx)(ucp_ep_h, const ucp_request_param_t *);
+    void (*request_free)(void *);
     ucs_status_t (*context_query)(ucp_context_h, ucp_context_attr_t *);
 };
 
@@ -27,6 +44,14 @@ const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept;
 inline const ucp_api &ucp_of(const ucx_instance &ucx) noexcept {
     const ucp_api *known = ucp_apis[ucx.index].load(std::memory_order_acquire);
     return CUDA_NC_LIKELY(known != nullptr) ? *known : look_up_ucp(ucx);
+}
+
+// The same of the UCX that `caller` uses (ucx_of()), where both are known already; else null.
+inline const ucp_api *known_ucp_of(const void *caller) noexcept {
+    const int index = known_index_of(caller);
+    return CUDA_NC_LIKELY(index >= 0)
+               ? ucp_apis[static_cast<unsigned>(index)].load(std::memory_order_acquire)
+               : nullptr;
 }
 
 }  // namespace cuda_nc::dt

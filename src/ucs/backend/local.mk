@@ -14,13 +14,18 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/backend/sim/faults.hpp \
 	src/ucs/backend/sim/ipc.cc \
 	src/ucs/backend/sim/ipc.hpp \
+	src/ucs/backend/sim/mover.cc \
+	src/ucs/backend/sim/mover.hpp \
 	src/ucs/backend/sim/options.hpp \
 	src/ucs/backend/sim/pipe.cc \
 	src/ucs/backend/sim/pipe.hpp \
 	src/ucs/backend/sim/platform.cc \
 	src/ucs/backend/sim/random.hpp \
+	src/ucs/backend/sim/signals.hpp \
 	src/ucs/backend/sim/stream.cc \
-	src/ucs/backend/sim/stream.hpp
+	src/ucs/backend/sim/stream.hpp \
+	src/ucs/backend/sim/user_stream.cc \
+	src/ucs/backend/sim/user_stream.hpp
 
 cuda_cxx_sources += \
 	src/ucs/backend/cuda/context.cc \
@@ -35,7 +40,11 @@ cuda_cxx_sources += \
 	src/ucs/backend/cuda/ipc_conflicts.hpp \
 	src/ucs/backend/cuda/memory.cc \
 	src/ucs/backend/cuda/memory.hpp \
+	src/ucs/backend/cuda/mover.cc \
+	src/ucs/backend/cuda/mover.hpp \
 	src/ucs/backend/cuda/platform.cc \
+	src/ucs/backend/cuda/sole_user.cc \
+	src/ucs/backend/cuda/sole_user.hpp \
 	src/ucs/backend/cuda/stream.cc \
 	src/ucs/backend/cuda/stream.hpp
 

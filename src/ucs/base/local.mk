@@ -27,7 +27,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/trace.cc \
 	src/ucs/base/trace.hpp \
 	src/ucs/base/ucx_instance.cc \
-	src/ucs/base/ucx_instance.hpp
+	src/ucs/base/ucx_instance.hpp \
+	src/ucs/base/watched.hpp
 if HAVE_NVTX
 libcuda_nc_core_la_SOURCES += src/ucs/base/nvtx.cc
 endif

@@ -4,11 +4,13 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <memory>
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings_table.hpp"
+#include "ucs/base/watched.hpp"
 
 namespace cuda_nc {
 namespace {
@@ -110,6 +112,32 @@ std::optional<std::string> find_visible_gpus() {
 bool is_launch_blocking() {
     const char *text = std::getenv("CUDA_LAUNCH_BLOCKING");
     return text != nullptr && *text != '\0' && *text != '0';
+}
+
+// NV_SANITIZER_INJECTION_...: compute-sanitizer's; the others: of every tool.
+bool is_injected() {
+    if (std::getenv("CUDA_INJECTION64_PATH") != nullptr ||
+        std::getenv("CUDBG_USE_LEGACY_DEBUGGER") != nullptr) {
+        return true;
+    }
+    for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        if (std::string(*entry).rfind("NV_SANITIZER", 0) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The process that traces this one, which a debugger does.
+bool is_traced() {
+    std::ifstream status("/proc/self/status");
+    const std::string wanted = "TracerPid:";
+    for (std::string line; std::getline(status, line);) {
+        if (line.rfind(wanted, 0) == 0) {
+            return std::strtol(line.c_str() + wanted.size(), nullptr, 10) != 0;
+        }
+    }
+    return false;
 }
 
 // XDG_CACHE_HOME, or what it stands for.
@@ -215,6 +243,13 @@ bool parse_size(const std::string &text, size_t *size_p) noexcept {
         return false;
     }
     *size_p = value << shift;
+    return true;
+}
+
+bool is_watched() noexcept try {
+    static const bool watched = is_injected() || is_traced();
+    return watched;
+} catch (...) {
     return true;
 }
 

@@ -32,12 +32,15 @@ struct settings {
     std::string carriers;               // transports of UCX, separated by commas
     bool direct = false;                // the transport moves direct messages
     bool one_sided = false;             // the transport serves puts and gets between GPUs
+    bool iov = false;                   // lists of buffers in GPU memory are messages of ours
     size_t direct_thresh = 0;           // bytes of the smallest direct message
     bool pipe = false;                  // they may go by pulls and pipes
     bool network_slots = false;         // they go to other hosts, where a carrier can
     bool copy_engines = false;          // pulls of rows may go by copy engines
     size_t pull_max = 0;                // bytes of the largest message that is pulled
     unsigned pipe_patience = 0;         // microseconds that a pipe's kernel waits for progress
+    bool mover = false;                 // short pulls are orders to a kernel that stays
+    unsigned mover_idle = 0;            // microseconds that a mover waits for an order
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment
     bool direct_thresh_is_set = false;

@@ -66,6 +66,9 @@ const setting_field settings_table[] = {
     FIELD(gpu_memory, profile, "PROFILE", "auto", nullptr, kind::file,
           "File with this machine's figures, from nc_perftest tune; auto: the user's file for this "
           "host; none: usual figures for its GPUs."),
+    FIELD(gpu_memory, iov, "IOV", "y", nullptr, kind::boolean,
+          "Send and receive UCX's lists of buffers (UCP_DATATYPE_IOV) in GPU memory by kernels; n: "
+          "they are UCX's own, a copy for each buffer."),
     FIELD(of_transport, transport, "TRANSPORT", "auto", "auto|y|n", kind::text,
           "Register the transport cuda_nc with UCX 1.19 to 1.23; auto: where UCX_TLS names it, and "
           "where the process may see a GPU and UCX_TLS does not leave it out."),
@@ -94,6 +97,13 @@ const setting_field settings_table[] = {
         of_transport, pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
         "Microseconds that a pipe's kernel waits without progress before it leaves the GPU; it is "
         "launched again later."),
+    FIELD(of_transport, mover, "MOVER", "n", nullptr, kind::boolean,
+          "Move direct messages of up to 1 MiB by a kernel that stays on the GPU while messages "
+          "keep coming and is given orders in place of launches; on CUDA it has not been run or "
+          "measured."),
+    FIELD(of_transport, mover_idle, "MOVER_IDLE", "50", nullptr, kind::number,
+          "Most microseconds that this kernel waits for the next message before it leaves the GPU, "
+          "1 to 1000; less where messages usually come sooner after each other."),
     FIELD(of_transport, network_slots, "NETWORK_SLOTS", "y", nullptr, kind::boolean,
           "Move direct messages to other hosts too, where the carrier's network reads and writes "
           "GPU memory; not yet run on such hardware."),

@@ -67,12 +67,19 @@ inline uint64_t page_key(const void *address) noexcept {
 
 }  // namespace ucx_cache
 
-// ucx_of() where the answer is certain and known already; else null.
-inline const ucx_instance *known_ucx_of(const void *caller) noexcept {
+// The index of ucx_of() where the answer is certain and known already; else -1.
+inline int known_index_of(const void *caller) noexcept {
     const uint64_t key = ucx_cache::page_key(caller);
     const uint64_t answer =
         ucx_cache::answers[key % ucx_cache::slots].load(std::memory_order_acquire);
-    return CUDA_NC_LIKELY(answer >> 8 == key) ? &ucx_cache::instances[answer & 255] : nullptr;
+    return CUDA_NC_LIKELY(answer >> 8 == key) ? static_cast<int>(answer & 255) : -1;
+}
+
+// The same as an instance; else null.
+inline const ucx_instance *known_ucx_of(const void *caller) noexcept {
+    const int index = known_index_of(caller);
+    return CUDA_NC_LIKELY(index >= 0) ? &ucx_cache::instances[static_cast<unsigned>(index)]
+                                      : nullptr;
 }
 
 }  // namespace cuda_nc

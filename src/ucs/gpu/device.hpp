@@ -17,6 +17,7 @@
 #include "ucs/gpu/block_pair.hpp"
 #include "ucs/gpu/direction.hpp"
 #include "ucs/gpu/kernel_rules.hpp"
+#include "ucs/gpu/mover.hpp"
 #include "ucs/gpu/pipe.hpp"
 #include "ucs/layout/layout_view.hpp"
 
@@ -131,6 +132,19 @@ class stream {
     virtual ucs_status_t wait(event &mark) noexcept = 0;
 };
 
+// A stream of the application's, borrowed for one call. Destroying this object waits for nothing.
+class borrowed_stream : public stream {
+  public:
+    // The same for each borrowing of one stream, and never another stream's in this process.
+    virtual uint64_t id() const noexcept = 0;
+    // What is enqueued becomes part of a graph, and may run any number of times, or never. Then
+    // events may not be recorded.
+    virtual bool is_capturing() const noexcept = 0;
+    // While it is capturing: the graph, and what is made of it, keep `what`, which is released on
+    // any thread, where no GPU may be called.
+    virtual ucs_status_t keep(std::shared_ptr<void> what) noexcept = 0;
+};
+
 // Owns memory; releases it at destruction. Work that uses it must be done by then.
 class memory {
   public:
@@ -188,8 +202,16 @@ class device {
                              std::unique_ptr<memory> *memory_p) noexcept = 0;
     virtual ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept = 0;
     virtual ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept = 0;
+    // `foreign`: a cudaStream_t, null for the legacy default stream; of the simulated GPU a
+    // user_stream, null for the one that each GPU has. Work is enqueued there, in its order.
+    // UCS_ERR_INVALID_PARAM: it is another GPU's, or takes no work now. UCS_ERR_UNSUPPORTED: the
+    // driver is too old.
+    virtual ucs_status_t borrow_stream(void *foreign,
+                                       std::unique_ptr<borrowed_stream> *stream_p) noexcept = 0;
     // Whether pipe_work::copies may be set: pulls by the copy engines.
     virtual bool copies_rows() const noexcept = 0;
+    // The kernel that stays on this device and takes orders; null: there is none, now or ever.
+    virtual mover *get_mover() noexcept { return nullptr; }
 
     // The allocation that holds `address`, in this device's memory, whoever made it.
     // UCS_ERR_UNSUPPORTED: not known.

@@ -1,4 +1,5 @@
 libcuda_nc_core_la_SOURCES += \
+	src/ucs/gpu/arrival_rhythm.hpp \
 	src/ucs/gpu/block_pair.hpp \
 	src/ucs/gpu/box.cc \
 	src/ucs/gpu/box.hpp \
@@ -6,6 +7,12 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/device.hpp \
 	src/ucs/gpu/direction.hpp \
 	src/ucs/gpu/kernel_rules.hpp \
+	src/ucs/gpu/layout_move.cc \
+	src/ucs/gpu/layout_move.hpp \
+	src/ucs/gpu/mover.hpp \
+	src/ucs/gpu/mover_desk.cc \
+	src/ucs/gpu/mover_desk.hpp \
+	src/ucs/gpu/order_ring.hpp \
 	src/ucs/gpu/pipe.hpp \
 	src/ucs/gpu/presence.cc \
 	src/ucs/gpu/presence.hpp \

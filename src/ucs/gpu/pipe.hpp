@@ -102,6 +102,8 @@ struct pipe_work {
     char *ring = nullptr;        // in the receiver's memory; 16-byte aligned
     char *flags = nullptr;       // one word a channel, in the receiver's memory
     char *credits = nullptr;     // one word a channel, in the sender's memory
+    // Both null: a pull that is not watched. It cannot be aborted, and only events tell of its end;
+    // it can be launched again as it is, by a graph for instance.
     pipe_state *state = nullptr;
     pipe_report *report = nullptr;
     uint32_t patience_us = 0;  // microseconds without progress
@@ -127,6 +129,8 @@ inline bool valid(const pipe_work &w) noexcept {
            w.length <= max_pipe_length && w.packed_offset <= w.layout->packed_size &&
            w.length <= w.layout->packed_size - w.packed_offset && w.sequence != 0 &&
            w.sequence % pipe_sequence_step == 0 && w.launch_number != 0 &&
+           (w.state == nullptr) == (w.report == nullptr) &&
+           (w.state != nullptr || (w.pulls && !w.copies && !w.resumes)) &&
            (!w.copies || (w.pulls && w.packed_offset == 0)) &&
            (!w.pulls ||
             (w.geometry.chunk_size <= max_pull_chunk &&

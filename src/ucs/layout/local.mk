@@ -1,6 +1,7 @@
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/layout/block_storage.cc \
 	src/ucs/layout/block_storage.hpp \
+	src/ucs/layout/common_blocks.hpp \
 	src/ucs/layout/layout.cc \
 	src/ucs/layout/layout.hpp \
 	src/ucs/layout/layout_builder.cc \

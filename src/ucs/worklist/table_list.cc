@@ -290,4 +290,16 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
     return UCS_OK;
 }
 
+bool table_list::is_ready(uint64_t packed_end) noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (broken() || source_ == nullptr) {
+        return !broken();
+    }
+    const uint64_t frames = frames_needed(packed_end);
+    return frames <= ready_frames_ &&
+           std::all_of(uploads_.begin(), uploads_.end(), [frames](const upload &one) {
+               return one.first_frame >= frames || one.done->query() == UCS_OK;
+           });
+}
+
 }  // namespace cuda_nc::worklist

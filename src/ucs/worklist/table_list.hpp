@@ -34,6 +34,7 @@ class table_list final : public work_list {
     ~table_list() override;
 
     ucs_status_t prepare(gpu::stream &on, uint64_t packed_end) noexcept override;
+    bool is_ready(uint64_t packed_end) noexcept override;
     uint64_t part_end(uint64_t begin, uint64_t end) const noexcept override;
     const layout_view &view() const noexcept override { return view_; }
     size_t device_bytes() const noexcept override { return memory_.size(); }

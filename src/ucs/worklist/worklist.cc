@@ -15,6 +15,7 @@ class trivial_list final : public work_list {
   public:
     explicit trivial_list(layout_ref source) noexcept : source_(std::move(source)) {}
     ucs_status_t prepare(gpu::stream &, uint64_t) noexcept override { return UCS_OK; }
+    bool is_ready(uint64_t) noexcept override { return true; }
     uint64_t part_end(uint64_t, uint64_t end) const noexcept override { return end; }
     const layout_view &view() const noexcept override { return source_->view(); }
     size_t device_bytes() const noexcept override { return 0; }

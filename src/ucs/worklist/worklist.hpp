@@ -29,6 +29,10 @@ class work_list {
     // for good; the caller moves the bytes through host memory.
     virtual ucs_status_t prepare(gpu::stream &on, uint64_t packed_end) noexcept = 0;
 
+    // Whether a kernel that no stream orders may move packed bytes [0, packed_end): the GPU has the
+    // tables. Enqueues nothing.
+    virtual bool is_ready(uint64_t packed_end) noexcept = 0;
+
     // Where a kernel that starts at packed byte `begin` should stop, in (begin, end]: at the end of
     // the tables in GPU memory, or of the next part of them; `end` where one kernel for all is as
     // fast.

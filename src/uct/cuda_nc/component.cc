@@ -99,10 +99,14 @@ void fill(carrier &on, const ucx_api &ucx) {
     on.transport.config.size = sizeof(uct_iface_config);
 }
 
-transport_choice decide() {
-    transport_choice chosen = choose_transport();
-    nc_debug("the transport cuda_nc is %s: %s", chosen.on ? "on" : "off", chosen.why.c_str());
-    return chosen;
+// Throws std::bad_alloc.
+const transport_choice &decided() {
+    static const transport_choice &choice = *[] {
+        auto *made = new transport_choice(choose_transport());
+        nc_debug("the transport cuda_nc is %s: %s", made->on ? "on" : "off", made->why.c_str());
+        return made;
+    }();
+    return choice;
 }
 
 // Of releases before its first nobody needs to hear who has not asked for it.
@@ -120,7 +124,7 @@ void stay_away(const ucx_instance &ucx, const char *why, bool asked) noexcept {
 
 void register_transport(const void *in_ucx) noexcept try {
     static std::array<std::atomic<bool>, max_ucx_instances> done;
-    static const transport_choice &choice = *new transport_choice(decide());
+    const transport_choice &choice = decided();
     if (!choice.on) {
         return;
     }
@@ -178,4 +182,10 @@ transport_in_ucx find_transport(const void *in_ucx) {
 
 void cuda_nc_register_transport(const void *in_ucx) {
     cuda_nc::uct::register_transport(in_ucx);
+}
+
+int cuda_nc_transport_is_wanted() try {
+    return cuda_nc::uct::decided().on ? 1 : 0;
+} catch (const std::bad_alloc &) {
+    return 0;
 }

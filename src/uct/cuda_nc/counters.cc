@@ -14,7 +14,8 @@ std::string describe_one_sided() {
         return {};
     }
     return "One-sided, GPU to GPU: " + std::to_string(c.puts) + " puts and " +
-           std::to_string(c.gets) + " gets in " + std::to_string(c.lists) + " launches";
+           std::to_string(c.gets) + " gets in " + std::to_string(c.lists) + " launches, " +
+           std::to_string(c.layout_orders) + " of them from layout to layout";
 }
 
 std::string describe() {
@@ -39,8 +40,9 @@ std::string describe() {
            " by network slots, " + text(c.received_straight) + " straight; " + text(c.early) +
            " offers taken early, " + text(c.declined) + " declined, " + text(c.abandoned) +
            " messages abandoned, " + text(c.launched_sides) + " sides of pipes in " +
-           text(c.launches) + " launches, " + text(c.relaunches) + " relaunches, " +
-           std::to_string(quarantined()) + " pieces of memory in quarantine";
+           text(c.launches) + " launches, " + text(c.orders) + " orders to a mover, " +
+           text(c.relaunches) + " relaunches, " + std::to_string(quarantined()) +
+           " pieces of memory in quarantine";
 }
 
 }  // namespace

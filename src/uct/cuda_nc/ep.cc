@@ -84,12 +84,23 @@ void destroy(uct_ep *ep) noexcept {
     delete ours;
 }
 
+// ---- active messages: most are not ours, and pay a comparison and a jump
+
+constexpr auto am_short_of_carrier = ep_forward<&uct_iface_ops::ep_am_short>::call;
+constexpr auto am_bcopy_of_carrier = ep_forward<&uct_iface_ops::ep_am_bcopy>::call;
+
+// RTS, ATS, RTR and rendezvous data: something of ours may go ahead of them, or in their place.
+constexpr bool is_rendezvous(uint8_t id) noexcept {
+    return id >= wire::rts_id && id <= wire::rndv_data_id;
+}
+static_assert(is_rendezvous(wire::rtr_id));
+
 // UCS_ERR_NO_RESOURCE may be ours: where the carrier then says that it has room, UCP asks again,
 // and what is to go first goes.
-ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *payload,
-                      unsigned length) {
+__attribute__((noinline)) ucs_status_t rendezvous_short(uct_ep *ep, uint8_t id, uint64_t header,
+                                                        const void *payload, unsigned length) {
     endpoint &ours = endpoint::of(ep);
-    if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.may_go_direct)) {
+    if (wire::is_announced(id) && ours.may_go_direct) {
         direct_messages &messages = *interface::of(ep->iface).messages;
         switch (messages.before_short(ours, id, header, payload, length)) {
             case direct_messages::leaving::now:
@@ -100,21 +111,39 @@ ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *paylo
                 return UCS_OK;
         }
     }
-    return ours.carrier->iface->ops.ep_am_short(ours.carrier, id, header, payload, length);
+    return am_short_of_carrier(ep, id, header, payload, length);
+}
+
+ucs_status_t am_short(uct_ep *ep, uint8_t id, uint64_t header, const void *payload,
+                      unsigned length) {
+    if (CUDA_NC_UNLIKELY(is_rendezvous(id))) {
+        return rendezvous_short(ep, id, header, payload, length);
+    }
+    return am_short_of_carrier(ep, id, header, payload, length);
+}
+
+__attribute__((noinline)) ssize_t rendezvous_bcopy(uct_ep *ep, uint8_t id, uct_pack_callback pack,
+                                                   void *arg, unsigned flags) {
+    endpoint &ours = endpoint::of(ep);
+    direct_messages *messages = interface::of(ep->iface).messages.get();
+    if (messages != nullptr && id == wire::rndv_data_id) {
+        // Also where nothing new is offered: messages may be under way.
+        return messages->send_rndv_data(ours, pack, arg, flags);
+    }
+    if (wire::is_announced(id) && ours.may_go_direct) {
+        return messages->send_rendezvous(ours, id, pack, arg, flags);
+    }
+    return am_bcopy_of_carrier(ep, id, pack, arg, flags);
 }
 
 ssize_t am_bcopy(uct_ep *ep, uint8_t id, uct_pack_callback pack, void *arg, unsigned flags) {
-    endpoint &ours = endpoint::of(ep);
-    if (CUDA_NC_UNLIKELY((id == wire::rts_id || id == wire::rtr_id) && ours.may_go_direct)) {
-        return interface::of(ep->iface).messages->send_rendezvous(ours, id, pack, arg, flags);
+    if (CUDA_NC_UNLIKELY(is_rendezvous(id))) {
+        return rendezvous_bcopy(ep, id, pack, arg, flags);
     }
-    direct_messages *messages =
-        id == wire::rndv_data_id ? interface::of(ep->iface).messages.get() : nullptr;
-    if (messages != nullptr) {  // also where nothing new is offered: messages may be under way
-        return messages->send_rndv_data(ours, pack, arg, flags);
-    }
-    return ours.carrier->iface->ops.ep_am_bcopy(ours.carrier, id, pack, arg, flags);
+    return am_bcopy_of_carrier(ep, id, pack, arg, flags);
 }
+
+// ---- what waits
 
 ucs_status_t pending_add(uct_ep *ep, void *request, unsigned flags) {
     endpoint &ours = endpoint::of(ep);

@@ -23,10 +23,10 @@ struct endpoint {
     bool by_network = false;     // it is on another host, and the carrier moves GPU memory there
     receivers_known known_receivers = receivers_known::yes;
     // Offers of contiguous memory: whether the peer wants ours; whether it has been told that we do
-    // not want its own; how many came since one was taken.
+    // not want its own; how many were of no use since one was taken, and after how many it is told.
     bool describes = true;
     bool told_not_to_describe = false;
-    uint16_t untaken = 0;
+    uint32_t untaken = 0, most_untaken = 64;
     uint32_t carrier_pid = 0;  // of the peer, as the carrier knows it, in our numbering; 0: unknown
     process_id process = {};   // of the peer, as it named it first
     // peers.hpp: whether its peer was made known; the one that came before it, or that was

@@ -59,6 +59,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/one_sided/iface.hpp \
 	src/uct/cuda_nc/one_sided/key.cc \
 	src/uct/cuda_nc/one_sided/key.hpp \
+	src/uct/cuda_nc/one_sided/list.cc \
+	src/uct/cuda_nc/one_sided/list.hpp \
 	src/uct/cuda_nc/one_sided/mover.cc \
 	src/uct/cuda_nc/one_sided/mover.hpp \
 	src/uct/cuda_nc/peers.cc \
@@ -117,6 +119,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/unfinished_puts.hpp \
 	src/uct/cuda_nc/protocol/wire.hpp \
 	src/uct/cuda_nc/selection.hpp \
+	src/uct/cuda_nc/layout_order.hpp \
 	src/uct/cuda_nc/thread_context.cc \
 	src/uct/cuda_nc/thread_context.hpp \
 	src/uct/cuda_nc/transport.h \

@@ -5,7 +5,7 @@
 // memory on a GPU that is several times slower than a rendezvous that goes from GPU to GPU. The
 // choice is made, once for all datatypes of a connection, while the first one is sent: what our
 // transport then says of itself is said for this choice alone, and contiguous memory keeps its own.
-// Which messages make use of it the hook of ucp_tag_send_nbx decides by their size.
+// Which messages make use of it the hooks of sends decide by their size.
 #pragma once
 
 #include <array>

@@ -6,7 +6,7 @@
 //
 //   pack_call     set by data_call (protocol), read by the datatype's pack()
 //   unpack_call   set by deliver_rndv_data() (protocol), read by the datatype's unpack()
-//   datatype_send set by the hook of ucp_tag_send_nbx, read when UCP asks how fast we are
+//   datatype_send set by the hooks of sends, read when UCP asks how fast we are
 #pragma once
 
 #include <cstddef>

@@ -70,6 +70,12 @@ class user_buffer {
         return UCS_ERR_UNSUPPORTED;
     }
 
+    // The same for an order, which no stream orders. UCS_INPROGRESS: the layout needs something
+    // that is not on the GPU yet.
+    virtual ucs_status_t describe(gpu::pipe_work &, bool /*in_memory_order*/) noexcept {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
     direct_message *message = nullptr;
 
   protected:

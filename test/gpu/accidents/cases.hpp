@@ -30,6 +30,8 @@ int run_messages(const case_options &options);
 int run_open(const case_options &options);
 // UCX moves contiguous messages of the same memory.
 int run_contiguous(const case_options &options);
+// Messages while another thread synchronises the device and forks.
+int run_guest(const case_options &options);
 // NCCL is loaded, and moves bytes, before our first message or after it.
 int run_nccl_before(const case_options &options);
 int run_nccl_after(const case_options &options);

@@ -9,7 +9,7 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/common/owner_test.cc \
 	test/gtest/hooks/common/policy_test.cc \
 	test/gtest/hooks/common/request_cancel_test.cc \
-	test/gtest/hooks/common/tag_send_test.cc \
+	test/gtest/hooks/common/sends_test.cc \
 	test/gtest/hooks/common/type_record_test.cc \
 	test/gtest/hooks/common/two_ucx_test.cc \
 	test/gtest/hooks/common/watched_types_test.cc \
@@ -34,6 +34,11 @@ hooks_tests_SOURCES = \
 	test/gtest/ucs/base/elf_walker_test.cc \
 	test/gtest/ucs/base/loaded_objects_test.cc \
 	test/gtest/ucs/base/ucx_instance_test.cc
+
+# Inside a real UCX.
+ucp_tests_SOURCES += \
+	test/gtest/hooks/common/iov_message_test.cc
+
 hooks_tests_CPPFLAGS = $(unit_tests_CPPFLAGS) -I$(srcdir)/test/gtest/hooks/fake \
 	-DBUILD_DIRECTORY='"$(abs_builddir)"'
 hooks_tests_LDADD = libcuda_nc_core.la $(GTEST_LIBS)

@@ -1,10 +1,12 @@
 /*
- * hooks_probe [--module PATH] [--load PATH] [--convertor] PATH: loads the libraries in the given
- * order, each RTLD_LOCAL, as Python loads its extensions; a module is loaded as UCX loads it. The
- * last one is a fake Open MPI, which registers datatypes. For each datatype it prints who
+ * hooks_probe [--module PATH] [--load PATH] [--convertor] [--sends] PATH: loads the libraries in
+ * the given order, each RTLD_LOCAL, as Python loads its extensions; a module is loaded as UCX loads
+ * it. The last one is a fake Open MPI, which registers datatypes. For each datatype it prints who
  * packed, the plugin or the fake: "vector engine" or "vector original". The types are a vector, a
  * contiguous one, one whose sizes disagree, and with --convertor the vector through a convertor.
+ * With --sends it prints who takes the fake's calls of ucp_tag_send_nbx: "hook" or "ucp".
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,13 +101,20 @@ static void probe_convertor(const fake_datatype_t *type) {
     printf("convertor %s\n", calls->convertor_moves == before ? "engine" : "original");
 }
 
+static void probe_sends(void) {
+    const void *(*sends_by)(void) = find(mpi, "fake_sends_by");
+    Dl_info where;
+    int is_ucp = dladdr(sends_by(), &where) != 0 && strstr(where.dli_fname, "libucp") != NULL;
+    printf("sends %s\n", is_ucp ? "ucp" : "hook");
+}
+
 int main(int argc, char **argv) {
     static fake_block_t strided[20];
     static const fake_block_t one[] = {{16, 24}};
     static const fake_datatype_t vector = {"vector", 240, 0, 20, strided};
     static const fake_datatype_t contiguous = {"contiguous", 48, 0, 1, one};
     static const fake_datatype_t liar = {"liar", 240, 1, 20, strided};
-    int i, asks_convertor = 0;
+    int i, asks_convertor = 0, asks_sends = 0;
     for (i = 0; i < 20; ++i) {
         strided[i].displacement = 12 * i;
         strided[i].length = 3;
@@ -116,6 +125,8 @@ int main(int argc, char **argv) {
             dlopen(argv[++i], RTLD_NOW | RTLD_LOCAL);
         } else if (strcmp(argv[i], "--convertor") == 0) {
             asks_convertor = 1;
+        } else if (strcmp(argv[i], "--sends") == 0) {
+            asks_sends = 1;
         } else {
             open_or_die(argv[++i]);
         }
@@ -129,6 +140,9 @@ int main(int argc, char **argv) {
     printf("live %d\n", ((int (*)(void))find(mpi, "fake_ucp_live"))());
     if (asks_convertor) {
         probe_convertor(&vector);
+    }
+    if (asks_sends) {
+        probe_sends();
     }
     return 0;
 }

@@ -20,6 +20,18 @@ TEST(module, redirects_what_is_loaded_without_a_preload) {
                   liar_warning);
 }
 
+// What no derived datatype needs costs contiguous messages nothing.
+TEST(module, takes_sends_only_where_the_transport_may_be) {
+    auto sends = [](const std::string &environment) {
+        const std::string all = probe(environment, loaded_fakes + module + " --sends").output;
+        return all.substr(std::min(all.rfind("sends"), all.size()));
+    };
+    EXPECT_EQ(sends(no_transport), "sends ucp\n");
+    EXPECT_EQ(sends("UCX_CUDA_NC_TRANSPORT=auto UCX_CUDA_NC_GPU=none"), "sends ucp\n");
+    EXPECT_EQ(sends("UCX_CUDA_NC_TRANSPORT=y"), "sends hook\n");
+    EXPECT_EQ(sends("UCX_CUDA_NC_TRANSPORT=auto UCX_CUDA_NC_GPU=sim"), "sends hook\n");
+}
+
 TEST(module, beside_the_shim_is_harmless) {
     const std::string both = no_transport + " " + preload;
     expect_served(probe(both, loaded_fakes + module), served("engine", "original"), liar_warning);

@@ -29,6 +29,10 @@ class harness {
             first_ = what.substr(0, 400);
         }
     }
+    // Messages of this rank that must go from GPU to GPU, though one side of them is contiguous: of
+    // its datatypes to the other's contiguous memory; all that it receives.
+    int from_gpu_to_gpu = 0, to_gpu_from_gpu = 0;
+
     int failures() const { return failures_; }
     const std::string &first_failure() const { return first_; }
 
@@ -45,6 +49,7 @@ struct subtest {
         pair,        // two ranks
         collective,  // any number
         threads,     // two ranks, and MPI_THREAD_MULTIPLE
+        sides,       // two ranks: contiguous memory on one side
     };
     const char *name;
     void (*run)(harness &);

@@ -1,12 +1,14 @@
 // Every MPI operation that the product serves, with derived datatypes; every byte is compared with
 // type maps that the test computes itself.
 //
-// operations [--memory KINDS] [--kind pair|collective|threads] [--only NAME] [--after NAME]
+// operations [--memory KINDS] [--kind pair|collective|threads|sides] [--only NAME] [--after NAME]
 //            [--limit SECONDS] [--full] [--list]
 //
 // Prints, for each subtest, "RUN name" and then "PASS name" or "FAIL name: what"; at last "END".
 // A subtest that crashes or takes longer than the limit ends the program after its FAIL line;
-// --after goes on behind it. KINDS: host, sim, cuda, or a list that the ranks take turns over.
+// --after goes on behind it. Of kind sides: "SIDES rank: S, R" says how many messages must have
+// been counted as sent straight and as received on GPUs. KINDS: host, sim, cuda, or a list that the
+// ranks take turns over.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -64,6 +66,7 @@ options parse(int argc, char **argv) {
 
 std::vector<subtest> chosen(const options &o) {
     subtest::kind wanted = o.kind == "threads"      ? subtest::kind::threads
+                           : o.kind == "sides"      ? subtest::kind::sides
                            : o.kind == "collective" ? subtest::kind::collective
                                                     : subtest::kind::pair;
     std::vector<subtest> result;
@@ -80,7 +83,7 @@ std::vector<subtest> chosen(const options &o) {
 }
 
 // Whether the subtest passed on every rank; collective.
-bool run(const subtest &test, memory &device, const options &o) {
+bool run(const subtest &test, harness &all_of, memory &device, const options &o) {
     harness t(device);
     if (t.rank() == 0) {
         std::printf("RUN %s\n", test.name);
@@ -88,6 +91,8 @@ bool run(const subtest &test, memory &device, const options &o) {
     }
     start_deadline(test.name, o.limit);
     test.run(t);
+    all_of.from_gpu_to_gpu += t.from_gpu_to_gpu;
+    all_of.to_gpu_from_gpu += t.to_gpu_from_gpu;
     int failures = t.failures(), all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     stop_deadline();
@@ -113,8 +118,12 @@ int run_all(const options &o) {
     watch_signals(rank);
     std::unique_ptr<memory> device = open_memory(o.memory, rank);
     bool right = true;
+    harness all(*device);
     for (const subtest &test : chosen(o)) {
-        right = run(test, *device, o) && right;
+        right = run(test, all, *device, o) && right;
+    }
+    if (o.kind == "sides") {
+        std::printf("SIDES %d: %d, %d\n", rank, all.from_gpu_to_gpu, all.to_gpu_from_gpu);
     }
     if (rank == 0) {
         std::printf("END\n");

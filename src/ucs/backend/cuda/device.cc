@@ -1,5 +1,6 @@
 #include "ucs/backend/cuda/device.hpp"
 
+#include "ucs/base/settings.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/errors.hpp"
 #include "ucs/backend/cuda/memory.hpp"
@@ -81,6 +82,27 @@ ucs_status_t cuda_device::create_stream(std::unique_ptr<stream> *stream_p) noexc
 
 ucs_status_t cuda_device::create_event(std::unique_ptr<event> *event_p) noexcept {
     return run(context_, [&] { return make_event(context_, event_p); });
+}
+
+// Kernels do not start early there: what the application enqueued before may be anything.
+ucs_status_t cuda_device::borrow_stream(void *foreign,
+                                        std::unique_ptr<borrowed_stream> *stream_p) noexcept {
+    return run(context_, [&] {
+        return cuda::borrow_stream(context_, *this, limits_, static_cast<cudaStream_t>(foreign),
+                                   stream_p);
+    });
+}
+
+mover *cuda_device::get_mover() noexcept {
+    if (forked() || context_.gone() || !config().mover) {
+        return nullptr;
+    }
+    std::call_once(mover_once_, [this]() noexcept {
+        if (context_.ready() == UCS_OK) {
+            mover_ = cuda_mover::make(*this, context_);
+        }
+    });
+    return mover_.get();
 }
 
 // No context is needed.

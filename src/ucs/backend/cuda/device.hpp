@@ -3,11 +3,14 @@
 
 #include <array>
 #include <atomic>
+#include <memory>
+#include <mutex>
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/exec/kernels/launch.hpp"
 #include "ucs/backend/cuda/context.hpp"
 #include "ucs/backend/cuda/driver.hpp"
+#include "ucs/backend/cuda/mover.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::gpu::cuda {
@@ -24,7 +27,11 @@ class cuda_device final : public device {
                      std::unique_ptr<memory> *memory_p) noexcept override;
     ucs_status_t create_stream(std::unique_ptr<stream> *stream_p) noexcept override;
     ucs_status_t create_event(std::unique_ptr<event> *event_p) noexcept override;
+    ucs_status_t borrow_stream(void *foreign,
+                               std::unique_ptr<borrowed_stream> *stream_p) noexcept override;
     bool copies_rows() const noexcept override { return context_.calls().write_value != nullptr; }
+    // Made at the first call, where the setting MOVER says so.
+    mover *get_mover() noexcept override;
     ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override;
     ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                             size_t *offset_p) noexcept override;
@@ -65,6 +72,8 @@ class cuda_device final : public device {
     device_properties properties_;
     exec::kernel_limits limits_;
     std::array<std::atomic<unsigned long long>, 64> seen_{};  // ids of allocations
+    std::once_flag mover_once_;
+    std::unique_ptr<cuda_mover> mover_;
 };
 
 }  // namespace cuda_nc::gpu::cuda

@@ -20,6 +20,11 @@ bool fill(void *library, driver *all, std::string *why_p) {
     find(library, CUDA_NC_SYMBOL_OF(cuLaunchKernelEx), &all->launch, &without);
     find(library, CUDA_NC_SYMBOL_OF(cuStreamWriteValue32), &all->write_value, &without);
     find(library, "cuCtxGetId", &all->context_id, &without);
+    find(library, "cuStreamGetId", &all->stream_id, &without);
+    find(library, "cuStreamGetCtx", &all->stream_context, &without);
+    find(library, "cuStreamGetCaptureInfo_v2", &all->capture_info, &without);
+    find(library, "cuUserObjectCreate", &all->user_object_create, &without);
+    find(library, "cuGraphRetainUserObject", &all->graph_retain, &without);
 #define FIND(member, name) find(library, CUDA_NC_SYMBOL_OF(name), &all->member, why_p)
     return FIND(init, cuInit) && FIND(get_version, cuDriverGetVersion) &&
            FIND(get_error_string, cuGetErrorString) && FIND(device_count, cuDeviceGetCount) &&

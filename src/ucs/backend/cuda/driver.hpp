@@ -37,6 +37,18 @@ struct driver {
     decltype(&::cuStreamWriteValue32) write_value;                   // null before CUDA 11.7
     CUresult(CUDAAPI *context_id)(CUcontext, unsigned long long *);  // null before CUDA 12.0
 
+    // For the application's streams; null where the driver lacks one.
+    CUresult(CUDAAPI *stream_id)(CUstream, unsigned long long *);
+    CUresult(CUDAAPI *stream_context)(CUstream, CUcontext *);
+    CUresult(CUDAAPI *capture_info)(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
+                                    const CUgraphNode **, size_t *);
+    CUresult(CUDAAPI *user_object_create)(CUuserObject *, void *, CUhostFn, unsigned, unsigned);
+    CUresult(CUDAAPI *graph_retain)(CUgraph, CUuserObject, unsigned, unsigned);
+    bool borrows_streams() const noexcept {
+        return stream_id != nullptr && stream_context != nullptr && capture_info != nullptr &&
+               user_object_create != nullptr && graph_retain != nullptr;
+    }
+
     // Loads libcuda.so.1 once per process and calls only cuDriverGetVersion. Null, with a sentence
     // in *why_p: there is no driver.
     static const driver *load(std::string *why_p);

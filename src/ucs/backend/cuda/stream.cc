@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "ucs/backend/backends.hpp"
 #include "ucs/base/trace.hpp"
@@ -61,12 +62,26 @@ class cuda_event final : public event {
     cudaEvent_t handle_;
 };
 
-class cuda_stream final : public stream {
+// One of the application's.
+struct borrowing {
+    unsigned long long id = 0;
+    CUgraph graph = nullptr;  // null: it is not being captured
+};
+
+class cuda_stream final : public borrowed_stream {
   public:
     cuda_stream(primary_context &owner, const device &where, const exec::kernel_limits &limits,
-                cudaStream_t handle) noexcept
-        : owner_(owner), where_(where), limits_(limits), handle_(handle) {}
+                cudaStream_t handle, const borrowing *how = nullptr) noexcept
+        : owner_(owner),
+          where_(where),
+          limits_(limits),
+          handle_(handle),
+          owns_(how == nullptr),
+          borrowed_(how != nullptr ? *how : borrowing()) {}
     ~cuda_stream() override {
+        if (!owns_) {
+            return;
+        }
         end(owner_, "cudaStreamSynchronize", [this] { return cudaStreamSynchronize(handle_); });
         end(owner_, "cudaStreamDestroy", [this] { return cudaStreamDestroy(handle_); });
     }
@@ -125,6 +140,27 @@ class cuda_stream final : public stream {
                    [&] { return cudaStreamWaitEvent(handle_, handle_of(mark), 0); });
     }
 
+    uint64_t id() const noexcept override { return borrowed_.id; }
+    bool is_capturing() const noexcept override { return borrowed_.graph != nullptr; }
+    ucs_status_t keep(std::shared_ptr<void> what) noexcept override {
+        auto *kept = new (std::nothrow) std::shared_ptr<void>(std::move(what));
+        if (kept == nullptr) {
+            return UCS_ERR_NO_MEMORY;
+        }
+        const driver &calls = owner_.calls();
+        auto release = [](void *object) { delete static_cast<std::shared_ptr<void> *>(object); };
+        CUuserObject object = nullptr;
+        CUresult result =
+            calls.user_object_create(&object, kept, release, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+        if (result != CUDA_SUCCESS) {
+            delete kept;
+            return to_status(result, "cuUserObjectCreate");
+        }
+        // From here on it is the graph's; after a failure nobody releases it.
+        result = calls.graph_retain(borrowed_.graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE);
+        return to_status(result, "cuGraphRetainUserObject");
+    }
+
   private:
     ucs_status_t copy_rows(const pipe_work &work) noexcept {
         box rows;
@@ -178,6 +214,8 @@ class cuda_stream final : public stream {
     const device &where_;
     exec::kernel_limits limits_;
     cudaStream_t handle_;
+    const bool owns_;
+    const borrowing borrowed_;
 };
 
 }  // namespace
@@ -203,6 +241,29 @@ ucs_status_t make_stream(primary_context &owner, const device &where,
         return UCS_ERR_NO_MEMORY;
     }
     return UCS_OK;
+}
+
+ucs_status_t borrow_stream(primary_context &owner, const device &where,
+                           const exec::kernel_limits &limits, cudaStream_t handle,
+                           std::unique_ptr<borrowed_stream> *stream_p) noexcept {
+    const driver &calls = owner.calls();
+    if (!calls.borrows_streams()) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    borrowing how;
+    CUcontext its_context = nullptr;
+    CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUgraph graph = nullptr;
+    // The legacy default stream fails here while another stream of its context is captured.
+    if (calls.capture_info(handle, &capture, nullptr, &graph, nullptr, nullptr) != CUDA_SUCCESS ||
+        capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED ||
+        calls.stream_context(handle, &its_context) != CUDA_SUCCESS || its_context != owner.get() ||
+        calls.stream_id(handle, &how.id) != CUDA_SUCCESS) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+    how.graph = capture == CU_STREAM_CAPTURE_STATUS_ACTIVE ? graph : nullptr;
+    stream_p->reset(new (std::nothrow) cuda_stream(owner, where, limits, handle, &how));
+    return *stream_p != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
 
 ucs_status_t make_event(primary_context &owner, std::unique_ptr<event> *event_p) noexcept {

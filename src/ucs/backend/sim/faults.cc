@@ -8,8 +8,9 @@
 namespace cuda_nc::gpu::sim {
 namespace {
 
-const char *const names[num_faults] = {"alloc",  "pinned", "pin",  "stream", "event",  "ipc_open",
-                                       "launch", "load",   "copy", "mark",   "kernel", "stuck"};
+const char *const names[num_faults] = {"alloc",    "pinned", "pin",   "stream",     "event",
+                                       "ipc_open", "launch", "load",  "copy",       "mark",
+                                       "kernel",   "stuck",  "mover", "mover_dies", "mover_late"};
 
 bool is_digit(char c) noexcept {
     return c >= '0' && c <= '9';

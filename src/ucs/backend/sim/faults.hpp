@@ -20,9 +20,12 @@ enum class fault : unsigned {
     copy,
     mark,
     kernel,
-    stuck
+    stuck,
+    mover,
+    mover_dies,
+    mover_late
 };
-constexpr unsigned num_faults = 12;
+constexpr unsigned num_faults = 15;
 
 class fault_plan {
   public:

@@ -15,7 +15,8 @@ struct options {
     size_t memory = size_t(1) << 30;  // bytes of each device
     unsigned delay = 50;              // microseconds: upper bound of an operation's random delay
     uint64_t seed = 1;
-    std::string faults;  // see README.md
+    std::string faults;        // see README.md
+    unsigned mover_idle = 50;  // microseconds that a mover waits for an order; 0: no mover
 };
 
 // Null, with a sentence in *why_p, where memory cannot be reserved or the options are wrong. Tests

@@ -40,12 +40,16 @@ class chunk_mover {
         auto reach = [&](const void *address, uint64_t length, const char *what) {
             return words.reach(reinterpret_cast<uintptr_t>(address), length, what);
         };
-        state_ = reinterpret_cast<pipe_state *>(
-            reach(work_.state, sizeof(pipe_state), "a pipe's state"));
-        report_ = reinterpret_cast<pipe_report *>(
-            reach(work_.report, sizeof(pipe_report), "a pipe's report"));
-        if (state_ == nullptr || report_ == nullptr ||
-            !translate_tables(space_, ordinal_, &seen_.layout)) {
+        if (work_.state != nullptr) {
+            state_ = reinterpret_cast<pipe_state *>(
+                reach(work_.state, sizeof(pipe_state), "a pipe's state"));
+            report_ = reinterpret_cast<pipe_report *>(
+                reach(work_.report, sizeof(pipe_report), "a pipe's report"));
+            if (state_ == nullptr || report_ == nullptr) {
+                return false;
+            }
+        }
+        if (!translate_tables(space_, ordinal_, &seen_.layout)) {
             return false;
         }
         if (work_.pulls) {
@@ -67,7 +71,9 @@ class chunk_mover {
         return true;
     }
 
-    bool aborted() const noexcept { return load(&state_->abort) == work_.sequence; }
+    bool aborted() const noexcept {
+        return state_ != nullptr && load(&state_->abort) == work_.sequence;
+    }
 
     bool complete() const noexcept {
         for (uint32_t channel = 0; channel < work_.geometry.channels; ++channel) {
@@ -115,6 +121,9 @@ class chunk_mover {
     }
 
     void leave() noexcept {
+        if (state_ == nullptr) {
+            return;
+        }
         for (uint32_t channel = 0; channel < work_.geometry.channels; ++channel) {
             state_->position[channel] = work_.sequence + done_[channel];
         }

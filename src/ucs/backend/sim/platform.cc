@@ -1,9 +1,11 @@
 // The simulated devices, their memory, and the platform made of them.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -12,8 +14,10 @@
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/sim/arena.hpp"
 #include "ucs/backend/sim/ipc.hpp"
+#include "ucs/backend/sim/mover.hpp"
 #include "ucs/backend/sim/options.hpp"
 #include "ucs/backend/sim/stream.hpp"
+#include "ucs/backend/sim/user_stream.hpp"
 
 namespace cuda_nc::gpu::sim {
 namespace {
@@ -118,15 +122,17 @@ class pinned_pages final : public memory {
 
 class sim_device final : public device {
   public:
-    sim_device(environment &all, unsigned num_devices, int ordinal, std::unique_ptr<arena> own,
-               size_t memory_size)
-        : all_(all), num_devices_(num_devices), arena_(std::move(own)) {
+    sim_device(environment &all, const options &how, int ordinal, std::unique_ptr<arena> own)
+        : all_(all),
+          num_devices_(how.devices),
+          mover_idle_(how.mover_idle),
+          arena_(std::move(own)) {
         char bus_id[32];
         std::snprintf(bus_id, sizeof(bus_id), "5150:%02x:00.0", static_cast<unsigned>(ordinal));
         properties_.name = "simulated GPU";
         properties_.ordinal = ordinal;
         properties_.num_sms = 4;
-        properties_.memory_size = memory_size;
+        properties_.memory_size = how.memory;
         properties_.l2_size = size_t(1) << 20;
         properties_.bus_id = bus_id;
         all_.space.add_range(ordinal, arena_->begin(), arena_->end());
@@ -172,6 +178,30 @@ class sim_device final : public device {
                     [&] { return std::pair(UCS_OK, std::make_unique<sim_event>()); });
     }
 
+    ucs_status_t borrow_stream(void *foreign,
+                               std::unique_ptr<borrowed_stream> *stream_p) noexcept override {
+        if (forked()) {
+            return UCS_ERR_IO_ERROR;
+        }
+        try {
+            auto *wanted = static_cast<user_stream *>(foreign);
+            return borrow(wanted != nullptr ? wanted : default_stream(), properties_.ordinal,
+                          stream_p);
+        } catch (const std::bad_alloc &) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+
+    // A stream of the application's.
+    std::shared_ptr<user_stream> make_user_stream() {
+        return user_stream::make(all_, properties_.ordinal);
+    }
+    // That of the application's null streams.
+    user_stream *default_stream() {
+        std::call_once(default_once_, [this] { default_stream_ = make_user_stream(); });
+        return default_stream_.get();
+    }
+
     ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override {
         region one;
         if (forked() || !all_.space.find(address, 1, &one) || one.device != properties_.ordinal ||
@@ -202,6 +232,14 @@ class sim_device final : public device {
     }
 
     bool copies_rows() const noexcept override { return true; }
+    mover *get_mover() noexcept override {
+        if (forked() || mover_idle_ == 0) {
+            return nullptr;
+        }
+        std::call_once(mover_once_,
+                       [this]() noexcept { mover_ = sim_mover::make(*this, all_, mover_idle_); });
+        return mover_.get();
+    }
     bool can_access_peer(int ordinal) const noexcept override {
         return ordinal >= 0 && static_cast<unsigned>(ordinal) < num_devices_;
     }
@@ -228,9 +266,13 @@ class sim_device final : public device {
     }
 
     environment &all_;
-    unsigned num_devices_;
+    const unsigned num_devices_, mover_idle_;
     std::unique_ptr<arena> arena_;
     device_properties properties_;
+    std::once_flag default_once_;
+    std::shared_ptr<user_stream> default_stream_;
+    std::once_flag mover_once_;
+    std::unique_ptr<sim_mover> mover_;  // its thread ends before the memory does
 };
 
 class sim_platform final : public platform {
@@ -267,13 +309,17 @@ class sim_platform final : public platform {
                          " bytes for a simulated GPU";
                 return false;
             }
-            devices_.push_back(std::make_unique<sim_device>(all_, how.devices, static_cast<int>(i),
-                                                            std::move(own), how.memory));
+            devices_.push_back(
+                std::make_unique<sim_device>(all_, how, static_cast<int>(i), std::move(own)));
         }
         return true;
     }
 
     address_space &space() noexcept { return all_.space; }
+
+    sim_device *find(int ordinal) noexcept {
+        return static_cast<sim_device *>(get_device(ordinal));
+    }
 
   private:
     environment all_;
@@ -301,6 +347,16 @@ void copy_now(platform &on, void *destination, const void *source, size_t length
         std::memmove(reachable(space, destination, length), reachable(space, source, length),
                      length);
     }
+}
+
+std::shared_ptr<user_stream> make_user_stream(platform &on, int ordinal) {
+    sim_device *where = static_cast<sim_platform &>(on).find(ordinal);
+    return where != nullptr ? where->make_user_stream() : nullptr;
+}
+
+user_stream *default_stream(platform &on, int ordinal) {
+    sim_device *where = static_cast<sim_platform &>(on).find(ordinal);
+    return where != nullptr ? where->default_stream() : nullptr;
 }
 
 void add_unknown(platform &on, void *address, size_t size) {
@@ -332,6 +388,7 @@ std::unique_ptr<platform> make_sim_platform(std::string *why_p) noexcept {
         how.delay = set.sim_delay;
         how.seed = set.sim_seed;
         how.faults = set.sim_faults;
+        how.mover_idle = set.mover ? std::max(set.mover_idle, 1u) : 0;
         return sim::make_platform(how, why_p);
     } catch (...) {
         return nullptr;

@@ -1,8 +1,6 @@
 #include "ucs/backend/sim/stream.hpp"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -17,6 +15,7 @@
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/sim/execute.hpp"
 #include "ucs/backend/sim/pipe.hpp"
+#include "ucs/backend/sim/signals.hpp"
 
 namespace cuda_nc::gpu::sim {
 namespace {
@@ -34,20 +33,6 @@ void copy_bytes(char *destination, const char *source, size_t length) noexcept {
     uint64_t word = __atomic_load_n(reinterpret_cast<const uint64_t *>(source), __ATOMIC_ACQUIRE);
     __atomic_store_n(reinterpret_cast<uint64_t *>(destination), word, __ATOMIC_RELEASE);
 }
-
-// A signal meant for the application must not be delivered to a simulated GPU.
-class all_signals_blocked {
-  public:
-    all_signals_blocked() noexcept {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~all_signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  private:
-    sigset_t before_;
-};
 
 void tell_end(const end_words &ends, ucs_status_t status) noexcept {
     for (unsigned i = 0; i < ends.count && status == UCS_OK; ++i) {
@@ -121,6 +106,10 @@ ucs_status_t sim_stream::enqueue(operation &&one) noexcept {
         return UCS_ERR_IO_ERROR;
     }
     try {
+        if (capture_ != nullptr) {
+            capture_->operations_.push_back(std::move(one));
+            return UCS_OK;
+        }
         std::lock_guard<std::mutex> guard(runner_->mutex);
         if (!runner_->thread.joinable()) {
             all_signals_blocked blocked;
@@ -183,11 +172,12 @@ ucs_status_t sim_stream::launch(const pipe_work *sides, size_t number, size_t *l
     operation one;
     one.what = action::pipe;
     one.sides.assign(sides, sides + *launched_p);
-    one.layouts.reserve(2 * *launched_p);
+    one.layouts = std::make_shared<std::vector<layout_view>>();
+    one.layouts->reserve(2 * *launched_p);
     auto keep = [&one](const layout_view **layout_p) {
         if (*layout_p != nullptr) {
-            one.layouts.push_back(**layout_p);
-            *layout_p = &one.layouts.back();
+            one.layouts->push_back(**layout_p);
+            *layout_p = &one.layouts->back();
         }
     };
     for (pipe_work &side : one.sides) {
@@ -252,6 +242,9 @@ ucs_status_t sim_stream::copy(void *destination, const void *source, size_t leng
             return enqueue(std::move(one));
         }
         one.destination = static_cast<char *>(destination);
+        if (capture_ != nullptr) {
+            return UCS_ERR_UNSUPPORTED;  // it would have to wait
+        }
         sim_event done;
         ucs_status_t status = enqueue(std::move(one));
         if (status == UCS_OK) {
@@ -263,7 +256,32 @@ ucs_status_t sim_stream::copy(void *destination, const void *source, size_t leng
     }
 }
 
+void sim_stream::begin_capture() {
+    capture_ = std::make_shared<sim_graph>();
+}
+
+std::shared_ptr<sim_graph> sim_stream::end_capture() noexcept {
+    return std::exchange(capture_, nullptr);
+}
+
+ucs_status_t sim_stream::launch(const std::shared_ptr<const sim_graph> &graph) noexcept try {
+    for (const operation &one : graph->operations_) {
+        operation copied = one;
+        copied.of = graph;
+        const ucs_status_t status = enqueue(std::move(copied));
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
 ucs_status_t sim_stream::record(event &mark) noexcept {
+    if (capture_ != nullptr) {
+        return UCS_ERR_UNSUPPORTED;
+    }
     return forked() || runner_->all.faults.strikes(fault::mark) ? UCS_ERR_IO_ERROR
                                                                 : enqueue_mark(mark);
 }
@@ -286,6 +304,9 @@ ucs_status_t sim_stream::enqueue_mark(event &mark) noexcept {
 }
 
 ucs_status_t sim_stream::wait(event &mark) noexcept {
+    if (capture_ != nullptr) {
+        return UCS_ERR_UNSUPPORTED;
+    }
     if (forked()) {
         return UCS_ERR_IO_ERROR;
     }

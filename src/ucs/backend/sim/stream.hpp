@@ -49,6 +49,8 @@ class sim_event final : public event {
     std::shared_ptr<mark_state> state_;
 };
 
+class sim_graph;
+
 // A stream; the first operation starts a thread that executes them.
 class sim_stream final : public stream {
   public:
@@ -63,22 +65,31 @@ class sim_stream final : public stream {
     ucs_status_t record(event &mark) noexcept override;
     ucs_status_t wait(event &mark) noexcept override;
 
+    // From here on work goes to a graph, where events are refused. Null `end_capture()`: none was
+    // begun.
+    void begin_capture();
+    std::shared_ptr<sim_graph> end_capture() noexcept;
+    sim_graph *capture() const noexcept { return capture_.get(); }
+    ucs_status_t launch(const std::shared_ptr<const sim_graph> &graph) noexcept;
+
   private:
+    friend class sim_graph;
     enum class action : uint8_t { launch, pipe, list, copy, record, wait, fail, stay };
 
     struct operation {
         action what = action::launch;
-        transfer work;                     // launch
-        pair_list list;                    // list
-        end_words ends;                    // launch, list; as they were then
-        std::vector<pipe_work> sides;      // pipe
-        std::vector<layout_view> layouts;  // of the sides
-        char *destination = nullptr;       // copy; the simulator's addresses
+        transfer work;                                      // launch
+        pair_list list;                                     // list
+        end_words ends;                                     // launch, list; as they were then
+        std::vector<pipe_work> sides;                       // pipe
+        std::shared_ptr<std::vector<layout_view>> layouts;  // of the sides
+        char *destination = nullptr;                        // copy; the simulator's addresses
         const char *source = nullptr;
         size_t length = 0;
         std::vector<char> snapshot;        // copy: bytes of pageable memory
         std::shared_ptr<mark_state> mark;  // record, wait
         uint64_t recording = 0;
+        std::shared_ptr<const void> of;  // the graph that the operation is part of
     };
 
     // Owned through a pointer: a forked child, which does not have the thread, leaks it.
@@ -107,6 +118,18 @@ class sim_stream final : public stream {
     ucs_status_t enqueue_mark(event &mark) noexcept;
 
     std::unique_ptr<runner> runner_;
+    std::shared_ptr<sim_graph> capture_;
+};
+
+// What a stream did while it was captured.
+class sim_graph {
+  public:
+    void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
+
+  private:
+    friend class sim_stream;
+    std::vector<sim_stream::operation> operations_;
+    std::vector<std::shared_ptr<void>> kept_;
 };
 
 }  // namespace cuda_nc::gpu::sim

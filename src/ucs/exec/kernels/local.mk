@@ -1,12 +1,15 @@
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/instances/kernels.cuh \
+	src/ucs/exec/kernels/instances/mover.cuh \
 	src/ucs/exec/kernels/instances/pipe.cuh \
 	src/ucs/exec/kernels/launch.hpp \
+	src/ucs/exec/kernels/launch_mover.hpp \
 	src/ucs/exec/kernels/loaded_kernels.hpp \
 	src/ucs/exec/kernels/move/blocks.hpp \
 	src/ucs/exec/kernels/move/bytes.hpp \
 	src/ucs/exec/kernels/move/divide32.hpp \
 	src/ucs/exec/kernels/move/locate.hpp \
+	src/ucs/exec/kernels/move/order_moves.hpp \
 	src/ucs/exec/kernels/move/pack_units.hpp \
 	src/ucs/exec/kernels/move/pairs.hpp \
 	src/ucs/exec/kernels/move/pieces.hpp \
@@ -24,6 +27,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/plan/choose.hpp \
 	src/ucs/exec/kernels/plan/choose_blocks.cc \
 	src/ucs/exec/kernels/plan/choose_tiles.cc \
+	src/ucs/exec/kernels/plan/order_plan.cc \
+	src/ucs/exec/kernels/plan/order_plan.hpp \
 	src/ucs/exec/kernels/plan/pair_plan.cc \
 	src/ucs/exec/kernels/plan/pair_plan.hpp \
 	src/ucs/exec/kernels/plan/part.cc \
@@ -35,6 +40,7 @@ libcuda_nc_core_la_SOURCES += \
 
 cuda_cxx_sources += \
 	src/ucs/exec/kernels/launch.cc \
+	src/ucs/exec/kernels/launch_mover.cc \
 	src/ucs/exec/kernels/launch_pairs.cc \
 	src/ucs/exec/kernels/launch_pipe.cc \
 	src/ucs/exec/kernels/loaded_kernels.cc
@@ -42,6 +48,7 @@ cuda_cxx_sources += \
 cuda_cu_sources += \
 	src/ucs/exec/kernels/instances/blocks.cu \
 	src/ucs/exec/kernels/instances/listed_words.cu \
+	src/ucs/exec/kernels/instances/mover.cu \
 	src/ucs/exec/kernels/instances/pairs.cu \
 	src/ucs/exec/kernels/instances/pieces.cu \
 	src/ucs/exec/kernels/instances/pipe_blocks.cu \

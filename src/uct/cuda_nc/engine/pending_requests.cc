@@ -15,6 +15,9 @@ bool pending_requests::hold(endpoint &ep, void *request, uint64_t place) noexcep
         return false;
     }
     refused_ = nullptr;
+    if (refused_for_ == by_carrier) {
+        return false;
+    }
     const position where = {&ep, place};
     held_.emplace(where, held_request{&ep, request, refused_for_});
     try {
@@ -37,8 +40,9 @@ struct pending_request {
     ucs_status_t (*func)(pending_request *);
 };
 
-// A request of UCP that waits at the carrier, in a wrapper: when the carrier has room the request
-// is called, and then it may have to wait for a GPU here. Begins as uct_pending_req does.
+// A request of rendezvous data that waits at the carrier, in a wrapper: when the carrier has room
+// the request is called, and then it may have to wait for a GPU here. Begins as uct_pending_req
+// does.
 struct pending_requests::carried_request {
     ucs_status_t (*func)(carried_request *);
     char reserved[40];
@@ -61,7 +65,8 @@ ucs_status_t pending_requests::dispatch_carried(carried_request *carried) noexce
 }
 
 ucs_status_t pending_requests::add(endpoint &ep, void *request, unsigned flags) noexcept {
-    return add_at(next_place_++, ep, request, flags);
+    return refused_ == &ep ? add_at(next_place_++, ep, request, flags)
+                           : ep.carrier->iface->ops.ep_pending_add(ep.carrier, request, flags);
 }
 
 ucs_status_t pending_requests::add_at(uint64_t place, endpoint &ep, void *request,
@@ -86,8 +91,13 @@ struct purge_arguments {
     void *argument;
 };
 
-void pending_requests::purge_carried(carried_request *carried, void *purge) noexcept {
+void pending_requests::purge_at_carrier(void *request, void *purge) noexcept {
     auto *to = static_cast<purge_arguments *>(purge);
+    auto *carried = static_cast<carried_request *>(request);
+    if (carried->func != dispatch_carried) {
+        to->callback(request, to->argument);
+        return;
+    }
     to->callback(carried->original, to->argument);
     delete carried;
 }
@@ -99,8 +109,8 @@ void pending_requests::purge(endpoint &ep, purge_callback callback, void *argume
         to.callback(remove(at).request, argument);
         at = held_.lower_bound(least);  // the callback may have changed the list
     }
-    ep.carrier->iface->ops.ep_pending_purge(ep.carrier, reinterpret_cast<function>(purge_carried),
-                                            &to);
+    ep.carrier->iface->ops.ep_pending_purge(ep.carrier,
+                                            reinterpret_cast<function>(purge_at_carrier), &to);
 }
 
 void pending_requests::message_decided(uint64_t message) noexcept try {

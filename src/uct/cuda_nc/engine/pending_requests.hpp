@@ -2,6 +2,7 @@
 //
 // UCP asks to send a message's bytes again and again. While the GPUs are at work the answer is "no
 // resource", UCP then adds the request as pending, and it stays here until the message is decided.
+// Requests of anything but rendezvous data never wait for a GPU: the carrier gets them as they are.
 // Used with UCX's worker locked.
 #pragma once
 
@@ -25,16 +26,17 @@ class pending_requests {
     pending_requests(const message_owner &messages, progress_hook &progress) noexcept
         : messages_(messages), progress_(progress) {}
 
-    // The call on `ep` that just ended was refused because `message` is not decided yet: the next
-    // add() for `ep` is of that request. accepted(): the last call was not refused.
+    // The call on `ep` to send rendezvous data that just ended was refused because `message` is not
+    // decided yet, or by the carrier: the next add() for `ep` is of that request. accepted(): the
+    // last call was not refused.
+    static constexpr uint64_t by_carrier = 0;  // no message
     void refused(endpoint &ep, uint64_t message) noexcept {
         refused_ = &ep;
         refused_for_ = message;
     }
     void accepted() noexcept { refused_ = nullptr; }
 
-    // In place of the carrier's operations, with their contracts. A request that was not refused
-    // here waits at the carrier.
+    // In place of the carrier's operations, with their contracts.
     ucs_status_t add(endpoint &ep, void *request, unsigned flags) noexcept;
     using purge_callback = void (*)(void *request, void *argument);
     void purge(endpoint &ep, purge_callback callback, void *argument) noexcept;
@@ -73,7 +75,7 @@ class pending_requests {
     void release(held_requests::iterator at) noexcept;
     unsigned release_those_of(uint64_t message) noexcept;
     static ucs_status_t dispatch_carried(carried_request *carried) noexcept;
-    static void purge_carried(carried_request *carried, void *purge) noexcept;
+    static void purge_at_carrier(void *request, void *purge) noexcept;
 
     const message_owner &messages_;
     progress_hook &progress_;
@@ -83,7 +85,7 @@ class pending_requests {
     bool looks_at_all_ = false;                              // decided_ is not complete
     uint64_t next_place_ = 0;
     endpoint *refused_ = nullptr;  // the last call on it was refused for the sake of refused_for_
-    uint64_t refused_for_ = 0;
+    uint64_t refused_for_ = by_carrier;
 };
 
 }  // namespace cuda_nc::uct

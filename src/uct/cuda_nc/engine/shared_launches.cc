@@ -33,21 +33,51 @@ void shared_launches::left(const launch_client &ended) noexcept {
     }
 }
 
+// All that can be orders for the GPU's mover, as one set.
+size_t shared_launches::give_some(int device, uint64_t (&messages)[most_clients]) noexcept {
+    gpu::device *where = gpu::platform::instance().get_device(device);
+    gpu::mover *by = where != nullptr ? where->get_mover() : nullptr;
+    if (by == nullptr) {
+        return 0;
+    }
+    launch_client *clients[most_clients];
+    gpu::move_order orders[most_clients];
+    gpu::mover::ticket tickets[most_clients];
+    size_t number = 0;
+    for (launch_client *one : ready_) {
+        if (number < most_clients && one->device() == device && one->describe(&orders[number])) {
+            clients[number++] = one;
+        }
+    }
+    const size_t given = number != 0 ? by->give(orders, number, tickets) : 0;
+    for (size_t i = 0; i < given; ++i) {
+        remove(*clients[i]);
+        messages[i] = clients[i]->message();
+        in_flight_.push_back(clients[i]);
+        clients[i]->ordered(*by, tickets[i]);
+    }
+    counters::all().orders.fetch_add(given, std::memory_order_relaxed);
+    return given;
+}
+
 size_t shared_launches::flush_some(uint64_t (&messages)[most_clients]) noexcept {
     if (ready_.empty()) {
         return 0;
     }
     // The first, and the others on its GPU that can be launched with it.
     const int device = ready_.front()->device();
+    if (const size_t given = give_some(device, messages)) {
+        return given;
+    }
     bool later;
     std::shared_ptr<pooled_stream> stream = acquire_stream(device, &later);
     if (stream == nullptr && later) {
         return 0;  // until a stream returns
     }
-    launch_client *clients[most_clients];
-    gpu::pipe_work work[most_clients];
+    launch_client *clients[gpu::max_pipe_sides];
+    gpu::pipe_work work[gpu::max_pipe_sides];
     size_t number = 0, handled = 0;
-    for (size_t i = 0; i < ready_.size() && number + handled < most_clients;) {
+    for (size_t i = 0; i < ready_.size() && number + handled < gpu::max_pipe_sides;) {
         launch_client *one = ready_[i];
         if (one->device() != device) {
             ++i;

@@ -24,12 +24,15 @@ class shared_launches {
     const std::vector<launch_client *> &in_flight() const noexcept { return in_flight_; }
     bool empty() const noexcept { return ready_.empty(); }
 
-    // Makes one launch at most; each client hears what became of it. Writes the numbers of their
-    // messages to `messages` and returns how many; 0: no stream is free now.
-    static constexpr size_t most_clients = gpu::max_pipe_sides;
+    // Gives orders to a mover, or makes one launch at most; each client hears what became of it.
+    // Writes the numbers of their messages to `messages` and returns how many; 0: no stream is free
+    // now.
+    static constexpr size_t most_clients = 32;  // orders of one set; a launch has fewer
     size_t flush_some(uint64_t (&messages)[most_clients]) noexcept;
 
   private:
+    size_t give_some(int device, uint64_t (&messages)[most_clients]) noexcept;
+
     std::vector<launch_client *> ready_;
     std::vector<launch_client *> in_flight_;  // with room for those that are ready
 };

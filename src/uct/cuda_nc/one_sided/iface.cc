@@ -10,7 +10,9 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/layout_order.hpp"
 #include "uct/cuda_nc/memory/this_machine.hpp"
 #include "uct/cuda_nc/one_sided/component.hpp"
 
@@ -74,6 +76,26 @@ void note_error(uct_completion *completion, ucs_status_t status) noexcept {
     }
 }
 
+// All of an order in the place of its block. UCS_ERR_UNSUPPORTED: the block is to be moved as any
+// other.
+ucs_status_t move_order(list_mover &mover, layout_order &order, int device, remote_key &key,
+                        uct_completion *completion) noexcept {
+    const layout &remote = order.remote();
+    if (device == list_mover::unreached || completion == nullptr) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (!key.contains(order.remote_base + static_cast<uint64_t>(remote.lower_bound()),
+                      static_cast<uint64_t>(remote.upper_bound() - remote.lower_bound()))) {
+        nc_error("a put or get leads out of the memory of its key");
+        return UCS_ERR_INVALID_PARAM;
+    }
+    const ucs_status_t status = mover.add(device, order, key, completion);
+    if (status == UCS_OK) {
+        order.take(completion);
+    }
+    return status == UCS_OK ? UCS_INPROGRESS : status;
+}
+
 template <direction dir>
 ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remote, uintptr_t rkey,
                    void *completion) {
@@ -83,6 +105,17 @@ ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remot
     const auto *iov = static_cast<const uct_iov *>(vector);
     bool added = false;
     int device = -1;
+    layout_order *order =
+        number == 1 && iov[0].count == 1
+            ? layout_order::of(dir == direction::put, iov[0].buffer, remote, iov[0].length)
+            : nullptr;
+    if (order != nullptr) {
+        device = device_of_handle(iov[0].memh, iov[0].buffer);
+        const ucs_status_t status = move_order(mover, *order, device, key, end);
+        if (status != UCS_ERR_UNSUPPORTED) {
+            return status;
+        }
+    }
     for (size_t i = 0; i < number; ++i) {
         const block_run run = {static_cast<char *>(iov[i].buffer),
                                remote,

@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "ucs/base/log.hpp"
-#include "ucs/base/settings.hpp"
+#include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/one_sided/list.hpp"
 
 namespace cuda_nc::uct {
 
@@ -31,43 +32,6 @@ uint64_t next_list_number() noexcept {
 
 }  // namespace
 
-// Puts and gets that one launch moves.
-struct list_mover::list {
-    uint64_t number = 0;
-    uint64_t waits_for = 0;  // lists up to this number end first
-    bool continues = false;  // its first block began in the list before
-    bool is_launched = false;
-    std::unique_ptr<gpu::memory> memory;  // pairs, then end words
-    std::unique_ptr<gpu::event> done;
-    gpu::end_words ends;
-    size_t num_pairs = 0;
-    uint64_t bytes = 0;
-    uint64_t seen_bytes = 0;  // at the last progress that saw it grow, which was then:
-    clock::time_point seen;
-    block_pair alone = {};  // not cut into pairs
-    std::vector<std::shared_ptr<gpu::memory>> mappings;
-    std::vector<abi::uct_completion *> completions;
-    ucs_status_t status = UCS_INPROGRESS;
-
-    block_pair *pairs() const noexcept { return reinterpret_cast<block_pair *>(memory->address()); }
-    bool is_empty() const noexcept { return bytes == 0; }
-    bool is_full() const noexcept { return num_pairs == list_pairs; }
-    ucs_status_t query() noexcept {
-        if (status == UCS_INPROGRESS && is_launched) {
-            status = ends.reached() ? UCS_OK : done->query();
-        }
-        return status;
-    }
-    void await() noexcept {
-        if (query() == UCS_INPROGRESS) {
-            status = done->synchronize();
-        }
-    }
-    ucs_status_t launch(gpu::stream &stream, bool by_copies) noexcept;
-    ucs_status_t copy(gpu::stream &stream) const noexcept;
-    void clear() noexcept;
-};
-
 struct list_mover::lane {
     int device = 0;          // the ordinal of `gpu`
     bool by_copies = false;  // launches do not reach the local memory
@@ -78,53 +42,6 @@ struct list_mover::lane {
     std::vector<std::unique_ptr<list>> idle;
     ucs_status_t last_status = UCS_OK;  // of the list that ended last
 };
-
-// One block after the other, without a kernel.
-ucs_status_t list_mover::list::copy(gpu::stream &stream) const noexcept {
-    ucs_status_t copied = UCS_OK;
-    for (size_t i = 0; i < num_pairs && copied == UCS_OK; ++i) {
-        copied = stream.copy(pairs()[i].to, pairs()[i].from, pairs()[i].length);
-    }
-    return copied;
-}
-
-ucs_status_t list_mover::list::launch(gpu::stream &stream, bool by_copies) noexcept {
-    is_launched = true;
-    count(counters::all().lists);
-    ends.renew();
-    ucs_status_t launched;
-    if (alone.length != 0) {
-        launched = stream.copy(alone.to, alone.from, alone.length);
-    } else {
-        gpu::pair_list work;
-        work.pairs = pairs();
-        work.count = num_pairs;
-        work.max_sms = config().max_sms;
-        work.ends = &ends;
-        launched = by_copies ? UCS_ERR_UNSUPPORTED : stream.launch(work);
-        if (launched != UCS_OK) {
-            ends.renew();
-            launched = copy(stream);
-        }
-    }
-    const ucs_status_t recorded = stream.record(*done);
-    if (launched != UCS_OK) {  // some of it may run
-        done->synchronize();
-    }
-    return launched != UCS_OK ? launched : recorded;
-}
-
-void list_mover::list::clear() noexcept {
-    num_pairs = 0;
-    bytes = seen_bytes = 0;
-    alone = {};
-    continues = is_launched = false;
-    mappings.clear();
-    completions.clear();
-    status = UCS_INPROGRESS;
-}
-
-// ----
 
 list_mover::list_mover(const ucx_api &ucx, void *worker) noexcept
     : progress_(
@@ -267,6 +184,47 @@ ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key 
     return UCS_ERR_NO_MEMORY;
 }
 
+ucs_status_t list_mover::add(int device, layout_order &order, remote_key &key,
+                             abi::uct_completion *completion) noexcept try {
+    lane *on = lane_of(device);
+    if (on == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    make_room(device);
+    auto made = std::make_unique<list>();
+    peer_memory memory = key.reach(on->device);
+    if (!memory) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    const ucs_status_t status = on->gpu->create_event(&made->done);
+    if (status != UCS_OK) {
+        return status;
+    }
+    made->order = order.shared_from_this();
+    made->order_remote = memory.address + (order.remote_base - key.base());
+    made->bytes = order.local().packed_size();
+    made->mappings.push_back(memory.keeper);
+    if (completion != nullptr) {
+        made->completions.push_back(completion);
+    }
+    if (on->open != nullptr && !on->open->is_empty()) {
+        close_list(*on);
+    }
+    made->waits_for = fence_;
+    made->number = last_number_ = next_list_number();
+    on->lists.push_back(std::move(made));
+    if (on->open != nullptr) {  // what is added to it comes later
+        on->open->number = last_number_ = next_list_number();
+    }
+    count(order.puts ? counters::all().puts : counters::all().gets);
+    count(counters::all().layout_orders);
+    progress_.start();
+    launch_closed(*on);
+    return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
 void list_mover::complete_with(int device, abi::uct_completion *completion) noexcept try {
     const auto found = lanes_.find(device);
     list *last = nullptr;
@@ -279,7 +237,7 @@ void list_mover::complete_with(int device, abi::uct_completion *completion) noex
     if (last != nullptr) {
         last->completions.push_back(completion);
     } else {
-        owed_.push_back({completion, UCS_OK});
+        owed_.push_back({completion, UCS_OK, nullptr});
         progress_.start();
     }
 } catch (const std::bad_alloc &) {
@@ -314,7 +272,7 @@ void list_mover::launch_closed(lane &on) noexcept {
         if (!may_begin(on, one->waits_for)) {
             return;
         }
-        const ucs_status_t status = one->launch(*on.stream, on.by_copies);
+        const ucs_status_t status = one->launch(*on.gpu, *on.stream, on.by_copies);
         if (status != UCS_OK) {
             one->status = status;
         }
@@ -343,11 +301,14 @@ void list_mover::end_list(lane &on) noexcept try {
         ended->status = on.last_status;
     }
     on.last_status = ended->status;
+    failure_ = failure_ == UCS_OK ? ended->status : failure_;
     for (abi::uct_completion *one : ended->completions) {
-        owed_.push_back({one, ended->status});
+        owed_.push_back({one, ended->status, ended->order});
     }
-    ended->clear();
-    on.idle.push_back(std::move(ended));
+    if (ended->order == nullptr) {
+        ended->clear();
+        on.idle.push_back(std::move(ended));
+    }
 } catch (const std::bad_alloc &) {
     nc_error("out of memory: puts and gets end without a word");
 }
@@ -403,7 +364,7 @@ unsigned list_mover::end_flushes() noexcept {
     while (!flushes_.empty() && flushes_.front().last < oldest()) {
         const flush_entry one = flushes_.front();
         flushes_.pop_front();
-        complete(one.completion, UCS_OK);
+        complete(one.completion, std::exchange(failure_, UCS_OK));
         ++ended;
     }
     return ended;
@@ -416,7 +377,7 @@ ucs_status_t list_mover::flush(abi::uct_completion *completion) noexcept try {
         }
     }
     if (is_idle()) {
-        return UCS_OK;
+        return std::exchange(failure_, UCS_OK);
     }
     if (completion != nullptr) {
         flushes_.push_back({last_number_, completion});

@@ -19,6 +19,7 @@
 
 #include "ucs/gpu/device.hpp"
 #include "uct/cuda_nc/engine/progress_hook.hpp"
+#include "uct/cuda_nc/layout_order.hpp"
 #include "uct/cuda_nc/one_sided/key.hpp"
 #include "uct/cuda_nc/ucx/abi_memory.hpp"
 
@@ -47,6 +48,11 @@ class list_mover {
     // UCS_ERR_UNREACHABLE, UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE.
     ucs_status_t add(int device, direction dir, char *local, remote_key &key, uint64_t remote,
                      uint64_t length) noexcept;
+    // All of `order`, by a launch of its own; the key's memory holds its remote bytes. Waits for
+    // the GPU where there is no room. `completion`, which may be null, is called once when it has
+    // ended. Errors, after which nothing was added: UCS_ERR_UNREACHABLE, UCS_ERR_NO_MEMORY.
+    ucs_status_t add(int device, layout_order &order, remote_key &key,
+                     abi::uct_completion *completion) noexcept;
     // Waits for the GPU until add() would not say UCS_ERR_NO_RESOURCE.
     void make_room(int device) noexcept;
 
@@ -55,7 +61,8 @@ class list_mover {
     // All that was added so far is to end before anything that is added later begins.
     void fence() noexcept;
     // Launches what is gathered. UCS_OK: nothing is under way. UCS_INPROGRESS: `completion`, which
-    // may be null, is called when all that was added so far has ended.
+    // may be null, is called when all that was added so far has ended. Either tells of a failure
+    // since the flush before.
     ucs_status_t flush(abi::uct_completion *completion) noexcept;
     unsigned progress() noexcept;  // how much has happened
     bool is_idle() const noexcept;
@@ -81,6 +88,7 @@ class list_mover {
     struct owed_completion {
         abi::uct_completion *completion;
         ucs_status_t status;
+        std::shared_ptr<const layout_order> order;  // kept until the call has returned
     };
 
     lane *lane_of(int device) noexcept;
@@ -102,8 +110,9 @@ class list_mover {
     std::vector<owed_completion> owed_;
     std::deque<flush_entry> flushes_;
     std::deque<pending_entry> pending_;
-    uint64_t last_number_ = 0;  // of a list
-    uint64_t fence_ = 0;        // lists with higher numbers wait for those up to this one
+    uint64_t last_number_ = 0;       // of a list
+    ucs_status_t failure_ = UCS_OK;  // the first one that no flush has told of
+    uint64_t fence_ = 0;             // lists with higher numbers wait for those up to this one
 };
 
 }  // namespace cuda_nc::uct

@@ -131,6 +131,58 @@ void pipe_drive::launched(const std::shared_ptr<pooled_stream> &on) noexcept {
     polls_ = 0;
 }
 
+bool pipe_drive::describe(gpu::move_order *order_p) noexcept {
+    if (!work_.pulls || needs_launch_ || work_.length > gpu::longest_order) {
+        return false;
+    }
+    gpu::pipe_work seen = work_;
+    if (buffer_->describe(seen, in_memory_order_) != UCS_OK) {
+        return false;  // a launch lets its stream wait for what is missing
+    }
+    *order_p = {seen.source, seen.source_base,   seen.layout,
+                seen.base,   seen.packed_offset, seen.length};
+    return true;
+}
+
+void pipe_drive::ordered(gpu::mover &by, gpu::mover::ticket which) noexcept {
+    trace_mark("order given", trace_);
+    mover_ = &by;
+    ticket_ = which;
+    state_ = state::running;
+    refusals_ = 0;
+    launched_at_ = clock::now();
+    polls_ = 0;
+}
+
+void pipe_drive::release_order() noexcept {
+    scheduler_.kernel_left(*this);
+    end_admission();
+    mover_->release(ticket_);
+    mover_ = nullptr;
+}
+
+unsigned pipe_drive::handle_order_end(ucs_status_t status) noexcept {
+    release_order();
+    if (status == UCS_OK) {
+        next_segment();
+    } else if (status == UCS_ERR_CANCELED) {
+        needs_launch_ = true;
+        state_ = state::waiting;
+        due_ = {};
+        try_launch();
+    } else {
+        nc_debug("an order to a mover has failed: %s", status_text(status));
+        fail();
+    }
+    return 1;
+}
+
+// The order is overdue.
+unsigned pipe_drive::doubt_order() noexcept {
+    const ucs_status_t status = mover_->ask(ticket_);
+    return status == UCS_INPROGRESS ? 0 : handle_order_end(status);
+}
+
 // Nothing was enqueued: it is tried again, a few times.
 void pipe_drive::launch_failed(ucs_status_t status) noexcept {
     constexpr unsigned most_refusals = 8;
@@ -246,11 +298,16 @@ unsigned pipe_drive::handle_left() noexcept {
 unsigned pipe_drive::progress() noexcept {
     if (state_ == state::running) {
         if (has_left()) {
-            return handle_left();
+            return mover_ != nullptr ? handle_order_end(mover_->state(ticket_)) : handle_left();
         }
         constexpr unsigned polls_between_doubts = 16;  // among many messages polls are rare
-        if (++polls_ % polls_between_doubts == 0 && clock::now() - launched_at_ > doubt &&
-            stream_failed()) {
+        if (++polls_ % polls_between_doubts != 0 || clock::now() - launched_at_ <= doubt) {
+            return 0;
+        }
+        if (mover_ != nullptr) {
+            return doubt_order();
+        }
+        if (stream_failed()) {
             nc_debug("a pipe's kernel failed");
             broken_ = true;
             release_launch();
@@ -301,6 +358,17 @@ ucs_status_t pipe_drive::empty_ring() noexcept {
     return status;
 }
 
+// Waits for the order: it is short, and its kernel waits for nobody.
+void pipe_drive::await_order() noexcept {
+    for (unsigned polls = 1; !has_left(); ++polls) {
+        if (polls % 1024 == 0 && clock::now() - launched_at_ >= doubt &&
+            mover_->ask(ticket_) != UCS_INPROGRESS) {
+            break;
+        }
+    }
+    release_order();
+}
+
 void pipe_drive::stop_kernel() noexcept {
     ucs_status_t told = write_abort(*port_, work_.sequence);
     if (told != UCS_OK) {
@@ -331,7 +399,7 @@ void pipe_drive::stop() noexcept {
         scheduler_.cancel(*this);
         end_admission();
     } else if (state_ == state::running) {
-        stop_kernel();
+        mover_ != nullptr ? await_order() : stop_kernel();
     }
     if (state_ == state::admitted || state_ == state::running || state_ == state::waiting) {
         fail();

@@ -82,7 +82,12 @@ class pipe_drive final : public launch_client {
     ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept override;
     void launched(const std::shared_ptr<pooled_stream> &on) noexcept override;
     void launch_failed(ucs_status_t status) noexcept override;
-    bool has_left() const noexcept override { return port_->turns.has_left(); }
+    bool describe(gpu::move_order *order_p) noexcept override;
+    void ordered(gpu::mover &by, gpu::mover::ticket which) noexcept override;
+    bool has_left() const noexcept override {
+        return mover_ != nullptr ? mover_->state(ticket_) != UCS_INPROGRESS
+                                 : port_->turns.has_left();
+    }
 
   private:
     using clock = std::chrono::steady_clock;
@@ -99,9 +104,13 @@ class pipe_drive final : public launch_client {
     void release_own_port() noexcept;
     void wait_until(clock::time_point when) noexcept;
     unsigned handle_left() noexcept;
+    unsigned handle_order_end(ucs_status_t status) noexcept;
+    unsigned doubt_order() noexcept;
+    void release_order() noexcept;
     void next_segment() noexcept;
     void wait_for_peer(clock::time_point now) noexcept;
     bool stream_failed() noexcept;
+    void await_order() noexcept;
     void stop_kernel() noexcept;
     void end_admission() noexcept;
     void release_launch() noexcept;
@@ -130,6 +139,9 @@ class pipe_drive final : public launch_client {
     unsigned refusals_ = 0;                  // launches that failed, one after the other
     std::shared_ptr<pooled_stream> stream_;  // while running
     std::unique_ptr<gpu::event> mark_;
+    gpu::mover *mover_ = nullptr;  // while running: it has the order
+    gpu::mover::ticket ticket_ = 0;
+    bool needs_launch_ = false;  // the mover has given the order back
     clock::time_point launched_at_, due_, heard_at_;
     std::chrono::microseconds pause_{0};
 };

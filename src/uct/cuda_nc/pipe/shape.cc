@@ -43,24 +43,6 @@ gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned channels, uint64_t r
     }
 }
 
-// For each chunk a block reads the tables of a list, one after the other: longer ones pay there. In
-// a launch with others each block would take as much shared memory, and fewer fit on some GPUs.
-gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned channels,
-                                        bool lone_list) noexcept {
-    constexpr uint64_t least_chunk = 4 << 10;
-    constexpr unsigned most_channels = 128;
-    channels = std::min(std::max(channels, 1u), most_channels);
-    const uint64_t usual_chunk =
-        lone_list && channels >= gpu::many_pipe_channels ? 32 << 10 : 16 << 10;
-    const uint64_t rounds = divide_up(bytes, channels * usual_chunk);
-    const uint64_t chunk = round_up(divide_up(bytes, channels * rounds), least_chunk);
-    gpu::pipe_geometry g;
-    g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, divide_up(bytes, chunk)));
-    g.chunk_size = static_cast<uint32_t>(chunk);
-    g.depth = 1;
-    return g;
-}
-
 // Measured on two H200 (bench/results, copies): a copy is begun 2 us sooner than a kernel and
 // crosses the link 2.5 us sooner from a megabyte on; then a kernel moves 318 GB/s. A copy takes
 // 0.345 ns for each 128 bytes, or less, of a row. Between processes it gets slower beyond some 16

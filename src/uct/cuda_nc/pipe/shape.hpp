@@ -12,10 +12,6 @@ namespace cuda_nc::uct {
 // most `room` bytes. channels 0 in the result: the room is too small.
 gpu::pipe_geometry choose_geometry(uint64_t bytes, unsigned channels, uint64_t room) noexcept;
 
-// The same for a pull, which needs no ring. `lone_list`: of a list of blocks, on one side or both,
-// and alone on its GPU.
-gpu::pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned channels, bool lone_list) noexcept;
-
 // Whether another GPU's rows are pulled sooner by a copy engine than by a kernel; `source` and
 // `target` hold displacement 0.
 bool copy_pays(const gpu::box &rows, const char *source, const char *target) noexcept;

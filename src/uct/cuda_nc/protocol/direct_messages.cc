@@ -35,6 +35,10 @@ ssize_t direct_messages::send_rndv_data(endpoint &ep, abi::uct_pack_callback pac
     data_call call(services_, ep, pack, arg);
     ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, rndv_data_id, data_call::compose,
                                                       &call, flags);
+    if (sent == UCS_ERR_NO_RESOURCE) {
+        services_.pending.refused(ep, pending_requests::by_carrier);
+        return sent;
+    }
     if (CUDA_NC_LIKELY(call.answer() == pack_answer::fragment)) {
         services_.pending.accepted();
         return sent;

@@ -31,8 +31,8 @@ class direct_messages {
     // the next add_pending() for the endpoint holds the request until its message is decided.
     ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
                            unsigned flags) noexcept;
-    // Before UCP's RTS or RTR leaves by am_short, as `header` and `payload`: early offers go ahead
-    // of an RTS, answers to them ahead of an RTR.
+    // Before UCP's RTS, RTR or ATS leaves by am_short, as `header` and `payload`: early offers go
+    // ahead of an RTS, answers to them ahead of an RTR.
     enum class leaving : uint8_t {
         now,
         later,  // the carrier has no room for what goes ahead: UCP shall ask again
@@ -40,7 +40,7 @@ class direct_messages {
     };
     leaving before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
                          size_t length) noexcept;
-    // In place of the carrier's am_bcopy for RTS and RTR.
+    // In place of the carrier's am_bcopy for RTS, RTR and ATS.
     ssize_t send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack_callback pack, void *arg,
                             unsigned flags) noexcept;
     // In place of the carrier's operations, with their contracts.
@@ -90,6 +90,7 @@ class direct_messages {
     leaving before_plain_rts(endpoint &ep, const wire::rts_head &rts);
     leaving before_rtr(endpoint &ep, const wire::rtr_head &rtr, size_t length);
     void add_early_offer(const wire::control &message) noexcept;
+    void note_untaken(endpoint &ep) noexcept;
     void ask_for_descriptions(endpoint &ep, bool wanted) noexcept;
     // Null: the receive is not into contiguous memory of a GPU.
     std::unique_ptr<plain_memory> find_plain(const wire::rtr_head &rtr) const noexcept;

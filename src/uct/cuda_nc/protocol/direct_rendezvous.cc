@@ -35,6 +35,16 @@ struct call_counter {
 direct_messages::leaving direct_messages::before(endpoint &ep, uint8_t id, const void *message,
                                                  size_t length) noexcept try {
     static_assert(sizeof(rts_head) == sizeof(rtr_head));
+    if (id == ats_id) {
+        uint64_t request;
+        if (!early_.empty() && length >= sizeof(request)) {
+            std::memcpy(&request, message, sizeof(request));
+            if (early_.forget_plain(request, ep.peer)) {
+                note_untaken(ep);
+            }
+        }
+        return leaving::now;
+    }
     if (ep.is_loopback || length < sizeof(rtr_head)) {
         return leaving::now;
     }
@@ -153,19 +163,16 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
 // ---- RTR
 
 void direct_messages::add_early_offer(const control &message) noexcept {
-    constexpr unsigned most_untaken = 64;
-    endpoint *peer = find_peer(services_.iface, message.identity);
-    if (peer == nullptr) {
-        return;
+    if (find_peer(services_.iface, message.identity) != nullptr) {
+        early_.add(message);
     }
-    endpoint &ep = *peer;
-    // Who receives into contiguous memory alone has no use for offers of contiguous memory.
-    if (message.from == 0 && ++ep.untaken > most_untaken) {
-        early_.forget_plain(message.identity);
+}
+
+// Who receives into contiguous memory alone has no use for offers of contiguous memory.
+void direct_messages::note_untaken(endpoint &ep) noexcept {
+    if (++ep.untaken > ep.most_untaken) {
         ask_for_descriptions(ep, false);
-        return;
     }
-    early_.add(message);
 }
 
 void direct_messages::ask_for_descriptions(endpoint &ep, bool wanted) noexcept {
@@ -174,6 +181,10 @@ void direct_messages::ask_for_descriptions(endpoint &ep, bool wanted) noexcept {
     }
     ep.told_not_to_describe = !wanted;
     ep.untaken = 0;
+    if (wanted && ep.most_untaken < UINT32_MAX / 8) {
+        // That a message went slowly for this reason shall not happen again and again.
+        ep.most_untaken *= 8;
+    }
     control message = {};
     message.kind = control_kind::describe;
     message.slot = wanted ? 1 : 0;
@@ -190,9 +201,12 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
         return leaving::now;
     }
     if (offer->message == 0) {
-        const bool taken =
-            rtr.address == 0 && length == sizeof(rtr) && accept_from_plain(ep, *offer, rtr);
-        return taken ? leaving::never : leaving::now;
+        if (rtr.address != 0) {
+            note_untaken(ep);
+        } else if (length == sizeof(rtr) && accept_from_plain(ep, *offer, rtr)) {
+            return leaving::never;
+        }
+        return leaving::now;
     }
     if (rtr.address == 0 || !accept_plain(ep, *offer, rtr)) {
         accept_or_decline(ep, rtr.address == 0 ? requests_.find(rtr.request) : nullptr,

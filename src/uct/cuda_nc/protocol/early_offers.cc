@@ -45,11 +45,13 @@ std::optional<early_offers::entry> early_offers::extract(uint64_t request,
     return offer;
 }
 
-void early_offers::forget_plain(uint64_t identity) noexcept {
-    for (auto at = all_.begin(); at != all_.end();) {
-        const bool is_one = at->first.second == identity && at->second.message == 0;
-        at = is_one ? all_.erase(at) : std::next(at);
+bool early_offers::forget_plain(uint64_t request, uint64_t identity) noexcept {
+    auto found = all_.find({request, identity});
+    if (found == all_.end() || found->second.message != 0 || !found->second.has_rts) {
+        return false;
     }
+    all_.erase(found);
+    return true;
 }
 
 void early_offers::endpoint_closed(uint64_t identity) noexcept {

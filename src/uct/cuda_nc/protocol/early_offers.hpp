@@ -37,8 +37,8 @@ class early_offers {
     // one. It is not returned twice.
     std::optional<entry> extract(uint64_t request, uint64_t identity) noexcept;
     bool empty() const noexcept { return all_.empty(); }
-    // Forgets those of contiguous memory.
-    void forget_plain(uint64_t identity) noexcept;
+    // UCP answers that send by ATS: an offer of contiguous memory was of no use. Whether there was.
+    bool forget_plain(uint64_t request, uint64_t identity) noexcept;
     void endpoint_closed(uint64_t identity) noexcept;
 
   private:

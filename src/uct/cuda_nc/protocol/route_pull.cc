@@ -7,6 +7,7 @@
 
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
+#include "ucs/gpu/layout_move.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/engine/stream_pool.hpp"
 #include "uct/cuda_nc/pipe/shape.hpp"
@@ -86,8 +87,8 @@ std::unique_ptr<receive_route> pull_receiver::prepare(receive_context &context,
     }
     work.geometry = work.copies
                         ? copy_geometry()
-                        : choose_pull_geometry(total, share_of_channels(device, total, channels),
-                                               of_list && alone);
+                        : gpu::choose_pull_geometry(
+                              total, share_of_channels(device, total, channels), of_list && alone);
     made->work_ = work;
     return made;
 }

@@ -12,6 +12,7 @@ class library_stub final : public mpi_library {
   public:
     const char *product() const noexcept override { return "Stub MPI"; }
     const std::string &version() const noexcept override { return version_; }
+    size_t datatype_bytes() const noexcept override { return sizeof(int); }
     const void *datatype_of(void *context) const noexcept override {
         return reinterpret_cast<const void *>(static_cast<uintptr_t>(*static_cast<int *>(context)));
     }

@@ -4,7 +4,7 @@
 #include <ucp/api/ucp.h>
 
 #include "hooks/common/datatype_ops.hpp"
-#include "hooks/common/tag_send.hpp"
+#include "hooks/common/sends.hpp"
 #include "uct/cuda_nc/selection.hpp"
 
 namespace cuda_nc::hooks {
@@ -56,6 +56,28 @@ TEST(two_ucx, flags_change_in_the_ucx_with_direct_messages_alone) {
         EXPECT_EQ(sent_flags(first_user, first_ucp, first), unchanged | UCP_OP_ATTR_FLAG_FAST_CMPL);
         EXPECT_EQ(sent_flags(second_user, second_ucp, second), unchanged);
         EXPECT_EQ(sent_flags(nullptr, first_ucp, first), unchanged) << "in doubt";
+    });
+}
+
+TEST(two_ucx, a_list_becomes_a_datatype_of_the_ucx_that_sends_it) {
+    in_own_process([] {
+        const buffer memory(100, true);
+        const ucp_dt_iov_t list[] = {{memory.address(), 8}, {memory.address() + 20, 8}};
+        ucp_request_param_t param = {};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = ucp_dt_make_iov();
+        auto send = [&](const char *user) {
+            tag_send_nbx(nullptr, list, 2, 0, &param, user != nullptr ? code_of(user) : nullptr);
+        };
+        load_fake(first_user);
+        send(second_user);
+        EXPECT_EQ(live_in(second_ucp), 1);
+        EXPECT_EQ(live_in(first_ucp), 0);
+        send(nullptr);
+        EXPECT_EQ(live_in(first_ucp), 0) << "in doubt it passes unchanged";
+        send(first_user);
+        EXPECT_EQ(live_in(first_ucp), 1) << "the same list in another UCX";
+        EXPECT_EQ(live_in(second_ucp), 1);
     });
 }
 

@@ -59,6 +59,8 @@ void fake_unregister(uint64_t datatype);
 /* Registered types that are unregistered from within their next finish(). */
 extern uint64_t fake_unregister_in_finish;
 const void *fake_operations(void);
+/* Where its calls of ucp_tag_send_nbx lead. */
+const void *fake_sends_by(void);
 /* Ends a type: whoever set an attribute on it is told. Returns how many those were. */
 int fake_type_dies(const fake_datatype_t *datatype);
 extern int fake_finalized;

@@ -46,18 +46,41 @@ void ucp_get_version(unsigned *major, unsigned *minor, unsigned *release) {
     *release = 0;
 }
 
-static uint32_t sent_flags;
+static uint32_t sent_flags, sent_am_flags;
+static uint64_t sent_datatype;
 
 void *ucp_tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
                        const void *param) {
     (void)ep, (void)buffer, (void)count, (void)tag;
-    memcpy(&sent_flags, param, sizeof(sent_flags)); /* its first member */
+    /* members of ucp_request_param_t */
+    memcpy(&sent_flags, param, sizeof(sent_flags));
+    memcpy(&sent_am_flags, (const char *)param + 4, sizeof(sent_am_flags));
+    memcpy(&sent_datatype, (const char *)param + 24, sizeof(sent_datatype));
     return NULL;
 }
 
-/* For the test: op_attr_mask of the last send. */
+void *ucp_tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
+                            const void *param) {
+    return ucp_tag_send_nbx(ep, buffer, count, tag, param);
+}
+
+void *ucp_am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
+                      const void *buffer, size_t count, const void *param) {
+    (void)id, (void)header, (void)header_length;
+    return ucp_tag_send_nbx(ep, buffer, count, 0, param);
+}
+
+/* For the test: op_attr_mask of the last send, its flags and its datatype. */
 uint32_t fake_ucp_sent_flags(void) {
     return sent_flags;
+}
+
+uint32_t fake_ucp_sent_am_flags(void) {
+    return sent_am_flags;
+}
+
+uint64_t fake_ucp_sent_datatype(void) {
+    return sent_datatype;
 }
 
 /* For the test: what UCP would call. */
@@ -80,7 +103,9 @@ enum { canceled = -16, in_progress = 1, completed = 1 };
 typedef struct {
     int8_t status;
     uint32_t flags;
-    uint64_t words[8];
+    uint64_t words[3];
+    uint32_t class; /* 32 bytes from the start: that of the datatype */
+    uint64_t others[4];
     void *datatype; /* 72 bytes from the start */
     void *state;
     uint64_t more[12];
@@ -101,6 +126,14 @@ void *fake_ucp_post(uint64_t datatype, void *state) {
     request_t *made = calloc(1, sizeof(*made));
     made->datatype = of(datatype);
     made->state = state;
+    made->class = 7;
+    return made + 1;
+}
+
+/* The same for contiguous memory, in a request that had this datatype before. */
+void *fake_ucp_post_contiguous(uint64_t datatype, void *state) {
+    request_t *made = (request_t *)fake_ucp_post(datatype, state) - 1;
+    made->class = 0;
     return made + 1;
 }
 

@@ -11,9 +11,9 @@ unit_tests_SOURCES += \
 	test/gtest/ucp/dt/staging_test.cc
 
 ucp_tests_SOURCES += \
-	test/gtest/ucp/dt/c_api_test.cc \
 	test/gtest/ucp/dt/cancel_test.cc \
 	test/gtest/ucp/dt/datatype_test.cc \
+	test/gtest/ucp/dt/iov_type_test.cc \
 	test/gtest/ucp/dt/oracle.hpp \
 	test/gtest/ucp/dt/settings_guard.hpp \
 	test/gtest/ucp/dt/ucx_main.cc \

@@ -17,7 +17,7 @@ class ucx_pair {
         ucp_config_t *config = nullptr;
         ucp_params_t params = {};
         params.field_mask = UCP_PARAM_FIELD_FEATURES;
-        params.features = UCP_FEATURE_TAG;
+        params.features = UCP_FEATURE_TAG | UCP_FEATURE_AM;
         if (ucp_config_read(nullptr, nullptr, &config) != UCS_OK) {
             return;
         }
@@ -79,6 +79,7 @@ class ucx_pair {
     bool ready() const { return ready_; }
     ucp_worker_h worker(int i) const { return workers_[i]; }
     ucp_context_h context() const { return context_; }
+    ucp_ep_h endpoint(int from, int to) const { return endpoints_[from][to]; }
 
     void *send(int from, int to, const void *buffer, size_t count, ucp_datatype_t type,
                ucp_tag_t tag) {

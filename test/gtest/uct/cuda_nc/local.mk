@@ -4,7 +4,9 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/choice_test.cc \
 	test/gtest/uct/cuda_nc/engine/agenda_test.cc \
 	test/gtest/uct/cuda_nc/engine/flush_test.cc \
+	test/gtest/uct/cuda_nc/engine/pending_requests_test.cc \
 	test/gtest/uct/cuda_nc/ep_test.cc \
+	test/gtest/uct/cuda_nc/iface_test.cc \
 	test/gtest/uct/cuda_nc/memory/address_process_test.cc \
 	test/gtest/uct/cuda_nc/memory/lending_child.hpp \
 	test/gtest/uct/cuda_nc/memory/lent.hpp \

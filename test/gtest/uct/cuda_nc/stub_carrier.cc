@@ -98,7 +98,7 @@ void network::set_ops(uct_iface_ops &ops) {
         std::memcpy(address, &own, sizeof(own));
         return UCS_OK;
     };
-    ops.iface_progress_enable = [](uct_iface *, unsigned) {};
+    ops.iface_progress_enable = ops.iface_progress_disable = [](uct_iface *, unsigned) {};
     ops.iface_query = [](uct_iface *, uct_iface_attr *attr) {
         attr->cap.flags = cap_flag::am_short | cap_flag::am_bcopy | cap_flag::pending |
                           cap_flag::put_zcopy | now->reaches | now->connects;

@@ -7,7 +7,7 @@ const void *pipe_windows_kernel(locator_kind kind) noexcept {
         return reinterpret_cast<const void *>(
             pipe_kernel<windows_mover<typename decltype(locator)::type>>);
     };
-    return with_uniform_locator(kind, kernel_of);
+    return with_window_locator(kind, kernel_of);
 }
 
 }  // namespace cuda_nc::exec

@@ -286,4 +286,27 @@ struct varying_locator {
     }
 };
 
+// Of any part, found out at run time: for pulls between a list and something else. Slower than the
+// others.
+struct mixed_locator {
+    CUDA_NC_KERNEL static void seek(const part &a, uint32_t p, cursor *c) {
+        c->block = c->pass = 0;
+        if (!a.list) {
+            a.num_dims == 0 ? strided_locator<0>::seek(a, p, c)
+                            : strided_locator<-1>::seek(a, p, c);
+        } else if (a.block_length != 0) {
+            uniform_locator::seek(a, p, c);
+        } else {
+            varying_locator::seek(a, p, c);
+        }
+    }
+    CUDA_NC_KERNEL static void next(const part &a, uint32_t p, cursor *c) {
+        if (a.list && a.block_length == 0) {
+            varying_locator::next(a, p, c);
+        } else {
+            seek(a, p, c);
+        }
+    }
+};
+
 }  // namespace cuda_nc::exec

@@ -234,6 +234,12 @@ auto with_uniform_locator(locator_kind kind, Action &&action) {
     return kind == locator_kind::uniform ? action(locator_tag<uniform_locator>())
                                          : with_strided_locator(kind, action);
 }
+// The same for all locators of windows in pipes and pulls.
+template <class Action>
+auto with_window_locator(locator_kind kind, Action &&action) {
+    return kind == locator_kind::mixed ? action(locator_tag<mixed_locator>())
+                                       : with_uniform_locator(kind, action);
+}
 // The same for all locators of words in pipes and pulls.
 template <class Action>
 auto with_mover_locator(locator_kind kind, Action &&action) {

@@ -5,9 +5,14 @@
 namespace cuda_nc::exec {
 namespace {
 
-// A locator for both parts, which differ in their number of dims at most.
+bool is_of_dims(locator_kind kind) {
+    return kind <= locator_kind::any_dims;
+}
+
 locator_kind common_locator(locator_kind a, locator_kind b) {
-    return a == b ? a : locator_kind::any_dims;
+    return a == b                           ? a
+           : is_of_dims(a) && is_of_dims(b) ? locator_kind::any_dims
+                                            : locator_kind::mixed;
 }
 
 bool same_kernel(const kernel_choice &a, const kernel_choice &b) {
@@ -27,13 +32,8 @@ class part_collector {
     part_collector(pipe_arguments *entries, uint32_t room, uint32_t chunk_size) noexcept
         : entries_(entries), room_(room), chunk_size_(chunk_size) {}
 
-    // False: too many parts, or no kernel serves them together with those before.
+    // False: too many parts.
     bool add(const gpu::transfer &all) noexcept {
-        const bool listed = all.layout.num_blocks > 1;
-        if (number_ != 0 && listed != listed_) {
-            return false;
-        }
-        listed_ = listed;
         uint32_t added = 0;
         for (uint64_t done = 0; done < all.length; ++added) {
             if (number_ == room_ || added == max_pipe_parts) {
@@ -45,8 +45,8 @@ class part_collector {
             const kernel_choice its = choose_mover(one.what, all.layout.align_log2, chunk_size_);
             if (number_ == 0) {
                 mover_ = its;
-            } else if (!merge(its)) {
-                return false;
+            } else {
+                merge(its);
             }
             ++number_;
         }
@@ -57,7 +57,7 @@ class part_collector {
     const kernel_choice &mover() const noexcept { return mover_; }
 
   private:
-    bool merge(const kernel_choice &its) noexcept {
+    void merge(const kernel_choice &its) noexcept {
         mover_.word_log2 = std::min(mover_.word_log2, its.word_log2);
         if (has_tables(mover_) && has_tables(its)) {
             const bool differ = mover_.locator != its.locator || mover_.how != its.how;
@@ -65,20 +65,17 @@ class part_collector {
                 mover_.locator = locator_kind::varying;
                 mover_.how = method::units;
             }
-            return true;
-        }
-        if (listed_ && mover_.locator != its.locator) {
-            return false;
+            return;
         }
         mover_.locator = common_locator(mover_.locator, its.locator);
-        mover_.how = mover_.how == its.how ? mover_.how : method::windows;
-        return true;
+        mover_.how = mover_.how == its.how && mover_.locator != locator_kind::mixed
+                         ? mover_.how
+                         : method::windows;
     }
 
     pipe_arguments *const entries_;
     const uint32_t room_, chunk_size_;
     uint32_t number_ = 0;
-    bool listed_ = false;
     kernel_choice mover_;
 };
 

@@ -34,9 +34,9 @@ enum class locator_kind : uint8_t {
     any_dims,
     uniform,
     varying,
-    progression  // for words alone, and for pipes and pulls alone
+    progression,  // for words alone, and for pipes and pulls alone
+    mixed         // for windows of pulls alone
 };
-constexpr unsigned num_locators = 8;
 
 struct kernel_choice {
     method how = method::words;

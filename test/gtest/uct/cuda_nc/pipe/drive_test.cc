@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/engine/admission.hpp"
 #include "uct/cuda_nc/engine/stream_pool.hpp"
 #include "uct/cuda_nc/iface.hpp"
@@ -62,8 +63,15 @@ class strided_end final : public user_buffer {
         }
         return copies_->record(done);
     }
+    ucs_status_t describe(gpu::pipe_work &work, bool) noexcept override {
+        work.dir = dir_;
+        work.layout = &layout_;
+        work.base = memory_->address();
+        return tables_are_there ? UCS_OK : UCS_INPROGRESS;
+    }
     char *address() const { return memory_->address(); }
 
+    bool tables_are_there = true;
     int launches = 0;       // or attempts
     int refuse_launch = 0;  // the number of one that is refused
     bool refuses_all = false;
@@ -172,6 +180,33 @@ class pipe_drive_test : public testing::Test {
         channels_ = work.geometry.channels;
     }
 
+    void begin_pull() {
+        gpu::pipe_work work;
+        work.pulls = true;
+        work.source_base = from_->address();
+        work.geometry = choose_pull_geometry(bytes, channel_limit(0), false);
+        channels_ = work.geometry.channels;
+        receive_->begin_pull(*to_, work, bytes, false);
+    }
+    void run_pull() {
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        receive_->try_launch();
+        while (receive_->now() != state::complete && receive_->now() != state::failed) {
+            messages_->services().schedule.launch_all();
+            receive_->progress();
+            std::this_thread::yield();
+            ASSERT_LT(std::chrono::steady_clock::now(), limit);
+        }
+        ASSERT_EQ(receive_->now(), state::complete);
+    }
+    void expect_pulled() {
+        std::vector<char> seen(2 * bytes);
+        copy(seen.data(), to_->address());
+        for (size_t i = 0; i < seen.size(); ++i) {
+            ASSERT_EQ(seen[i], i % 16 < 8 ? source_[i] : 0) << i;
+        }
+    }
+
     // Message `number` asks for channels for packing.
     scheduler::admission ask(uint64_t number, unsigned channels, int device = 0,
                              bool has_resources = true) {
@@ -236,6 +271,41 @@ TEST_F(pipe_drive_test, a_message_arrives) {
     begin();
     run();
     expect_arrived();
+}
+
+TEST_F(pipe_drive_test, a_pull_is_an_order_where_there_is_a_mover) {
+    const uint64_t before = counters::all().orders;
+    begin_pull();
+    run_pull();
+    expect_pulled();
+    if (device_->get_mover() != nullptr) {
+        EXPECT_EQ(counters::all().orders, before + 1);
+        EXPECT_EQ(to_->launches, 0);
+    }
+}
+
+TEST_F(pipe_drive_test, a_pull_whose_tables_are_not_there_is_launched) {
+    const uint64_t before = counters::all().orders;
+    to_->tables_are_there = false;
+    begin_pull();
+    run_pull();
+    expect_pulled();
+    EXPECT_EQ(counters::all().orders, before);
+    EXPECT_EQ(to_->launches, 1);
+}
+
+// On return the order does not touch the target any more.
+TEST_F(pipe_drive_test, a_pull_that_was_ordered_is_stopped) {
+    begin_pull();
+    receive_->try_launch();
+    messages_->services().schedule.launch_all();
+    receive_->stop();
+    EXPECT_EQ(receive_->now(), state::failed);
+    const std::vector<char> nothing(2 * bytes);
+    copy(to_->address(), nothing.data());
+    std::vector<char> seen(2 * bytes);
+    copy(seen.data(), to_->address());
+    EXPECT_EQ(seen, nothing);
 }
 
 TEST_F(pipe_drive_test, a_message_goes_round_in_a_small_ring) {

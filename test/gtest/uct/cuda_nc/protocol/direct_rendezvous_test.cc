@@ -17,18 +17,26 @@ class direct_messages_with_plain : public direct_messages_with_source {
         offer_plain();
         return rtr_of(99, nullptr, size);
     }
-    void offer_plain() {
+    void offer_plain(uint64_t request = 99) {
         sent.clear();
         end_.launched.clear();
         control message = {};
         message.version = protocol_version;
         message.kind = control_kind::early_offer;
         message.identity = identity;
-        message.offset = 99;
+        message.offset = request;
         message.length = total;
         message.early = {terms_, source_};
         messages_->handle_control(&message, length_of(message.kind));
-        rts_comes(99);
+        rts_comes(request);
+    }
+    // UCP answers that send by ATS, because it has read the bytes itself.
+    leaving ats_of(uint64_t request) {
+        return messages_->before_short(ep_, ats_id, request, "123456789", 9);
+    }
+    // 1, 0: the peer has just been told to describe its memory, or not to.
+    static int told_to_describe() {
+        return sent.empty() || sent.back().kind != control_kind::describe ? -1 : sent.back().slot;
     }
     void SetUp() override {
         direct_messages_with_source::SetUp();
@@ -158,23 +166,65 @@ TEST_P(direct_messages_with_plain, end_with_their_endpoint) {
 }
 
 TEST_P(direct_messages_with_plain, that_nobody_takes_are_not_described_any_more) {
-    auto told = [] {
-        return sent.empty() || sent.back().kind != control_kind::describe ? -1 : sent.back().slot;
+    const auto read_by_ucp = [&] {
+        offer_plain();
+        return ats_of(99);
     };
-    for (int i = 0; i < 64; ++i) {
-        ask_plain(total - 1);
-        ASSERT_EQ(told(), -1) << i;
+    const auto written_to = [&] {
+        offer_plain();
+        return rtr_of(99, target_->address());
+    };
+    for (unsigned most : {64u, 512u, 4096u}) {
+        for (unsigned i = 0; i < most; ++i) {
+            ASSERT_EQ(i % 2 == 0 ? read_by_ucp() : written_to(), leaving::now);
+            ASSERT_EQ(told_to_describe(), -1) << i;
+        }
+        EXPECT_EQ(written_to(), leaving::now);
+        EXPECT_EQ(told_to_describe(), 0);
+        EXPECT_EQ(read_by_ucp(), leaving::now) << "it was under way";
+        EXPECT_EQ(told_to_describe(), -1) << "it has been said";
+        EXPECT_EQ(rtr_of(100, target_->address()), leaving::now);
+        EXPECT_EQ(told_to_describe(), -1) << "contiguous memory needs no descriptions";
+        EXPECT_EQ(rtr_of(100), leaving::now);
+        EXPECT_EQ(told_to_describe(), 1) << "a datatype does";
+        sent.clear();
+        EXPECT_EQ(rtr_of(101), leaving::now);
+        EXPECT_EQ(told_to_describe(), -1) << "it has been said";
     }
+}
+
+// However many there are: a receive may be posted late.
+TEST_P(direct_messages_with_plain, that_wait_for_their_receives_are_kept) {
+    for (uint64_t request = 1000; request < 1300; ++request) {
+        offer_plain(request);
+        ASSERT_EQ(told_to_describe(), -1);
+    }
+    EXPECT_EQ(rtr_of(1000), leaving::never);
+    EXPECT_EQ(end_.launched.size(), 1u);
+    end_.message->leave();
+}
+
+TEST_P(direct_messages_with_plain, that_are_taken_begin_the_count_anew) {
+    for (int i = 0; i < 200; ++i) {
+        offer_plain();
+        if (i % 50 == 49) {
+            ASSERT_EQ(rtr_of(99), leaving::never);
+            end_.message->leave();
+        } else {
+            ASSERT_EQ(ats_of(99), leaving::now);
+        }
+        ASSERT_EQ(told_to_describe(), -1) << i;
+    }
+}
+
+TEST_P(direct_messages_with_plain, of_another_peer_are_not_forgotten_with_an_ats) {
     offer_plain();
-    EXPECT_EQ(told(), 0);
-    sent.clear();
-    EXPECT_EQ(rtr_of(100, target_->address()), leaving::now);
-    EXPECT_EQ(told(), -1) << "contiguous memory needs no descriptions";
-    EXPECT_EQ(rtr_of(100), leaving::now);
-    EXPECT_EQ(told(), 1) << "a datatype does";
-    sent.clear();
-    EXPECT_EQ(rtr_of(101), leaving::now);
-    EXPECT_EQ(told(), -1) << "it has been said";
+    endpoint other = {};
+    other.carrier = ep_.carrier;
+    other.peer = identity + 1;
+    EXPECT_EQ(messages_->before_short(other, ats_id, 99, "123456789", 9), leaving::now);
+    EXPECT_EQ(rtr_of(99), leaving::never);
+    end_.message->leave();
 }
 
 // ---- into contiguous memory

@@ -1,5 +1,5 @@
 // Which way UCP is told to send a datatype, from its first message on.
-#include "hooks/common/tag_send.hpp"
+#include "hooks/common/sends.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,6 +42,10 @@ class tag_send : public testing::Test {
         param.op_attr_mask = has_type | given;
         param.datatype = handle;
         EXPECT_EQ(tag_send_nbx(nullptr, address, count, 0, &param, nullptr), nullptr);
+        return sent_flags();
+    }
+    // Of the last send.
+    static uint32_t sent_flags() {
         return find_in_fake<uint32_t (*)()>(ucp_library, "fake_ucp_sent_flags")() & ~has_type;
     }
     // The first message of a type, of `count` elements.
@@ -104,6 +108,93 @@ TEST_F(tag_send, contiguous_memory_is_left_alone) {
     for (uint32_t given : {0u, fast, multi}) {
         EXPECT_EQ(sent(ucp_dt_make_contig(1), memory.address(), 96, given), given);
     }
+}
+
+TEST_F(tag_send, synchronous_and_active_messages_are_sent_as_others_are) {
+    buffer memory(1000 * extent, true);
+    datatype type("vector", {{0, 8}, {24, 8}, {48, 8}, {72, 8}}, extent);
+    const void *operations =
+        find_in_fake<const void *(*)()>("libfake_open_mpi.so", "fake_operations")();
+    ucp_request_param_t param = {};
+    param.op_attr_mask = has_type;
+    ASSERT_EQ(create_generic(operations, const_cast<fake_datatype_t *>(type.get()), &param.datatype,
+                             nullptr),
+              UCS_OK);
+    for (const auto &[count, expected] : {std::pair<size_t, uint32_t>{1, fast}, {2, 0}}) {
+        tag_send_sync_nbx(nullptr, memory.address(), count, 0, &param, nullptr);
+        EXPECT_EQ(sent_flags(), expected);
+        am_send_nbx(nullptr, 0, nullptr, 0, memory.address(), count, &param, nullptr);
+        EXPECT_EQ(sent_flags(), expected);
+    }
+    destroy_datatype(param.datatype, nullptr);
+}
+
+// ---- lists
+
+class sent_list : public tag_send {
+  protected:
+    ucp_request_param_t of_list(uint32_t more = 0, uint32_t flags = 0) {
+        ucp_request_param_t param = {};
+        param.op_attr_mask = has_type | more;
+        param.datatype = ucp_dt_make_iov();
+        param.flags = flags;
+        return param;
+    }
+    static bool is_ours() {
+        const auto sent = find_in_fake<uint64_t (*)()>(ucp_library, "fake_ucp_sent_datatype")();
+        return (sent & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC;
+    }
+    static uint32_t sent_am_flags() {
+        return find_in_fake<uint32_t (*)()>(ucp_library, "fake_ucp_sent_am_flags")();
+    }
+    buffer on_gpu_{1000, true}, on_host_{1000, false};
+    std::vector<ucp_dt_iov_t> list_ = {{on_gpu_.address(), 40}, {on_gpu_.address() + 100, 40}};
+};
+
+TEST_F(sent_list, on_a_gpu_is_a_datatype_and_a_rendezvous_from_the_threshold_on) {
+    ucp_request_param_t param = of_list(fast);
+    tag_send_nbx(nullptr, list_.data(), 2, 0, &param, nullptr);
+    EXPECT_TRUE(is_ours());
+    EXPECT_EQ(sent_flags(), 0u);
+    list_[1].length = 20;
+    tag_send_nbx(nullptr, list_.data(), 2, 0, &param, nullptr);
+    EXPECT_TRUE(is_ours());
+    EXPECT_EQ(sent_flags(), fast);
+}
+
+TEST_F(sent_list, without_direct_messages_flags_stay) {
+    --direct_interfaces();
+    const ucp_request_param_t param = of_list(multi);
+    tag_send_sync_nbx(nullptr, list_.data(), 2, 0, &param, nullptr);
+    EXPECT_TRUE(is_ours());
+    EXPECT_EQ(sent_flags(), multi);
+    ++direct_interfaces();
+}
+
+TEST_F(sent_list, in_host_memory_passes_unchanged) {
+    const ucp_request_param_t param = of_list(multi);
+    list_ = {{on_host_.address(), 40}, {on_host_.address() + 100, 40}};
+    tag_send_nbx(nullptr, list_.data(), 2, 0, &param, nullptr);
+    EXPECT_FALSE(is_ours());
+    EXPECT_EQ(sent_flags(), multi);
+}
+
+TEST_F(sent_list, an_active_message_that_must_not_end_at_once_is_a_rendezvous) {
+    constexpr uint32_t not_at_once = UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+                       has_flags = UCP_OP_ATTR_FIELD_FLAGS;
+    ucp_request_param_t param = of_list(not_at_once);
+    am_send_nbx(nullptr, 0, nullptr, 0, list_.data(), 2, &param, nullptr);
+    EXPECT_TRUE(is_ours());
+    EXPECT_EQ(sent_flags(), has_flags);
+    EXPECT_EQ(sent_am_flags(), UCP_AM_SEND_FLAG_RNDV);
+    param = of_list(not_at_once | has_flags, UCP_AM_SEND_FLAG_REPLY);
+    am_send_nbx(nullptr, 0, nullptr, 0, list_.data(), 2, &param, nullptr);
+    EXPECT_EQ(sent_am_flags(), UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_RNDV);
+    // UCX's own business, as without us
+    param = of_list(not_at_once | has_flags, UCP_AM_SEND_FLAG_EAGER);
+    am_send_nbx(nullptr, 0, nullptr, 0, list_.data(), 2, &param, nullptr);
+    EXPECT_FALSE(is_ours());
+    EXPECT_EQ(sent_flags(), not_at_once | has_flags);
 }
 
 TEST_F(tag_send, nothing_changes_where_no_interface_moves_messages_between_gpus) {

@@ -1,0 +1,170 @@
+"""One description of the arrays of NumPy, CuPy, Numba, PyTorch, JAX ...: by the CUDA Array Interface,
+NumPy's, or DLPack. Nothing is copied, and no framework is imported."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import math
+import re
+import typing
+
+LEGACY_STREAM = 1  # CUDA's default stream, as the CUDA Array Interface and DLPack number it
+_EXACT = 65536  # elements for which overlap is found by trying
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    address: int  # of the element with all indices 0
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # bytes
+    itemsize: int
+    kind: str  # of NumPy's type strings; "V": bytes without a meaning here
+    readonly: bool
+    on_gpu: bool
+    stream: int | None  # on which the producer may still be working; None: on none
+    owner: typing.Any  # keeps the memory
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.itemsize
+
+    @property
+    def is_dense(self) -> bool:
+        return not self.nbytes or all(
+            extent == 1 or stride == dense for extent, stride, dense in
+            zip(self.shape, self.strides, dense_strides(self.shape, self.itemsize)))
+
+    def bounds(self) -> tuple[int, int]:
+        """Displacements of the lowest byte, and of the one behind the highest."""
+        if not self.nbytes:
+            return 0, 0
+        reach = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides)]
+        return (sum(part for part in reach if part < 0),
+                sum(part for part in reach if part > 0) + self.itemsize)
+
+
+def dense_strides(shape, itemsize) -> tuple[int, ...]:
+    strides, stride = [], itemsize
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+def overlaps(view: View) -> bool:
+    """Whether some byte is, or may be, that of two elements: then nothing can be received there."""
+    dims = sorted((abs(stride), extent) for extent, stride in zip(view.shape, view.strides)
+                  if extent > 1)
+    span, apart = view.itemsize, True
+    for stride, extent in dims:
+        apart &= stride >= span
+        span += stride * (extent - 1)
+    if apart or not view.nbytes:
+        return False
+    count = math.prod(view.shape)
+    if count > _EXACT or any(stride == 0 for stride, _ in dims):
+        return True
+    places = [0]
+    for stride, extent in dims:
+        places = [place + index * stride for place in places for index in range(extent)]
+    places.sort()
+    return any(after - before < view.itemsize for before, after in zip(places, places[1:]))
+
+
+def view_of(array) -> View:
+    """TypeError: no array, or one of Python objects."""
+    described = getattr(array, "__cuda_array_interface__", None)
+    if described is not None:
+        return _of_interface(array, described, True)
+    described = getattr(array, "__array_interface__", None)
+    if described is not None:
+        return _of_interface(array, described, False)
+    if hasattr(array, "__dlpack__"):
+        return _of_dlpack(array)
+    raise TypeError(f"{type(array).__name__} is no array that can be used without a copy: it has "
+                    "neither __cuda_array_interface__, __array_interface__ nor __dlpack__; for "
+                    "objects with a buffer: numpy.asarray(...)")
+
+
+def _of_interface(array, described, on_gpu) -> View:
+    if described.get("mask") is not None:
+        raise TypeError("masked arrays cannot be used: their mask would be lost")
+    match = re.fullmatch(r"([<>|=])([a-zA-Z])(\d+)(\[.*\])?", described["typestr"])
+    if match is None or match.group(2) == "t":
+        raise TypeError(f"elements of type {described['typestr']!r} are not known here")
+    order, kind, size = match.group(1), match.group(2), int(match.group(3))
+    if kind == "O":
+        raise TypeError("elements that are Python objects cannot be sent from memory")
+    itemsize = size * 4 if kind == "U" else size
+    if order == ">" or kind not in "biufc":
+        kind = "V"
+    shape = tuple(int(extent) for extent in described["shape"])
+    strides = described.get("strides")
+    strides = (dense_strides(shape, itemsize) if strides is None
+               else tuple(int(stride) for stride in strides))
+    data = described.get("data")
+    if data is None:
+        raise TypeError("an array that gives its memory by the buffer interface alone cannot be "
+                        "used: numpy.asarray(...)")
+    stream = described.get("stream") if on_gpu else None
+    if stream == 0:
+        raise ValueError("the array's stream is 0, which the CUDA Array Interface forbids")
+    return View(int(data[0] or 0), shape, strides, itemsize, kind, bool(data[1]), on_gpu,
+                None if stream is None else int(stream), array)
+
+
+# ---- DLPack
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
+
+
+_HOST, _GPU = (1, 3), (2, 13)  # kDLCPU, kDLCUDAHost; kDLCUDA, kDLCUDAManaged
+_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
+_READ_ONLY = 1
+
+
+def _of_dlpack(array) -> View:
+    device_type = int(array.__dlpack_device__()[0])
+    if device_type not in (*_HOST, *_GPU):
+        raise TypeError(f"memory of DLPack's device type {device_type} is not served: host memory "
+                        "and GPUs from NVIDIA are")
+    on_gpu = device_type in _GPU
+    # The producer makes this stream wait for its own work.
+    options = {"stream": LEGACY_STREAM} if on_gpu else {}
+    try:
+        capsule = array.__dlpack__(max_version=(1, 0), **options)
+    except TypeError:
+        capsule = array.__dlpack__(**options)
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    is_valid = ctypes.pythonapi.PyCapsule_IsValid
+    is_valid.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    readonly = False
+    if is_valid(capsule, b"dltensor_versioned"):
+        managed = ctypes.cast(get(capsule, b"dltensor_versioned"), ctypes.POINTER(_Versioned))[0]
+        if managed.major != 1:
+            raise TypeError(f"DLPack {managed.major} is not known here")
+        tensor, readonly = managed.tensor, bool(managed.flags & _READ_ONLY)
+    else:
+        tensor = ctypes.cast(get(capsule, b"dltensor"), ctypes.POINTER(_Tensor))[0]
+    bits = tensor.bits * tensor.lanes
+    if bits % 8:
+        raise TypeError(f"elements of {bits} bits are not whole bytes")
+    kind = _KINDS.get(tensor.code, "V") if tensor.lanes == 1 else "V"
+    shape, itemsize = tuple(tensor.shape[:tensor.ndim]), bits // 8
+    strides = (tuple(stride * itemsize for stride in tensor.strides[:tensor.ndim])
+               if tensor.strides else dense_strides(shape, itemsize))
+    # An unused capsule gives the tensor back when it goes.
+    return View((tensor.data or 0) + tensor.byte_offset, shape, strides, itemsize, kind, readonly,
+                on_gpu, LEGACY_STREAM if on_gpu else None, (array, capsule))

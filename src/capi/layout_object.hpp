@@ -1,0 +1,53 @@
+// What a cuda_nc_layout_t stands for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "capi/layout_tables.hpp"
+#include "cuda_nc/cuda_nc.h"
+#include "ucs/layout/layout.hpp"
+
+namespace cuda_nc::capi {
+
+class layout_object {
+  public:
+    layout_object(layout_ref what, int64_t extent);  // throws std::bad_alloc
+
+    const layout_ref &what() const noexcept { return what_; }
+    const layout_view &view() const noexcept { return what_->view(); }
+    int64_t extent() const noexcept { return extent_; }
+    // Its packed bytes, at displacement 0 of their buffer.
+    const layout &packed() const noexcept { return *packed_; }
+    uint64_t packed_size() const noexcept { return what_->packed_size(); }
+
+    // Whether no byte is covered twice. False too where that cannot be proved. The first call may
+    // take long; throws std::bad_alloc.
+    bool is_writable();
+
+    // Tables on GPUs, where the layout has some.
+    bool has_tables() const noexcept { return view().num_blocks > 1; }
+    layout_tables &tables() noexcept { return tables_; }
+
+  private:
+    enum class answer : uint8_t { unknown, yes, no };
+
+    const layout_ref what_;
+    const int64_t extent_;
+    const layout_ref packed_;
+    std::atomic<answer> writable_{answer::unknown};
+    layout_tables tables_;
+};
+
+using object_ref = std::shared_ptr<layout_object>;
+
+// A handle names an object by a number that is never used twice: nothing is read through it, so
+// that one that was destroyed, or that is none, is found out.
+cuda_nc_layout_t add_handle(object_ref object);  // throws std::bad_alloc
+// Null: `handle` names none.
+object_ref find_object(cuda_nc_layout_t handle) noexcept;
+// The same; from here on it names none.
+object_ref remove_handle(cuda_nc_layout_t handle) noexcept;
+
+}  // namespace cuda_nc::capi

@@ -1,0 +1,38 @@
+// Interposed calls of UCP that send or receive: which of the process's copies of UCX they go to,
+// and which of them are to be looked at. What all others pay is a nanosecond or two.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstdint>
+
+#include "ucp/dt/ucp_api.hpp"
+#include "ucs/base/compiler.hpp"
+#include "ucs/base/ucx_instance.hpp"
+
+namespace cuda_nc::hooks {
+
+inline bool has_datatype(const ucp_request_param_t &param, ucp_datatype_t of_class) noexcept {
+    return (param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0 &&
+           (param.datatype & UCP_DATATYPE_CLASS_MASK) == of_class;
+}
+
+// A list or a generic datatype.
+inline bool is_derived(const ucp_request_param_t &param) noexcept {
+    constexpr ucp_datatype_t both = UCP_DATATYPE_IOV & UCP_DATATYPE_GENERIC;
+    static_assert((UCP_DATATYPE_CONTIG & both) == 0 && (UCP_DATATYPE_STRIDED & both) == 0);
+    return (param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0 && (param.datatype & both) != 0;
+}
+
+// serve(ucx), with the UCX that `caller` uses. In doubt pass(ucp), with the functions of one of
+// several.
+template <typename serving, typename passing>
+void *call_by(const void *caller, const serving &serve, const passing &pass) noexcept {
+    const caller_ucx found = ucx_of(caller);
+    if (found.ucx == nullptr) {
+        return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
+    }
+    return found.is_certain() ? serve(*found.ucx) : pass(dt::ucp_of(*found.ucx));
+}
+
+}  // namespace cuda_nc::hooks

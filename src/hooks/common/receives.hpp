@@ -1,0 +1,57 @@
+// Receives into lists of buffers in GPU memory: UCP is given a datatype of ours in place of the
+// list.
+//
+// Same contracts as UCP's functions of these names, which they call, of the UCX that `caller` uses:
+// an address in the code that calls, or null where it is not known.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hooks/common/passed_call.hpp"
+
+namespace cuda_nc::hooks {
+
+// Where the buffer is a list, or the caller's UCX is not known yet.
+namespace looked_at {
+
+void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
+                   const void *param, const void *caller) noexcept;
+void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message, const void *param,
+                       const void *caller) noexcept;
+void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count, const void *param,
+                       const void *caller) noexcept;
+
+}  // namespace looked_at
+
+inline void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
+                          const void *param, const void *caller) noexcept {
+    const auto *given = static_cast<const ucp_request_param_t *>(param);
+    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
+               ? ucp->tag_recv_nbx(static_cast<ucp_worker_h>(worker), buffer, count, tag, tag_mask,
+                                   given)
+               : looked_at::tag_recv_nbx(worker, buffer, count, tag, tag_mask, param, caller);
+}
+
+inline void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message,
+                              const void *param, const void *caller) noexcept {
+    const auto *given = static_cast<const ucp_request_param_t *>(param);
+    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
+               ? ucp->tag_msg_recv_nbx(static_cast<ucp_worker_h>(worker), buffer, count,
+                                       static_cast<ucp_tag_message_h>(message), given)
+               : looked_at::tag_msg_recv_nbx(worker, buffer, count, message, param, caller);
+}
+
+inline void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count,
+                              const void *param, const void *caller) noexcept {
+    const auto *given = static_cast<const ucp_request_param_t *>(param);
+    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
+               ? ucp->am_recv_data_nbx(static_cast<ucp_worker_h>(worker), data, buffer, count,
+                                       given)
+               : looked_at::am_recv_data_nbx(worker, data, buffer, count, param, caller);
+}
+
+}  // namespace cuda_nc::hooks

@@ -1,0 +1,134 @@
+#include "ucs/backend/cuda/mover.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "ucs/base/bits.hpp"
+#include "ucs/base/log.hpp"
+#include "ucs/base/settings.hpp"
+#include "ucs/base/trace.hpp"
+#include "ucs/base/watched.hpp"
+#include "ucs/backend/backends.hpp"
+#include "ucs/backend/cuda/errors.hpp"
+#include "ucs/backend/cuda/memory.hpp"
+
+namespace cuda_nc::gpu::cuda {
+namespace {
+
+constexpr uint64_t patience_ns = 2000000000;  // of thread blocks with each other
+
+// A stream whose work runs before that of others, and waits for none of it.
+ucs_status_t make_stream(cudaStream_t *stream_p) noexcept {
+    int least = 0, greatest = 0;
+    ucs_status_t status = to_status(cudaDeviceGetStreamPriorityRange(&least, &greatest),
+                                    "cudaDeviceGetStreamPriorityRange");
+    if (status == UCS_OK) {
+        status = to_status(cudaStreamCreateWithPriority(stream_p, cudaStreamNonBlocking, greatest),
+                           "cudaStreamCreateWithPriority");
+    }
+    return status;
+}
+
+}  // namespace
+
+cuda_mover::cuda_mover(primary_context &owner) noexcept
+    : mover_desk(config().mover_idle, false), owner_(owner) {}
+
+std::unique_ptr<cuda_mover> cuda_mover::make(device &on, primary_context &owner) noexcept {
+    const settings &set = config();
+    if (set.launches_block || is_watched()) {
+        nc_debug("no mover: %s", set.launches_block ? "CUDA_LAUNCH_BLOCKING is set"
+                                                    : "a debugger or a tool watches this process");
+        return nullptr;
+    }
+    std::unique_ptr<cuda_mover> made(new (std::nothrow) cuda_mover(owner));
+    if (made == nullptr || made->open(on) != UCS_OK) {
+        return nullptr;
+    }
+    return made;
+}
+
+ucs_status_t cuda_mover::open(device &on) noexcept {
+    const trace_span span("make a mover");
+    if (!sole_.enter(on.properties().bus_id)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    ucs_status_t status =
+        on.allocate_pinned(sizeof(mover_memory) + alignof(mover_memory), &pinned_);
+    if (status == UCS_OK) {
+        status = on.allocate(sizeof(exec::mover_state), &state_);
+    }
+    current_scope scope(owner_.calls(), owner_.get());
+    if (status != UCS_OK || !scope) {
+        return status != UCS_OK ? status : scope.status();
+    }
+    status = make_stream(&stream_);
+    if (status == UCS_OK) {
+        status =
+            to_status(cudaMemsetAsync(state_->address(), 0, sizeof(exec::mover_state), stream_),
+                      "cudaMemsetAsync");
+    }
+    if (status == UCS_OK) {
+        status = to_status(exec::load_mover(owner_.kernels()), "loading a mover's kernel");
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+    const auto at = reinterpret_cast<uintptr_t>(pinned_->address());
+    shared_ = reinterpret_cast<mover_memory *>(round_up(at, uintptr_t{alignof(mover_memory)}));
+    std::memset(static_cast<void *>(shared_), 0, sizeof(*shared_));
+    shared_->begin();
+    use(shared_);
+    return UCS_OK;
+}
+
+cuda_mover::~cuda_mover() {
+    if (stream_ == nullptr || forked() || !owner_.alive()) {
+        return;
+    }
+    leave();
+    current_scope scope(owner_.calls(), owner_.get());
+    if (scope) {
+        cudaStreamSynchronize(stream_);
+        cudaStreamDestroy(stream_);
+    }
+}
+
+bool cuda_mover::is_usable() noexcept {
+    return !forked() && !owner_.gone();
+}
+
+bool cuda_mover::describe(const move_order &one, uint32_t (&words)[order_words],
+                          void *body) noexcept {
+    return exec::plan_order(one, &plan_, words, static_cast<exec::order_body *>(body));
+}
+
+ucs_status_t cuda_mover::launch(const mover_launch &how) noexcept {
+    if (!is_usable()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    if (!sole_.is_alone()) {
+        return UCS_ERR_NO_RESOURCE;  // the orders are launched, as long as others use the GPU
+    }
+    current_scope scope(owner_.calls(), owner_.get());
+    if (!scope) {
+        return scope.status();
+    }
+    exec::mover_arguments arguments;
+    arguments.shared = shared_;
+    arguments.state = reinterpret_cast<exec::mover_state *>(state_->address());
+    arguments.how = how;
+    arguments.stay_ns = longest_stay_us * 1000;
+    arguments.patience_ns = patience_ns;
+    return to_status(exec::launch_mover(owner_.kernels(), arguments, stream_), "a mover's launch");
+}
+
+ucs_status_t cuda_mover::ask_kernels() noexcept {
+    if (!owner_.alive()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    current_scope scope(owner_.calls(), owner_.get());
+    return scope ? to_status(cudaStreamQuery(stream_), "a mover's work") : scope.status();
+}
+
+}  // namespace cuda_nc::gpu::cuda

@@ -1,0 +1,46 @@
+// The mover of a GPU: see gpu/mover.hpp for what it promises, exec/kernels/instances/mover.cu for
+// its kernel.
+//
+// There is none where it would be no good guest: where launches block (CUDA_LAUNCH_BLOCKING), under
+// a debugger or a tool that watches kernels, and while another process of the same user has this
+// GPU through this library (sole_user.hpp), as processes take turns of a GPU while kernels stay.
+// Of programs that do not use this library, of other users and of other containers it knows
+// nothing.
+#pragma once
+
+#include <memory>
+
+#include "ucs/gpu/mover_desk.hpp"
+#include "ucs/backend/cuda/context.hpp"
+#include "ucs/backend/cuda/sole_user.hpp"
+#include "ucs/exec/kernels/launch_mover.hpp"
+
+namespace cuda_nc::gpu::cuda {
+
+class cuda_mover final : public mover_desk {
+  public:
+    // The context of `owner` is made. Null: it must not be, or there is no memory. Allocates, and
+    // loads the kernel: may synchronise the device.
+    static std::unique_ptr<cuda_mover> make(device &on, primary_context &owner) noexcept;
+    ~cuda_mover() override;
+
+  protected:
+    bool is_usable() noexcept override;
+    bool describe(const move_order &one, uint32_t (&words)[order_words],
+                  void *body) noexcept override;
+    ucs_status_t launch(const mover_launch &how) noexcept override;
+    ucs_status_t ask_kernels() noexcept override;
+
+  private:
+    explicit cuda_mover(primary_context &owner) noexcept;
+    ucs_status_t open(device &on) noexcept;
+
+    primary_context &owner_;
+    sole_user sole_;
+    std::unique_ptr<memory> pinned_, state_;
+    cudaStream_t stream_ = nullptr;
+    mover_memory *shared_ = nullptr;
+    exec::pipe_plan plan_;  // of the order that is described
+};
+
+}  // namespace cuda_nc::gpu::cuda

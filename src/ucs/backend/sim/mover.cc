@@ -1,0 +1,330 @@
+#include "ucs/backend/sim/mover.hpp"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include "ucs/base/log.hpp"
+#include "ucs/backend/backends.hpp"
+#include "ucs/backend/sim/access.hpp"
+#include "ucs/backend/sim/signals.hpp"
+
+namespace cuda_nc::gpu::sim {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+using std::chrono::nanoseconds;
+
+// What of an order lies in its body. The line has words by which its parts are checked.
+struct order_body {
+    layout_view source, target;
+    const char *source_base;
+    char *target_base;
+    uint64_t packed_offset, length;
+};
+static_assert(sizeof(order_body) <= order_body_size);
+static_assert(std::is_trivially_copyable_v<order_body>);
+
+uint32_t word_of(const order_body &body, uint32_t which) noexcept {
+    return static_cast<uint32_t>(mix64(body.length + body.packed_offset * 3 +
+                                       reinterpret_cast<uintptr_t>(body.target_base) * 5 +
+                                       which * 7));
+}
+
+void sleep_for(uint64_t ns) noexcept {
+    if (ns < 1000) {
+        sched_yield();
+        return;
+    }
+    timespec time = {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
+    nanosleep(&time, nullptr);
+}
+
+}  // namespace
+
+// One launch.
+class sim_mover::kernel {
+  public:
+    static constexpr uint32_t parts = order_parts, ring_size = order_ring_size;
+    using part = order_part;
+
+    kernel(runner &all, const launched &one, uint64_t seed)
+        : all_(all), launch_(one), random_(seed) {}
+
+    // UCS_ERR_IO_ERROR: it has died.
+    ucs_status_t run() {
+        const ticket position = __atomic_load_n(&all_.shared->position.value, __ATOMIC_ACQUIRE);
+        taker_.begin(launch_.how.instance, std::max(position, launch_.how.first));
+        const clock::time_point begun = clock::now();
+        last_order_ = begun;
+        const uint64_t death = launch_.dies ? 1 + random_.up_to(40) : UINT64_MAX;
+        for (uint64_t steps = 0; !gone_ || !taken_.empty(); ++steps) {
+            if (steps == death) {
+                return UCS_ERR_IO_ERROR;
+            }
+            const bool moves = !taken_.empty() && (gone_ || random_.up_to(1) != 0);
+            if (moves) {
+                if (!move_some(random_.up_to(taken_.size() - 1))) {
+                    return UCS_ERR_IO_ERROR;
+                }
+            } else {
+                take(begun);
+            }
+            if (random_.up_to(3) == 0) {
+                flush(random_.up_to(stores_.size()));
+            }
+        }
+        flush(stores_.size());
+        return UCS_OK;
+    }
+
+    // For the taker.
+    void read_part(ticket number, uint32_t which, part *value) {
+        const uint32_t line = number % ring_size;
+        if (random_.up_to(3) != 0) {
+            refresh(line, which);
+        }
+        *value = all_.seen[line].parts[which];
+    }
+    bool is_of(const part &value, ticket number) const noexcept {
+        return value.tag == order_tag(number);
+    }
+    void store_door(uint64_t word) { store_later(&all_.shared->door.value, word); }
+    void store_position(ticket number) { store_later(&all_.shared->position.value, number); }
+    // After it every look sees what was written before.
+    void fence() {
+        flush(stores_.size());
+        static std::atomic<int> own{0};
+        own.exchange(1, std::memory_order_seq_cst);
+        for (uint32_t line = 0; line < ring_size; ++line) {
+            for (uint32_t which = 0; which < parts; ++which) {
+                refresh(line, which);
+            }
+        }
+    }
+
+  private:
+    struct taken {
+        ticket number;
+        transfer source, target;  // tables translated
+        uint64_t done, end;
+    };
+
+    void refresh(uint32_t line, uint32_t which) {
+        auto *from = reinterpret_cast<const uint64_t *>(&all_.shared->lines[line].parts[which]);
+        // The half with the tag first: it is written last.
+        const uint64_t high = __atomic_load_n(from + 1, __ATOMIC_ACQUIRE);
+        const uint64_t low = __atomic_load_n(from, __ATOMIC_ACQUIRE);
+        all_.seen[line].parts[which] = {
+            {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
+             static_cast<uint32_t>(high)},
+            static_cast<uint32_t>(high >> 32)};
+    }
+    void store_later(uint64_t *word, uint64_t value) { stores_.emplace_back(word, value); }
+    void flush(size_t count) {
+        for (size_t i = 0; i < count; ++i) {
+            __atomic_store_n(stores_[i].first, stores_[i].second, __ATOMIC_RELEASE);
+        }
+        stores_.erase(stores_.begin(), stores_.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+
+    void take(clock::time_point begun) {
+        const clock::time_point now = clock::now();
+        order_taker<kernel>::wishes wish;
+        wish.idle = taken_.empty() && now - last_order_ > nanoseconds(launch_.how.idle_ns);
+        wish.leave =
+            __atomic_load_n(&all_.shared->asked.value, __ATOMIC_ACQUIRE) >= launch_.how.instance ||
+            now - begun > microseconds(longest_stay_us);
+        switch (taker_.step(*this, wish)) {
+            case order_taker<kernel>::result::took:
+                last_order_ = now;
+                accept(taker_.number());
+                break;
+            case order_taker<kernel>::result::gone:
+                gone_ = true;
+                break;
+            case order_taker<kernel>::result::nothing:
+                if (taken_.empty() && taker_.watches()) {
+                    flush(stores_.size());
+                    sleep_for(random_.up_to(5000));
+                }
+                break;
+        }
+    }
+
+    void accept(ticket number) {
+        order_body body;
+        std::memcpy(&body, all_.shared->bodies[number % ring_size], sizeof(body));
+        for (uint32_t i = 0; i < parts; ++i) {
+            if (taker_.part(i).words[2] != word_of(body, i)) {
+                nc_error("simulated GPU %d: a mover takes an order from a torn line", all_.ordinal);
+                std::abort();
+            }
+        }
+        taken one = {};
+        one.number = number;
+        one.source.layout = body.source;
+        one.source.base = const_cast<char *>(body.source_base);
+        one.target.layout = body.target;
+        one.target.base = body.target_base;
+        one.done = body.packed_offset;
+        one.end = body.packed_offset + body.length;
+        broken_ |= !translate_tables(all_.all.space, all_.ordinal, &one.source.layout) ||
+                   !translate_tables(all_.all.space, all_.ordinal, &one.target.layout);
+        taken_.push_back(one);
+    }
+
+    // A piece of one order. False: an illegal access.
+    bool move_some(size_t which) {
+        taken &one = taken_[which];
+        const uint64_t end = one.done + std::min(one.end - one.done, 1 + random_.up_to(256 << 10));
+        if (broken_ ||
+            !pull_piece(one.source, one.target, all_.ordinal, all_.all.space, one.done, end)) {
+            return false;
+        }
+        one.done = end;
+        if (one.done == one.end) {
+            store_later(&all_.shared->ends[one.number % ring_size].value, one.number);
+            taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(which));
+        }
+        return true;
+    }
+
+    runner &all_;
+    const launched launch_;
+    random_source random_;
+    order_taker<kernel> taker_;
+    std::vector<taken> taken_;                             // not ended
+    std::vector<std::pair<uint64_t *, uint64_t>> stores_;  // that the CPU does not see yet
+    clock::time_point last_order_;
+    bool gone_ = false, broken_ = false;
+};
+
+void sim_mover::runner::run() noexcept {
+    prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+    random_source random(all.seed * 7919 + static_cast<uint64_t>(ordinal));
+    std::unique_lock<std::mutex> guard(mutex);
+    for (;;) {
+        changed.wait(guard, [this] { return stop || !queue.empty(); });
+        if (stop) {
+            return;
+        }
+        const launched one = queue.front();
+        queue.pop_front();
+        if (status != UCS_OK) {
+            continue;
+        }
+        busy = true;
+        guard.unlock();
+        constexpr uint64_t long_late = 30000;  // microseconds
+        const uint64_t longest = one.late ? long_late : uint64_t{all.delay} / 2;
+        sleep_for(static_cast<uint64_t>(static_cast<double>(random.up_to(longest * 1000)) *
+                                        all.faults.slow()));
+        ucs_status_t how = UCS_ERR_NO_MEMORY;
+        try {
+            how = kernel(*this, one, random.next()).run();
+        } catch (const std::bad_alloc &) {
+        }
+        guard.lock();
+        busy = false;
+        status = status == UCS_OK ? how : status;
+    }
+}
+
+std::unique_ptr<sim_mover> sim_mover::make(device &on, environment &all, unsigned idle_us) noexcept
+    try {
+    auto own = std::make_unique<runner>(all, on.properties().ordinal);
+    if (on.allocate_pinned(sizeof(mover_memory) + alignof(mover_memory), &own->pinned) != UCS_OK) {
+        return nullptr;
+    }
+    const auto at = reinterpret_cast<uintptr_t>(own->pinned->address());
+    own->shared = reinterpret_cast<mover_memory *>(round_up(at, uintptr_t{alignof(mover_memory)}));
+    own->shared->begin();
+    return std::unique_ptr<sim_mover>(new sim_mover(idle_us, std::move(own)));
+} catch (const std::bad_alloc &) {
+    return nullptr;
+}
+
+sim_mover::~sim_mover() {
+    if (forked()) {
+        [[maybe_unused]] runner *left_behind = runner_.release();
+        return;
+    }
+    leave();
+    {
+        std::lock_guard<std::mutex> guard(runner_->mutex);
+        runner_->stop = true;
+        runner_->changed.notify_all();
+    }
+    if (runner_->thread.joinable()) {
+        runner_->thread.join();
+    }
+}
+
+bool sim_mover::is_usable() noexcept {
+    return !forked();
+}
+
+bool sim_mover::describe(const move_order &one, uint32_t (&words)[order_words],
+                         void *body) noexcept {
+    order_body made = {};
+    made.target = *one.target;
+    made.source = one.source != nullptr ? *one.source : *one.target;
+    made.source_base = one.source_base;
+    made.target_base = one.target_base;
+    made.packed_offset = one.packed_offset;
+    made.length = one.length;
+    std::memcpy(body, &made, sizeof(made));
+    for (uint32_t i = 0; i < order_parts; ++i) {
+        words[i * part_words + 2] = word_of(made, i);
+    }
+    return true;
+}
+
+ucs_status_t sim_mover::launch(const mover_launch &how) noexcept {
+    fault_plan &faults = runner_->all.faults;
+    launched one;
+    one.how = how;
+    const bool refused = faults.strikes(fault::mover);
+    one.dies = faults.strikes(fault::mover_dies);
+    one.late = faults.strikes(fault::mover_late);
+    if (refused) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    try {
+        std::lock_guard<std::mutex> guard(runner_->mutex);
+        if (runner_->status != UCS_OK) {
+            return runner_->status;
+        }
+        if (!runner_->thread.joinable()) {
+            all_signals_blocked blocked;
+            runner_->thread = std::thread([own = runner_.get()] { own->run(); });
+        }
+        runner_->queue.push_back(one);
+        runner_->changed.notify_all();
+        return UCS_OK;
+    } catch (const std::bad_alloc &) {
+        return UCS_ERR_NO_MEMORY;
+    } catch (const std::system_error &error) {
+        nc_error("simulated GPU: no thread for a mover: %s", error.what());
+        return UCS_ERR_IO_ERROR;
+    }
+}
+
+ucs_status_t sim_mover::ask_kernels() noexcept {
+    std::lock_guard<std::mutex> guard(runner_->mutex);
+    if (runner_->status != UCS_OK) {
+        return runner_->status;
+    }
+    return runner_->busy || !runner_->queue.empty() ? UCS_INPROGRESS : UCS_OK;
+}
+
+}  // namespace cuda_nc::gpu::sim

@@ -1,0 +1,67 @@
+// The simulated GPU's mover: a thread that behaves as the kernel does where mistakes would show. It
+// sees lines late and torn, its words become visible late, it moves several orders piece by piece
+// in random order, and it leaves in every moment.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "ucs/gpu/device.hpp"
+#include "ucs/gpu/mover_desk.hpp"
+#include "ucs/backend/sim/random.hpp"
+#include "ucs/backend/sim/stream.hpp"
+
+namespace cuda_nc::gpu::sim {
+
+class sim_mover final : public mover_desk {
+  public:
+    // `on` and `all` outlive it. Null: no memory.
+    static std::unique_ptr<sim_mover> make(device &on, environment &all, unsigned idle_us) noexcept;
+    // The kernel leaves; orders that have not ended are abandoned.
+    ~sim_mover() override;
+
+  protected:
+    bool is_usable() noexcept override;
+    bool describe(const move_order &one, uint32_t (&words)[order_words],
+                  void *body) noexcept override;
+    ucs_status_t launch(const mover_launch &how) noexcept override;
+    ucs_status_t ask_kernels() noexcept override;
+
+  private:
+    struct launched {
+        mover_launch how;
+        bool late = false, dies = false;  // faults
+    };
+    class kernel;
+    // Owned through a pointer: a forked child, which does not have the thread, leaks it.
+    struct runner {
+        runner(environment &all_, int ordinal_) : all(all_), ordinal(ordinal_) {}
+        void run() noexcept;
+
+        environment &all;
+        const int ordinal;
+        std::unique_ptr<memory> pinned;
+        mover_memory *shared = nullptr;
+        // What the kernel has seen of the ring, which it may see once more.
+        std::vector<order_line> seen{order_ring_size};
+        std::mutex mutex;  // guards what follows
+        std::condition_variable changed;
+        std::deque<launched> queue;
+        bool busy = false, stop = false;
+        ucs_status_t status = UCS_OK;  // the first error is kept
+        std::thread thread;
+    };
+
+    sim_mover(unsigned idle_us, std::unique_ptr<runner> own) noexcept
+        : mover_desk(idle_us, true), runner_(std::move(own)) {
+        use(runner_->shared);
+    }
+
+    std::unique_ptr<runner> runner_;
+};
+
+}  // namespace cuda_nc::gpu::sim

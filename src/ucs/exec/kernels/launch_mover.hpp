@@ -1,0 +1,31 @@
+// Launches a mover's kernel; callable from C++ code.
+#pragma once
+
+#include "ucs/exec/kernels/loaded_kernels.hpp"
+#include "ucs/exec/kernels/plan/order_plan.hpp"
+#include "ucs/gpu/mover_desk.hpp"
+
+namespace cuda_nc::exec {
+
+// What the kernel's thread blocks share, in GPU memory, zero before the first launch.
+struct mover_state {
+    gpu::order_line boxes[mover_thread_blocks];  // the piece that a thread block moves next
+    uint32_t done[mover_thread_blocks];          // pieces that it has ended, of all launches
+    uint32_t arrived[gpu::order_ring_size];      // ended pieces of the order in this place
+};
+
+struct mover_arguments {
+    gpu::mover_memory *shared = nullptr;
+    mover_state *state = nullptr;
+    gpu::mover_launch how;
+    uint64_t stay_ns = 0;      // after which it leaves although orders keep coming
+    uint64_t patience_ns = 0;  // of the thread blocks with each other, after which they give up
+};
+
+// Enqueues it on `stream` of the current device.
+cudaError_t launch_mover(loaded_kernels &kernels, const mover_arguments &arguments,
+                         cudaStream_t stream) noexcept;
+// Loads it there, which may wait for kernels that run on the device.
+cudaError_t load_mover(loaded_kernels &to) noexcept;
+
+}  // namespace cuda_nc::exec

@@ -1,0 +1,100 @@
+#include "ucs/gpu/layout_move.hpp"
+
+#include <algorithm>
+
+#include "ucs/base/bits.hpp"
+
+namespace cuda_nc::gpu {
+namespace {
+
+bool is_contiguous(const layout_view &view) noexcept {
+    return view.kind == shape::contiguous;
+}
+
+// Of a contiguous layout: where its bytes begin.
+const char *begin_of(const layout_view &view, const char *base) noexcept {
+    return reinterpret_cast<const char *>(reinterpret_cast<uintptr_t>(base) +
+                                          static_cast<uintptr_t>(view.first_displacement));
+}
+
+ucs_status_t transfer_all(stream &on, direction dir, const layout_view &view, char *base,
+                          char *other, unsigned max_sms) noexcept {
+    transfer work;
+    work.dir = dir;
+    work.layout = view;
+    work.base = base;
+    work.packed = other;
+    work.length = view.packed_size;
+    work.max_sms = max_sms;
+    return on.launch(work);
+}
+
+// By kernels that hold a chunk at a time in a thread block's shared memory.
+ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
+    const uint64_t total = move.target->packed_size;
+    const bool of_list = move.source->num_blocks > 1 || move.target->num_blocks > 1;
+    pipe_work work;
+    work.dir = direction::unpack;
+    work.pulls = true;
+    work.source = move.source;
+    work.source_base = const_cast<char *>(move.source_base);
+    work.layout = move.target;
+    work.base = move.target_base;
+    work.sequence = pipe_sequence_step;
+    work.launch_number = 1;
+    for (uint64_t done = 0; done < total; done += work.length) {
+        work.packed_offset = done;
+        work.length = std::min(total - done, max_pipe_length);
+        work.geometry = choose_pull_geometry(work.length, max_pipe_channels, of_list);
+        size_t launched = 0;
+        const ucs_status_t status = on.launch(&work, 1, &launched);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+    return UCS_OK;
+}
+
+}  // namespace
+
+// For each chunk a block reads the tables of a list, one after the other: longer ones pay there. In
+// a launch with others each block would take as much shared memory, and fewer fit on some GPUs.
+pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned channels, bool lone_list) noexcept {
+    constexpr uint64_t least_chunk = 4 << 10;
+    constexpr unsigned most_channels = 128;
+    channels = std::min(std::max(channels, 1u), most_channels);
+    const uint64_t usual_chunk = lone_list && channels >= many_pipe_channels ? 32 << 10 : 16 << 10;
+    const uint64_t rounds = divide_up(bytes, channels * usual_chunk);
+    const uint64_t chunk = round_up(divide_up(bytes, channels * rounds), least_chunk);
+    pipe_geometry g;
+    g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, divide_up(bytes, chunk)));
+    g.chunk_size = static_cast<uint32_t>(chunk);
+    g.depth = 1;
+    return g;
+}
+
+ucs_status_t launch(stream &on, const layout_move &move) noexcept {
+    const layout_view &target = *move.target, &source = move.alike ? target : *move.source;
+    auto *from = const_cast<char *>(move.source_base);
+    if (target.packed_size == 0) {
+        return UCS_OK;
+    }
+    if (is_contiguous(source) && is_contiguous(target)) {
+        return on.copy(const_cast<char *>(begin_of(target, move.target_base)),
+                       begin_of(source, from), target.packed_size);
+    }
+    if (move.alike) {
+        return transfer_all(on, direction::copy, target, from, move.target_base, move.max_sms);
+    }
+    if (is_contiguous(source)) {
+        return transfer_all(on, direction::unpack, target, move.target_base,
+                            const_cast<char *>(begin_of(source, from)), move.max_sms);
+    }
+    if (is_contiguous(target)) {
+        return transfer_all(on, direction::pack, source, from,
+                            const_cast<char *>(begin_of(target, move.target_base)), move.max_sms);
+    }
+    return pull_all(on, move);
+}
+
+}  // namespace cuda_nc::gpu

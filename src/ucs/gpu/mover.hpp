@@ -1,0 +1,82 @@
+// The mover of a GPU: a kernel that stays there while orders keep coming, and carries them out. An
+// order costs the CPU some stores and a fence where a launch costs microseconds, and begins sooner.
+//
+// An order moves bytes from one layout to another, as a pull does (pipe.hpp). Orders run side by
+// side and in any order; none is ordered with any stream. What an order reads must be there when it
+// is given, and what it writes is there when it has ended: then the CPU, and whoever it tells, see
+// the bytes.
+//
+// Memory: the layouts are read during give() alone; their tables, and the bytes on both sides, must
+// stay until the order has ended. Ring and end words are the mover's. Each order holds a line of
+// the ring until release(): whoever was given a ticket asks for its end, and gives it back.
+//
+// The kernel is a guest. It leaves when no order has come for the idle time (UCX_CUDA_NC_MOVER_IDLE
+// at most, and less where orders usually come sooner after each other), when it has been there for
+// longest_stay although orders keep coming, and at once when it is asked to. Before it goes it ends
+// the orders that it has taken, at most a ring of longest_order bytes each. So whoever waits for
+// the device - cudaDeviceSynchronize, cudaFree, a reset, the process's end - waits that long at
+// most. A child process has no mover: fork() waits for nothing. It is launched again with the next
+// order.
+//
+// Errors: where the kernel fails, every order that has not ended gets state UCS_ERR_IO_ERROR, and
+// the mover takes no more. An order that no kernel has taken, because none could be launched, gets
+// UCS_ERR_CANCELED: its bytes have not been touched. In both cases the giver takes its slower path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ucs/base/status.hpp"
+#include "ucs/layout/layout_view.hpp"
+
+namespace cuda_nc::gpu {
+
+// Longer moves gain little by an order, and would hold up short ones.
+constexpr uint64_t longest_order = uint64_t{1} << 20;  // bytes
+constexpr uint64_t longest_stay_us = 1000;             // microseconds, of one launch
+
+struct move_order {
+    const layout_view *source = nullptr;  // null: laid out as the target is
+    const char *source_base = nullptr;    // displacement 0
+    const layout_view *target = nullptr;
+    char *target_base = nullptr;
+    uint64_t packed_offset = 0;
+    uint64_t length = 0;  // bytes, 1 to longest_order
+};
+
+// Whether all numbers are in range; addresses are not checked.
+inline bool valid(const move_order &one) noexcept {
+    auto holds = [&one](const layout_view &what) {
+        return one.packed_offset <= what.packed_size &&
+               one.length <= what.packed_size - one.packed_offset;
+    };
+    return one.target != nullptr && one.length >= 1 && one.length <= longest_order &&
+           holds(*one.target) && (one.source == nullptr || holds(*one.source));
+}
+
+// Thread safe.
+class mover {
+  public:
+    using ticket = uint64_t;  // the order's number; 0: none
+
+    virtual ~mover() = default;
+
+    // Gives the first of `number` orders, as many as there is room for and as the kernel serves,
+    // and returns how many; their tickets are in `tickets`. 0: launch it. Does not wait; may
+    // launch the kernel.
+    virtual size_t give(const move_order *orders, size_t number, ticket *tickets) noexcept = 0;
+
+    // Whether order `which` has ended: UCS_OK, UCS_INPROGRESS, UCS_ERR_CANCELED or
+    // UCS_ERR_IO_ERROR. Reads a word.
+    virtual ucs_status_t state(ticket which) const noexcept = 0;
+    // The same for an order that is overdue: asks the GPU, and launches a kernel where one is
+    // missing.
+    virtual ucs_status_t ask(ticket which) noexcept = 0;
+    // Its holder has seen that it has ended.
+    virtual void release(ticket which) noexcept = 0;
+
+    // The kernel leaves at once. Later orders launch it again. Does not wait.
+    virtual void leave() noexcept = 0;
+};
+
+}  // namespace cuda_nc::gpu

@@ -1,0 +1,187 @@
+#include "ucs/gpu/mover_desk.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "ucs/base/log.hpp"
+
+namespace cuda_nc::gpu {
+namespace {
+
+uint64_t nanoseconds_now() noexcept {
+    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                     std::chrono::steady_clock::now().time_since_epoch())
+                                     .count());
+}
+
+}  // namespace
+
+void mover_memory::begin() noexcept {
+    __atomic_store_n(&door.value, mover_door().word(), __ATOMIC_RELAXED);
+    __atomic_store_n(&position.value, uint64_t{1}, __ATOMIC_RELEASE);
+}
+
+// Writes lines. A GPU reads each part whole: the half with the tag is written last.
+struct mover_desk::pen {
+    static constexpr uint32_t parts = order_parts;
+    mover_memory &shared;
+    const uint32_t (*words)[order_words];  // of the orders from `first` on
+    ticket first;
+
+    void write_part(ticket number, uint32_t part) noexcept {
+        const uint32_t *from = words[number - first] + part * part_words;
+        auto *to =
+            reinterpret_cast<uint64_t *>(&shared.lines[number % order_ring_size].parts[part]);
+        __atomic_store_n(to, uint64_t{from[1]} << 32 | from[0], __ATOMIC_RELAXED);
+        __atomic_store_n(to + 1, uint64_t{order_tag(number)} << 32 | from[2], __ATOMIC_RELEASE);
+    }
+    void fence() noexcept {
+        // An exchange is a fence on x86, and one that thread sanitizers know.
+        static std::atomic<int> own{0};
+        own.exchange(1, std::memory_order_seq_cst);
+#ifndef __x86_64__
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+    }
+    uint64_t load_door() noexcept {
+        return __atomic_load_n(&shared.door.value, __ATOMIC_SEQ_CST);
+    }
+};
+
+mover_desk::mover_desk(unsigned most_idle_us, bool rare_too) noexcept
+    : rare_too_(rare_too), rhythm_(uint64_t{std::clamp(most_idle_us, 1u, 1000u)} * 1000) {}
+
+// Into words_, and the bodies of their places: as many as there is room for.
+size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
+    size_t count = 0;
+    for (; count < std::min(number, most_at_once); ++count) {
+        const ticket its = next_ + count;
+        if (place_of(its).number.load(std::memory_order_acquire) != 0 || !valid(orders[count])) {
+            break;
+        }
+        std::memset(words_[count], 0, sizeof(words_[count]));
+        if (!describe(orders[count], words_[count], shared_->bodies[its % order_ring_size])) {
+            break;
+        }
+    }
+    return count;
+}
+
+bool mover_desk::launch_locked() noexcept {
+    mover_launch how;
+    how.instance = launched_ + 1;
+    how.first = first_;
+    how.idle_ns = rhythm_.wait();
+    const ucs_status_t status = launch(how);
+    owes_launch_ = status != UCS_OK;
+    if (status != UCS_OK) {
+        nc_debug("a mover cannot be launched: %s", status_text(status));
+        return false;
+    }
+    ++launched_;
+    return true;
+}
+
+size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets) noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (failed_ || !is_usable()) {
+        return 0;
+    }
+    rhythm_.note(nanoseconds_now());
+    if (!rare_too_ && !rhythm_.pays()) {
+        return 0;
+    }
+    const size_t count = describe_all(orders, number);
+    pen writes = {*shared_, words_, next_};
+    if (count == 0) {
+        return 0;
+    }
+    // Where it is clear that a kernel is missing it comes first: without one nothing is written.
+    if ((owes_launch_ || mover_door::of(writes.load_door()).misses(next_, launched_)) &&
+        !launch_locked()) {
+        return 0;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        tickets[i] = next_ + i;
+        place &its = place_of(tickets[i]);
+        its.outcome.store(UCS_INPROGRESS, std::memory_order_relaxed);
+        its.number.store(tickets[i], std::memory_order_release);
+    }
+    order_giver<pen> giver;
+    giver.begin(next_, static_cast<uint32_t>(count), launched_);
+    while (!giver.step(writes)) {
+    }
+    next_ += count;
+    if (giver.is_late()) {
+        launch_locked();  // if it fails, ask() tries again
+    }
+    return count;
+}
+
+ucs_status_t mover_desk::state(ticket which) const noexcept {
+    const uint64_t end =
+        __atomic_load_n(&shared_->ends[which % order_ring_size].value, __ATOMIC_ACQUIRE);
+    return end == which ? UCS_OK
+                        : places_[which % order_ring_size].outcome.load(std::memory_order_acquire);
+}
+
+// What becomes of the orders from `first` on that have not ended. No kernel runs.
+void mover_desk::settle(ticket first, ucs_status_t outcome) noexcept {
+    for (place &one : places_) {
+        const ticket its = one.number.load(std::memory_order_relaxed);
+        if (its >= first && its != 0 && state(its) == UCS_INPROGRESS) {
+            one.outcome.store(outcome, std::memory_order_release);
+        }
+    }
+}
+
+ucs_status_t mover_desk::ask_locked(ticket which) noexcept {
+    const ucs_status_t kernels = ask_kernels();
+    const ucs_status_t now = state(which);
+    if (now != UCS_INPROGRESS || kernels == UCS_INPROGRESS) {
+        return now;
+    }
+    const ticket position = __atomic_load_n(&shared_->position.value, __ATOMIC_ACQUIRE);
+    if (kernels != UCS_OK || which < position) {
+        nc_debug("a mover has failed: %s", status_text(kernels));
+        failed_ = true;
+        settle(1, UCS_ERR_IO_ERROR);
+        return UCS_ERR_IO_ERROR;
+    }
+    // No kernel has taken it, nor will.
+    if (launch_locked()) {
+        return UCS_INPROGRESS;
+    }
+    settle(position, UCS_ERR_CANCELED);
+    first_ = next_;
+    owes_launch_ = false;
+    return UCS_ERR_CANCELED;
+}
+
+ucs_status_t mover_desk::ask(ticket which) noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const ucs_status_t now = state(which);
+    return now != UCS_INPROGRESS ? now : is_usable() ? ask_locked(which) : UCS_ERR_IO_ERROR;
+}
+
+void mover_desk::release(ticket which) noexcept {
+    place &its = place_of(which);
+    if (its.number.load(std::memory_order_relaxed) == which) {
+        its.number.store(0, std::memory_order_release);
+    }
+}
+
+void mover_desk::leave() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (shared_ != nullptr && launched_ != 0) {
+        __atomic_store_n(&shared_->asked.value, uint64_t{launched_}, __ATOMIC_RELEASE);
+    }
+}
+
+uint32_t mover_desk::launches() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    return launched_;
+}
+
+}  // namespace cuda_nc::gpu

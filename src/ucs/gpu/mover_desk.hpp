@@ -1,0 +1,100 @@
+// The CPU's side of a mover, the same for every backend: which orders are under way, the ring, when
+// a kernel is launched, and what becomes of orders where it fails.
+#pragma once
+
+#include <atomic>
+#include <array>
+#include <cstdint>
+#include <mutex>
+
+#include "ucs/gpu/arrival_rhythm.hpp"
+#include "ucs/gpu/mover.hpp"
+#include "ucs/gpu/order_ring.hpp"
+
+namespace cuda_nc::gpu {
+
+constexpr size_t order_body_size = 1536;  // bytes
+
+// What CPU and kernel share, in pinned memory, zero before begin(). The CPU writes lines, bodies
+// and `asked`; the kernel the rest. Words that one side polls have a cache line of their own.
+struct mover_memory {
+    struct alignas(64) word {
+        uint64_t value;
+    };
+    order_line lines[order_ring_size];
+    word ends[order_ring_size];  // the order that has ended last in this place
+    word door;                   // mover_door
+    word position;               // the first order that no kernel has taken
+    word asked;                  // kernels up to this one shall leave
+    // What of an order does not fit into its line.
+    alignas(64) unsigned char bodies[order_ring_size][order_body_size];
+
+    void begin() noexcept;
+};
+
+// One launch of the kernel.
+struct mover_launch {
+    uint32_t instance = 0;  // of all launches, from 1
+    uint64_t first = 1;     // it takes no order before this one, and none before `position`
+    uint64_t idle_ns = 0;   // how long it waits for an order
+};
+
+class mover_desk : public mover {
+  public:
+    size_t give(const move_order *orders, size_t number, ticket *tickets) noexcept final;
+    ucs_status_t state(ticket which) const noexcept final;
+    ucs_status_t ask(ticket which) noexcept final;
+    void release(ticket which) noexcept final;
+    void leave() noexcept final;
+
+    // Launches so far.
+    uint32_t launches() noexcept;
+
+  protected:
+    // `most_idle_us`: microseconds, 1 to 1000 or the nearest of these. `rare_too`: orders that come
+    // rarely are taken as well.
+    mover_desk(unsigned most_idle_us, bool rare_too) noexcept;
+
+    // Before the first order; it outlives the desk's use.
+    void use(mover_memory *shared) noexcept { shared_ = shared; }
+
+    // The GPU can be used, and shared() is there.
+    virtual bool is_usable() noexcept = 0;
+    // Describes an order in its line and its body; false: the kernel does not serve it.
+    virtual bool describe(const move_order &one, uint32_t (&words)[order_words],
+                          void *body) noexcept = 0;
+    // Enqueues the kernel behind those launched before.
+    virtual ucs_status_t launch(const mover_launch &how) noexcept = 0;
+    // UCS_OK: all that were launched have ended. UCS_INPROGRESS: one runs, or waits for its turn.
+    // Else one has failed, and none will run.
+    virtual ucs_status_t ask_kernels() noexcept = 0;
+
+  private:
+    struct place {
+        std::atomic<ticket> number{0};                      // of the order that holds it; 0: nobody
+        std::atomic<ucs_status_t> outcome{UCS_INPROGRESS};  // unless the end word says UCS_OK
+    };
+    static constexpr size_t most_at_once = 32;
+    struct pen;
+
+    place &place_of(ticket which) noexcept { return places_[which % order_ring_size]; }
+    size_t describe_all(const move_order *orders, size_t number) noexcept;
+    bool launch_locked() noexcept;
+    void settle(ticket first, ucs_status_t outcome) noexcept;
+    ucs_status_t ask_locked(ticket which) noexcept;
+
+    const bool rare_too_;
+    mover_memory *shared_ = nullptr;
+    std::array<place, order_ring_size> places_;
+
+    std::mutex mutex_;  // guards what follows
+    arrival_rhythm rhythm_;
+    ticket next_ = 1;   // to be given
+    ticket first_ = 1;  // orders before it are taken, or never will be
+    uint32_t launched_ = 0;
+    bool owes_launch_ = false;  // orders lie in the ring that no kernel may see
+    bool failed_ = false;
+    uint32_t words_[most_at_once][order_words];
+};
+
+}  // namespace cuda_nc::gpu

@@ -1,0 +1,99 @@
+#include "uct/cuda_nc/one_sided/list.hpp"
+
+#include "ucs/base/settings.hpp"
+#include "ucs/gpu/layout_move.hpp"
+#include "ucs/layout/common_blocks.hpp"
+#include "uct/cuda_nc/counters.hpp"
+
+namespace cuda_nc::uct {
+
+// One block after the other, without a kernel.
+ucs_status_t list_mover::list::copy(gpu::stream &stream) const noexcept {
+    ucs_status_t copied = UCS_OK;
+    for (size_t i = 0; i < num_pairs && copied == UCS_OK; ++i) {
+        copied = stream.copy(pairs()[i].to, pairs()[i].from, pairs()[i].length);
+    }
+    return copied;
+}
+
+ucs_status_t list_mover::list::launch_pairs(gpu::stream &stream, bool by_copies) noexcept {
+    ends.renew();
+    if (alone.length != 0) {
+        return stream.copy(alone.to, alone.from, alone.length);
+    }
+    gpu::pair_list work;
+    work.pairs = pairs();
+    work.count = num_pairs;
+    work.max_sms = config().max_sms;
+    work.ends = &ends;
+    const ucs_status_t launched = by_copies ? UCS_ERR_UNSUPPORTED : stream.launch(work);
+    if (launched == UCS_OK) {
+        return UCS_OK;
+    }
+    ends.renew();
+    return copy(stream);
+}
+
+ucs_status_t list_mover::list::copy_order(gpu::stream &stream) const noexcept {
+    const layout &from = order->puts ? order->local() : order->remote(),
+                 &to = order->puts ? order->remote() : order->local();
+    char *const source = order->puts ? order->local_base : order_remote;
+    char *const target = order->puts ? order_remote : order->local_base;
+    auto at = [](char *base, int64_t displacement) {
+        return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(base) +
+                                        static_cast<uintptr_t>(displacement));
+    };
+    common_blocks blocks(from, to);
+    for (common_block one = blocks.next(UINT64_MAX); one.length != 0;
+         one = blocks.next(UINT64_MAX)) {
+        const ucs_status_t copied =
+            stream.copy(at(target, one.right), at(source, one.left), one.length);
+        if (copied != UCS_OK) {
+            return copied;
+        }
+    }
+    return UCS_OK;
+}
+
+ucs_status_t list_mover::list::launch_order(gpu::device &gpu, gpu::stream &stream) const noexcept {
+    const layout_view *local = nullptr, *remote = nullptr;
+    const ucs_status_t prepared = order->prepare(gpu, stream, &local, &remote);
+    if (prepared == UCS_OK) {
+        gpu::layout_move work;
+        work.alike = order->local().equal(order->remote());
+        work.source = order->puts ? local : remote;
+        work.target = order->puts ? remote : local;
+        work.source_base = order->puts ? order->local_base : order_remote;
+        work.target_base = order->puts ? order_remote : order->local_base;
+        work.max_sms = config().max_sms;
+        if (gpu::launch(stream, work) == UCS_OK) {
+            return UCS_OK;
+        }
+    }
+    return copy_order(stream);
+}
+
+ucs_status_t list_mover::list::launch(gpu::device &gpu, gpu::stream &stream,
+                                      bool by_copies) noexcept {
+    is_launched = true;
+    count(counters::all().lists);
+    const ucs_status_t launched =
+        order != nullptr ? launch_order(gpu, stream) : launch_pairs(stream, by_copies);
+    const ucs_status_t recorded = stream.record(*done);
+    if (launched != UCS_OK) {  // some of it may run
+        done->synchronize();
+    }
+    return launched != UCS_OK ? launched : recorded;
+}
+
+void list_mover::list::clear() noexcept {
+    num_pairs = 0;
+    bytes = seen_bytes = 0;
+    alone = {};
+    continues = is_launched = false;
+    mappings.clear();
+    completions.clear();
+    status = UCS_INPROGRESS;
+}
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,89 @@
+"""mpi4py's own test suite, and MPICH's tests of datatypes and point-to-point messages, give the same
+results with the product as without: test by test, for each MPI.
+
+python3 -m pytest test/foreign --full -n 2      (-k "programs and mpich" for one)
+test/foreign/table.py                           what the last run found, as a table
+
+A difference is looked at again: where MPI alone says the same in one of a few runs, it varies by
+itself. All outcomes stay in .local/foreign/results."""
+import pytest
+
+from support import foreign, product
+from support.runner import Runner
+
+LIMIT = 6 * 3600
+# Both Open MPI 4 run the same programs.
+PROGRAMS = {"debian4": "ompi4"}
+
+
+@pytest.fixture
+def library(request, one_at_a_time):
+    """(name, library) with its MPI in place."""
+    name = request.param
+    chosen = foreign.LIBRARIES[name]
+    if name == "mpich":
+        with one_at_a_time("programs"):
+            _script("need-mpich")("bash", "-ec", '. "$0/contrib/lib.sh" && need_mpich',
+                                  product.ROOT)
+    elif name in ("ompi4", "debian4") and not foreign.mpi.have_openmpi4():
+        pytest.skip("no system Open MPI 4 is installed")
+    return name, chosen
+
+
+by_library = pytest.mark.parametrize("library", foreign.LIBRARIES, indirect=True)
+
+
+def _script(name):
+    return Runner(1800, product.LOGS / "foreign" / f"{name}.log", product.environment())
+
+
+def compare(suite, name, command, outcomes, again):
+    """outcomes: {way: {test: word}}. again(way, tests): such an outcome once more, of these tests."""
+    tests = {test for outcome in outcomes.values() for test in outcome}
+    words = {test: {way: [outcome.get(test, "not run")] for way, outcome in outcomes.items()}
+             for test in sorted(tests)}
+    for _ in range(foreign.AGAIN):
+        unclear = [test for test in words if foreign.verdict(words[test]) == "different"]
+        for way in outcomes if unclear else ():
+            outcome = again(way, unclear)
+            for test in unclear:
+                words[test][way].append(outcome.get(test, "not run"))
+    foreign.keep(suite, name, command, words)
+    different = {test: found for test, found in words.items()
+                 if foreign.verdict(found) == "different"}
+    assert len(tests) > 50
+    assert not different
+
+
+@by_library
+def test_programs(run, one_at_a_time, library):
+    name, chosen = library
+    built = PROGRAMS.get(name, name)
+    with one_at_a_time("foreign-programs"):
+        _script(f"fetch-{built}")("bash", foreign.SCRIPTS / "fetch.sh", "mpich-tests", built,
+                                  chosen.compiler)
+    build = foreign.FOLDER / f"mpich-tests-{built}"
+    programs = {program.name: program for program in foreign.programs(build)}
+    outcomes = {way: {} for way in foreign.WAYS}
+    for test, program in programs.items():
+        for way, outcome in outcomes.items():
+            outcome[test] = foreign.run_program(chosen, way, program, run)
+
+    def again(way, tests):
+        return {test: foreign.run_program(chosen, way, programs[test], run) for test in tests}
+
+    compare("MPICH's tests", name, "each program of datatype and pt2pt", outcomes, again)
+
+
+@pytest.mark.parametrize("ranks", [2])
+@by_library
+def test_mpi4py(run, one_at_a_time, tmp_path, library, ranks):
+    name, chosen = library
+    with one_at_a_time("mpi4py"):
+        _script("fetch-mpi4py")("bash", foreign.SCRIPTS / "fetch.sh", "mpi4py")
+
+    def once(way, tests=None):
+        return foreign.run_mpi4py(chosen, way, ranks, run, tmp_path, tests)
+
+    compare(f"mpi4py, {ranks} ranks", name, f"main.py with {ranks} ranks",
+            {way: once(way) for way in foreign.WAYS}, once)

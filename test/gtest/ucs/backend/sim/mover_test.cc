@@ -1,0 +1,138 @@
+// The simulated GPU's mover where it fails, and where the GPU or the process goes away.
+#include "ucs/gpu/mover.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "ucs/backend/sim/sim_fixture.hpp"
+
+namespace cuda_nc::gpu::test {
+namespace {
+
+class sim_mover_test : public gpu_sim {
+  protected:
+    void start_with(const std::string &faults) {
+        start(faults);
+        mover_ = device_->get_mover();
+        ASSERT_NE(mover_, nullptr);
+        from_ = allocate(bytes);
+        to_ = allocate(bytes);
+        what_.kind = shape::contiguous;
+        what_.num_blocks = 1;
+        what_.packed_size = what_.list_size = what_.block_length = bytes;
+        what_.by_list = what_.by_block = fast_divide(bytes);
+        order_.source_base = from_->address();
+        order_.target = &what_;
+        order_.target_base = to_->address();
+        order_.length = bytes;
+    }
+    ucs_status_t await(mover::ticket which) {
+        ucs_status_t status = UCS_INPROGRESS;
+        const auto begun = std::chrono::steady_clock::now();
+        while (status == UCS_INPROGRESS) {
+            status = mover_->state(which);
+            if (status == UCS_INPROGRESS &&
+                std::chrono::steady_clock::now() - begun > std::chrono::milliseconds(5)) {
+                status = mover_->ask(which);
+            }
+            std::this_thread::yield();
+        }
+        return status;
+    }
+    // Gives one order and waits for it. UCS_ERR_NO_RESOURCE: it was not taken.
+    ucs_status_t move() {
+        mover::ticket its = 0;
+        if (mover_->give(&order_, 1, &its) == 0) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        const ucs_status_t status = await(its);
+        mover_->release(its);
+        return status;
+    }
+
+    static constexpr size_t bytes = 4096;
+    mover *mover_ = nullptr;
+    std::unique_ptr<memory> from_, to_;
+    layout_view what_;
+    move_order order_;
+};
+
+TEST_F(sim_mover_test, where_it_cannot_be_launched_nothing_is_taken) {
+    start_with("mover:1,mover:2");
+    EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE);
+    EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE);
+    EXPECT_EQ(move(), UCS_OK) << "the third launch succeeds";
+}
+
+// Some launches fail after the first: each order is taken, given back or moved, and none is lost.
+TEST_F(sim_mover_test, orders_that_no_kernel_takes_are_given_back) {
+    start_with("mover:2+");
+    EXPECT_EQ(move(), UCS_OK);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    mover_->leave();
+    int given_back = 0;
+    for (int i = 0; i < 200; ++i) {
+        const ucs_status_t status = move();
+        EXPECT_TRUE(status == UCS_OK || status == UCS_ERR_NO_RESOURCE || status == UCS_ERR_CANCELED)
+            << status_text(status);
+        given_back += status != UCS_OK ? 1 : 0;
+    }
+    EXPECT_GT(given_back, 0);
+    EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE);
+}
+
+TEST_F(sim_mover_test, a_kernel_that_dies_fails_its_orders_and_takes_no_more) {
+    start_with("mover_dies:1");
+    std::vector<mover::ticket> tickets(64);
+    size_t given = 0;
+    while (given < tickets.size() && mover_->give(&order_, 1, tickets.data() + given) == 1) {
+        ++given;
+    }
+    ASSERT_GT(given, 0u);
+    int failed = 0;
+    for (size_t i = 0; i < given; ++i) {
+        const ucs_status_t status = await(tickets[i]);
+        EXPECT_TRUE(status == UCS_OK || status == UCS_ERR_IO_ERROR) << status_text(status);
+        failed += status != UCS_OK ? 1 : 0;
+        mover_->release(tickets[i]);
+    }
+    EXPECT_GT(failed, 0);
+    EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE);
+}
+
+TEST_F(sim_mover_test, an_illegal_access_fails_the_order) {
+    start_with("");
+    order_.source_base += 1;  // one byte beyond its allocation
+    EXPECT_EQ(move(), UCS_ERR_IO_ERROR);
+    order_.source_base -= 1;
+    EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE);
+}
+
+TEST_F(sim_mover_test, a_kernel_that_waits_long_for_its_turn_is_waited_for) {
+    start_with("mover_late:1");
+    EXPECT_EQ(move(), UCS_OK);
+}
+
+TEST_F(sim_mover_test, it_can_end_with_orders_outstanding) {
+    start_with("mover_late:1");
+    mover::ticket its = 0;
+    for (int i = 0; i < 20; ++i) {
+        EXPECT_EQ(mover_->give(&order_, 1, &its), 1u);
+    }
+    // the platform ends here
+}
+
+TEST_F(sim_mover_test, setting_it_off_leaves_none) {
+    sim::options how;
+    how.memory = 16 << 20;
+    how.mover_idle = 0;
+    start(how);
+    EXPECT_EQ(device_->get_mover(), nullptr);
+}
+
+}  // namespace
+}  // namespace cuda_nc::gpu::test

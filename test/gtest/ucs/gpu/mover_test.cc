@@ -1,0 +1,253 @@
+// Movers on every platform that has one: random layouts against a naive byte map, many orders at a
+// time, from several threads, and the kernel's leaving.
+#include "ucs/gpu/mover.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "ucs/gpu/order_ring.hpp"
+#include "ucs/gpu/random_layouts.hpp"
+
+namespace cuda_nc::gpu::test {
+namespace {
+
+class mover_test : public random_layout_test {
+  protected:
+    void SetUp() override {
+        random_layout_test::SetUp();
+        if (!IsSkipped()) {
+            mover_ = device_->get_mover();
+            if (mover_ == nullptr) {
+                GTEST_SKIP() << "no mover on " << GetParam();
+            }
+        }
+    }
+
+    // Until the order has ended, without a question that would launch a kernel anew.
+    ucs_status_t await(mover::ticket which) {
+        const auto begun = std::chrono::steady_clock::now();
+        ucs_status_t status = UCS_INPROGRESS;
+        while ((status = mover_->state(which)) == UCS_INPROGRESS) {
+            if (std::chrono::steady_clock::now() - begun > std::chrono::seconds(20)) {
+                ADD_FAILURE() << "order " << which << " is lost";
+                status = mover_->ask(which);
+                if (status != UCS_INPROGRESS) {
+                    break;
+                }
+            }
+            std::this_thread::yield();
+        }
+        return status;
+    }
+    // Gives one order, however long there is no room.
+    mover::ticket give(const move_order &one) {
+        mover::ticket its = 0;
+        for (const auto begun = std::chrono::steady_clock::now();
+             mover_->give(&one, 1, &its) == 0;) {
+            if (std::chrono::steady_clock::now() - begun > std::chrono::seconds(60)) {
+                ADD_FAILURE() << "the mover takes no order";
+                return 0;
+            }
+            std::this_thread::yield();
+        }
+        return its;
+    }
+
+    // Two buffers of one length, laid out alike or not, and an order of a part of it.
+    struct random_move {
+        laid_out_buffer from, to;
+        layout_view source, target;  // with tables in the device's memory
+        move_order order;
+        std::vector<char> expected;
+    };
+    void fill(random_move *move) {
+        const uint64_t total = std::min(move->from.total(), move->to.total());
+        const bool alike = move->from.layout == move->to.layout;
+        move->target = on_device(move->to.layout->view());
+        if (!alike) {
+            move->source = on_device(move->from.layout->view());
+            move->order.source = &move->source;
+        }
+        move->order.source_base = move->from.zero_address();
+        move->order.target = &move->target;
+        move->order.target_base = move->to.zero_address();
+        move->order.packed_offset = number(0, 1) == 0 ? 0 : number(0, total - 1);
+        const uint64_t most = std::min(total - move->order.packed_offset, longest_order);
+        move->order.length = number(0, 1) == 0 ? most : number(1, most);
+        ASSERT_EQ(finish(*stream_), UCS_OK);  // no stream orders the mover behind the tables
+        const std::vector<size_t> source = move->from.positions(), target = move->to.positions();
+        move->expected = move->to.image;
+        for (uint64_t i = 0; i < move->order.length; ++i) {
+            const size_t at = move->order.packed_offset + i;
+            move->expected[target[at]] = move->from.image[source[at]];
+        }
+    }
+    void make_move(random_move *move, bool alike) {
+        move->from = random_buffer();
+        move->to = alike ? random_buffer(move->from) : random_buffer();
+        fill(move);
+    }
+    std::vector<char> contents(const laid_out_buffer &of) {
+        return get(of.bytes->address(), of.image.size());
+    }
+    void check(random_move *move) { EXPECT_EQ(contents(move->to), move->expected); }
+    // An order of `length` bytes between two buffers of their own that are laid out alike.
+    struct plain_move {
+        std::unique_ptr<memory> from, to;
+        std::vector<char> bytes;
+        layout_view what;
+        move_order order;
+    };
+    plain_move make_plain(uint64_t blocks) {
+        plain_move made;
+        const size_t size = blocks * 16;
+        made.from = allocate(size);
+        made.to = allocate(size);
+        made.bytes = random_bytes(size, random_);
+        put(made.from->address(), made.bytes);
+        put(made.to->address(), std::vector<char>(size));
+        made.what = strided(blocks, 8, 16);
+        made.order.source_base = made.from->address();
+        made.order.target_base = made.to->address();
+        made.order.length = 8 * blocks;
+        return made;
+    }
+    void check(const plain_move &move) {
+        std::vector<char> expected(move.bytes.size());
+        for (size_t i = 0; i < expected.size(); ++i) {
+            expected[i] = i % 16 < 8 ? move.bytes[i] : 0;
+        }
+        EXPECT_EQ(get(move.to->address(), expected.size()), expected);
+    }
+
+    mover *mover_ = nullptr;
+};
+
+TEST_P(mover_test, moves_every_layout_and_touches_no_gap) {
+    for (int round = 0; round < 60; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round) + ", seed " + std::to_string(seed_));
+        random_move move;
+        make_move(&move, round % 2 == 0);
+        const mover::ticket its = give(move.order);
+        ASSERT_EQ(await(its), UCS_OK);
+        mover_->release(its);
+        check(&move);
+        if (round % 7 == 0) {
+            mover_->leave();
+        }
+        if (HasFailure()) {
+            return;
+        }
+    }
+}
+
+TEST_P(mover_test, many_orders_are_given_at_once) {
+    std::vector<random_move> moves(40);
+    std::vector<move_order> orders;
+    for (size_t i = 0; i < moves.size(); ++i) {
+        make_move(&moves[i], i % 3 == 0);
+        orders.push_back(moves[i].order);
+    }
+    std::vector<mover::ticket> tickets(moves.size());
+    for (size_t given = 0; given < orders.size();) {
+        const size_t more =
+            mover_->give(orders.data() + given, orders.size() - given, tickets.data() + given);
+        ASSERT_NE(more, 0u);  // there is room for all
+        given += more;
+    }
+    for (size_t i = 0; i < moves.size(); ++i) {
+        ASSERT_EQ(await(tickets[i]), UCS_OK);
+        mover_->release(tickets[i]);
+        check(&moves[i]);
+    }
+}
+
+// The oldest order is not given back: when the ring comes round there is no room.
+TEST_P(mover_test, there_is_no_room_until_an_order_is_given_back) {
+    plain_move move = make_plain(4);
+    move.order.target = &move.what;
+    const move_order &one = move.order;
+    const mover::ticket oldest = give(one);
+    std::vector<mover::ticket> others;
+    mover::ticket its = 0;
+    while (mover_->give(&one, 1, &its) == 1) {
+        ASSERT_LE(others.size(), order_ring_size);
+        others.push_back(its);
+        ASSERT_EQ(await(its), UCS_OK);
+        mover_->release(its);
+    }
+    EXPECT_EQ(others.size(), order_ring_size - 1);
+    EXPECT_EQ(mover_->state(oldest), UCS_OK);
+    mover_->release(oldest);
+    EXPECT_EQ(mover_->give(&one, 1, &its), 1u);
+    EXPECT_EQ(await(its), UCS_OK);
+    mover_->release(its);
+}
+
+TEST_P(mover_test, orders_out_of_range_are_refused) {
+    plain_move move = make_plain(4);
+    move_order one = move.order;
+    mover::ticket its = 0;
+    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "no target";
+    one.target = &move.what;
+    one.length = 0;
+    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "no bytes";
+    one.length = move.what.packed_size + 1;
+    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "more bytes than there are";
+    one.length = longest_order + 1;
+    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "too long";
+    one.length = 1;
+    one.packed_offset = move.what.packed_size;
+    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "behind the end";
+}
+
+// Threads that give orders while another one tells the kernel to leave again and again.
+TEST_P(mover_test, threads_share_it_while_it_leaves) {
+    constexpr int threads = 3, rounds = 60;
+    std::vector<plain_move> all;
+    for (int i = 0; i < threads; ++i) {
+        all.push_back(make_plain(static_cast<uint64_t>(1) << (4 * i + 4)));
+    }
+    for (plain_move &one : all) {
+        one.order.target = &one.what;
+    }
+    std::atomic<bool> done{false};
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> givers;
+    for (plain_move &one : all) {
+        givers.emplace_back([&] {
+            for (int i = 0; i < rounds; ++i) {
+                const mover::ticket its = give(one.order);
+                wrong += await(its) == UCS_OK ? 0 : 1;
+                mover_->release(its);
+            }
+        });
+    }
+    std::thread leaver([&] {
+        while (!done.load()) {
+            mover_->leave();
+            std::this_thread::yield();
+        }
+    });
+    for (std::thread &one : givers) {
+        one.join();
+    }
+    done = true;
+    leaver.join();
+    EXPECT_EQ(wrong.load(), 0);
+    for (const plain_move &one : all) {
+        check(one);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(platforms, mover_test, testing::ValuesIn(platform_names()),
+                         name_of_platform());
+
+}  // namespace
+}  // namespace cuda_nc::gpu::test

@@ -1,0 +1,71 @@
+"""pack, unpack and copy of random strided tensors against NumPy, gaps included.
+
+usage: python moves.py KIND NUMBER"""
+import sys
+
+import numpy
+import ucx_cuda_nc
+
+import memory
+
+
+def main():
+    kind, number = sys.argv[1], int(sys.argv[2])
+    make = memory.KINDS[kind]
+    types = memory.TYPES + ([] if "l" in kind else memory.ODD_TYPES)
+    rng = numpy.random.default_rng(memory.seed())
+    print(f"seed {memory.seed()}", flush=True)
+    stream = None if kind == "host" else memory.library().cuda_nc_sim_stream_create(0)
+
+    def wait():
+        if stream is not None:
+            assert memory.library().cuda_nc_sim_stream_synchronize(stream) == 0
+
+    for case in range(number):
+        array, index = memory.random_array(rng, types)
+        strided, what = array[index], f"case {case}: {array.dtype} {array.shape} {index}"
+        source, packed = make(array), make(numpy.empty_like(strided, order="C"))
+        source.write(array)
+        given = {} if kind == "host" else {"stream": stream}
+        if kind == "host":
+            assert memory.same(ucx_cuda_nc.pack(source[index]), strided), what
+        ucx_cuda_nc.pack(source[index], out=packed[...], **given)
+        wait()
+        assert memory.same(packed.read(), numpy.ascontiguousarray(strided)), what
+        target = make(array)
+        target.write(numpy.zeros_like(array))
+        ucx_cuda_nc.unpack(packed[...], target[index], **given)
+        wait()
+        want = numpy.zeros_like(array)
+        want[index] = strided
+        assert memory.same(target.read(), want), what
+        # From one view to another one with the same shape.
+        turned = numpy.zeros(strided.shape[::-1] + (2,), strided.dtype)
+        other = make(turned)
+        other.write(turned)
+        view = other[..., 1]
+        reversed_ = (view.T if kind == "host" else
+                     type(other)(other.like, other.base, other.model[..., 1].T))
+        ucx_cuda_nc.copy(source[index], reversed_, **given)
+        wait()
+        turned[..., 1].T[...] = strided
+        assert memory.same(other.read(), turned), what
+    if kind == "interface":
+        waits_for_the_stream(stream)
+    print(f"{number} RIGHT")
+
+
+def waits_for_the_stream(stream):
+    """mpi() returns when the stream that an array names is through. The simulated GPU takes its time
+    (UCX_CUDA_NC_SIM_DELAY)."""
+    array = numpy.arange(1000, dtype="i4")
+    source, packed = memory.Interface(array), memory.Interface(array[::2].copy(), stream=stream)
+    source.write(array)
+    packed.write(numpy.zeros(500, "i4"))
+    ucx_cuda_nc.pack(source[::2], out=packed)  # on the stream of the array: out names it
+    ucx_cuda_nc.mpi(packed[::2])
+    assert (packed.read() == array[::2]).all()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Puts and gets with a layout on each side, by the C API: over each release, between GPUs by one kernel
+each, and block by block where UCX takes another transport."""
+import re
+
+import pytest
+
+from support import uct
+
+SIM = {"UCX_MEMTYPE_CACHE": "n", "UCX_CUDA_NC_STATS": "y"}
+CASES = [(release, way) for release in uct.RELEASE_NAMES for way in uct.ways(release)]
+KINDS = {
+    "plain": (), "fences": ("--fences",), "outside": ("--outside",), "4 ranks": ("--ranks", 4),
+    "long": ("--longest", 300000, "--blocks", 4), "many": ("--longest", 2000, "--blocks", 200),
+    "killed": ("--ranks", 3, "--kill"), "freed": ("--freed",),
+}
+FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": "slow:50",
+          "no tables": "alloc:5+"}
+
+
+def orders(result):
+    """How many operations of each process went from layout to layout."""
+    return [int(number) for number in
+            re.findall(r"launches, (\d+) of them from layout to layout", result.output)]
+
+
+@pytest.mark.parametrize("release, way", CASES)
+def test_releases(run, fetch, build, release, way):
+    fetch(release)
+    env = uct.environment(uct.LOADED[way], SIM, release=release)
+    result = run(build("strided"), "--seed", uct.SEED, env=env)
+    assert "RIGHT" in result.output and "illegal access" not in result.output
+    assert len(orders(result)) == 2 and min(orders(result)) > 100, result.output
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(1, 21 if uct.FULL else 3))
+def test_kinds(run, fetch, build, kind, seed):
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, release=uct.LAST)
+    result = run(build("strided"), "--seed", seed, *KINDS[kind], env=env)
+    # A simulated GPU gives freed memory to the next one who asks: puts there hit anything.
+    assert "RIGHT" in result.output
+    assert kind == "freed" or "illegal access" not in result.output
+    assert sum(orders(result)) > 0, result.output
+    if kind == "outside":
+        assert "a put or get leads out of the memory of its key" in result.output
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(run, fetch, build, fault):
+    """What no kernel moves goes by copies."""
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, {"UCX_CUDA_NC_SIM_FAULTS": FAULTS[fault]},
+                          release=uct.LAST)
+    result = run(build("strided"), "--seed", 7, env=env)
+    assert "RIGHT" in result.output and orders(result), result.output
+
+
+@pytest.mark.parametrize("kind", ["plain", "fences", "4 ranks"])
+def test_host_memory(run, fetch, build, kind):
+    """Block by block, over UCX's own transports: slow."""
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, release=uct.LAST)
+    result = run(build("strided"), "--seed", 5, "--memory", "host", "--longest", 1500, "--rounds", 2,
+                 *KINDS[kind], env=env)
+    assert "RIGHT" in result.output and not orders(result), result.output
