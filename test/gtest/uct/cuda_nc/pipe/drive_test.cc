@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "ucs/gpu/layout_move.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/engine/admission.hpp"
 #include "uct/cuda_nc/engine/stream_pool.hpp"
@@ -184,7 +185,7 @@ class pipe_drive_test : public testing::Test {
         gpu::pipe_work work;
         work.pulls = true;
         work.source_base = from_->address();
-        work.geometry = choose_pull_geometry(bytes, channel_limit(0), false);
+        work.geometry = gpu::choose_pull_geometry(bytes, channel_limit(0), false);
         channels_ = work.geometry.channels;
         receive_->begin_pull(*to_, work, bytes, false);
     }
