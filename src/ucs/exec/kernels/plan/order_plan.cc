@@ -12,6 +12,9 @@ static_assert(order_word::dims + 3 * order_word::most_dims <= order_word::number
 // False: no code of the kernel serves it.
 bool choose_order_mover(const kernel_choice &from, order_mover *to) {
     *to = {from.how, from.locator, from.word_log2};
+    if (from.locator == locator_kind::mixed) {
+        return false;
+    }
     if (from.how == method::blocks || from.locator == locator_kind::varying ||
         from.locator == locator_kind::progression) {
         to->how = method::units;
