@@ -4,8 +4,8 @@
 #
 # The compiler is the machine's own g++. Headers and libraries to link against are those of glibc
 # 2.28, as the Zig compiler makes them: PyPI has it, and it knows the symbols of every release. What
-# glibc 2.28 lacks is an error of the compiler or the linker. libstdc++ is linked in; of what it was
-# itself compiled for, two symbols are later than 2.28: old_glibc.c has them.
+# glibc 2.28 lacks is an error of the compiler or the linker. libstdc++ is linked in; what it and its
+# headers want of later releases is in old_glibc.c.
 
 OLD_GLIBC_MINOR=28
 # The headers of later Zigs declare functions that CUDA 13.0's headers declare otherwise.
@@ -24,10 +24,12 @@ need_old_glibc() {
     rm -rf "$to"
     mkdir -p "$to/bin" "$to/sysroot/usr/include" "$to/sysroot/usr/lib"
     old_glibc_files "$to" "$python"
-    old_glibc_cxx_headers "$to/sysroot/usr/include"
+    old_glibc_headers "$to/sysroot/usr/include"
     for name in gcc g++; do
-        # The machine's libgcc_s needs a later glibc than its users do.
-        printf '#!/bin/sh\nexec %s --sysroot=%s -B%s/ -Wl,--allow-shlib-undefined "$@"\n' \
+        # The machine's libgcc_s needs a later glibc than its users do; they may leave nothing open.
+        # -fPIC: programs that copy data of the C library would know one of its names alone (environ
+        # and __environ are two objects in Zig's stubs).
+        printf '#!/bin/sh\nexec %s -fPIC --sysroot=%s -B%s/ -Wl,-z,defs,--allow-shlib-undefined "$@"\n' \
             $name "$to/sysroot" "$to/sysroot/usr/lib" >"$to/bin/$name"
         chmod a+x "$to/bin/$name"
     done
@@ -63,19 +65,12 @@ old_glibc_files() {
     rm -rf "$to/zig" "$cache" "$to/main" "$to/main.c"
 }
 
-# Zig gives the release by an option; a header that came later would be believed to be there. The
-# C++ headers say what the machine's glibc has.
-old_glibc_cxx_headers() {
-    local include=$1 cxx name
+# Zig gives the release by an option; a header that came later would be believed to be there.
+old_glibc_headers() {
+    local include=$1 name
     sed -i "0,/^#define\t__GLIBC__\t2\$/s//&\n#define\t__GLIBC_MINOR__\t$OLD_GLIBC_MINOR/" \
         "$include/features.h"
     rm "$include/sys/single_threaded.h"
-    cxx=$(g++ -dumpversion)
-    mkdir -p "$include/c++" "$include/x86_64-linux-gnu/c++"
-    ln -s "/usr/include/c++/$cxx" "$include/c++/$cxx"
-    cp -r "/usr/include/x86_64-linux-gnu/c++/$cxx" "$include/x86_64-linux-gnu/c++/$cxx"
-    sed -i -E '/define _GLIBCXX_(USE_PTHREAD_(COND_CLOCKWAIT|MUTEX_CLOCKLOCK|RWLOCK_CLOCKLOCK)|HAVE_ARC4RANDOM) /d' \
-        "$include/x86_64-linux-gnu/c++/$cxx/bits/c++config.h"
     for name in "${OLD_GLIBC_HEADERS[@]}"; do
         [ ! -e "/usr/include/$name" ] || ln -s "/usr/include/$name" "$include/$name"
     done

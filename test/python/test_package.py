@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shlex
+import subprocess
 import zipfile
 
 import pytest
@@ -124,6 +125,10 @@ def test_binaries_need_no_more_than_the_tag_says(wheel, tmp_path):
             versions = [entry.name for section in elf.iter_sections()
                         if isinstance(section, GNUVerNeedSection)
                         for _, entries in section.iter_versions() for entry in entries]
+        # What no library is named for would be missed at run time alone.
+        open_names = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True,
+                                    text=True, check=True).stdout
+        assert not re.findall(r" U [^@\n]+$", open_names, re.M), path.name
         glibc = [int(number) for version in versions
                  for number in re.findall(r"^GLIBC_2\.(\d+)", version)]
         assert max(glibc, default=0) <= promised, f"{path.name}: {max(glibc)}"
