@@ -1,7 +1,7 @@
 /*
  * The one list of the MPI functions that the hooks replace, where the MPI is one that packs and
- * copies GPU memory with the CPU (hooks/mpich). Made from it: the shim's definitions, the
- * redirection of loaded objects, the originals (PMPI_...). Plain C.
+ * copies GPU memory with the CPU (hooks/mpich). Made from it: the shim's definitions (without
+ * those of large counts), the redirection of loaded objects, the originals (PMPI_...). Plain C.
  *
  * A row is X(name, suffix, serve, parameters, arguments): the function MPI_<name><suffix>. Its
  * original is PMPI_<name><suffix>; the one that takes the largest counts, PMPI_<name>_c.
@@ -157,9 +157,13 @@ typedef long long cuda_nc_mpi_count;
                           Ineighbor_alltoall, Ineighbor_alltoallv, Ineighbor_alltoallw)            \
     CUDA_NC_MPI_REDUCTIONS(X, S, N, H)
 
-#define CUDA_NC_MPI_SYMBOLS(X)                                                                     \
-    CUDA_NC_MPI_SIZED(X, , int, intptr_t, int, cuda_nc_mpi_handle)                                 \
+#define CUDA_NC_MPI_INT_SYMBOLS(X)                                                                 \
+    CUDA_NC_MPI_SIZED(X, , int, intptr_t, int, cuda_nc_mpi_handle)
+
+#define CUDA_NC_MPI_COUNT_SYMBOLS(X)                                                               \
     CUDA_NC_MPI_SIZED(X, _c, cuda_nc_mpi_count, cuda_nc_mpi_count, intptr_t, cuda_nc_mpi_handle)
+
+#define CUDA_NC_MPI_SYMBOLS(X) CUDA_NC_MPI_INT_SYMBOLS(X) CUDA_NC_MPI_COUNT_SYMBOLS(X)
 
 /* clang-format on */
 

@@ -42,6 +42,13 @@ def test_installed_libraries_need_no_ucx_and_no_driver(needed):
                     and not name.startswith("libcuda_nc.so")]
 
 
+def test_shim_makes_no_mpi_look_as_if_it_had_large_counts(run):
+    """mpi4py calls MPI_Send_c where it finds it; Open MPI 5.0 has none."""
+    names = run("nm", "-D", "--defined-only", product.INSTALL / "lib/libcuda_nc_preload.so").output
+    assert " MPI_Send\n" in names
+    assert not re.findall(r" (MPI_\w+_c)\n", names)
+
+
 def test_shim_needs_the_c_library_alone(needed):
     assert not [name for name in needed(product.SHIM) if not re.match(r"lib(c|dl)\.so", name)]
 

@@ -73,7 +73,8 @@ CUDA_NC_UCP_SYMBOLS(UCP_INTERPOSED)
         return target arguments;                                             \
     }
 
-CUDA_NC_MPI_SYMBOLS(MPI_INTERPOSED)
+/* Not those of large counts: Open MPI 5.0 has none, and mpi4py calls what it finds. */
+CUDA_NC_MPI_INT_SYMBOLS(MPI_INTERPOSED)
 
 /*
  * Not replaced, but used as a signal: UCX asks for its components here. Our transport must be

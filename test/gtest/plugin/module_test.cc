@@ -21,12 +21,14 @@ TEST(module, redirects_what_is_loaded_without_a_preload) {
 }
 
 // What no derived datatype needs costs contiguous messages nothing.
-TEST(module, takes_sends_only_where_the_transport_may_be) {
+TEST(module, takes_sends_only_where_the_transport_or_lists_on_gpus_may_be) {
     auto sends = [](const std::string &environment) {
         const std::string all = probe(environment, loaded_fakes + module + " --sends").output;
         return all.substr(std::min(all.rfind("sends"), all.size()));
     };
-    EXPECT_EQ(sends(no_transport), "sends ucp\n");
+    EXPECT_EQ(sends(no_transport + " UCX_CUDA_NC_IOV=n"), "sends ucp\n");
+    EXPECT_EQ(sends(no_transport + " UCX_CUDA_NC_GPU=none"), "sends ucp\n");
+    EXPECT_EQ(sends(no_transport), "sends hook\n");
     EXPECT_EQ(sends("UCX_CUDA_NC_TRANSPORT=auto UCX_CUDA_NC_GPU=none"), "sends ucp\n");
     EXPECT_EQ(sends("UCX_CUDA_NC_TRANSPORT=y"), "sends hook\n");
     EXPECT_EQ(sends("UCX_CUDA_NC_TRANSPORT=auto UCX_CUDA_NC_GPU=sim"), "sends hook\n");
