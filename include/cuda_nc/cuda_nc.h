@@ -73,22 +73,21 @@ typedef struct cuda_nc_layout *cuda_nc_layout_t;
 CUDA_NC_API ucs_status_t cuda_nc_layout_create_vector(int64_t count, int64_t block_length,
                                                       int64_t stride, cuda_nc_layout_t *layout_p);
 
-typedef enum cuda_nc_order {
+enum cuda_nc_order {
     CUDA_NC_ORDER_C = 0,      /* the last dimension is contiguous */
     CUDA_NC_ORDER_FORTRAN = 1 /* the first dimension is contiguous */
-} cuda_nc_order_t;
+};
 
 /*
  * A box in an array of `sizes` elements of `element_size` bytes: in dimension d the elements
- * [starts[d], starts[d] + subsizes[d]). Displacement 0 is the array's first element, and the extent
- * is the whole array's. Packed in the order of memory. 0 <= ndims <= 64; with 0 dimensions it is
- * one element.
+ * [starts[d], starts[d] + subsizes[d]). `order` is of enum cuda_nc_order. Displacement 0 is the
+ * array's first element, and the extent is the whole array's. Packed in the order of memory. 0 <=
+ * ndims <= 64; with 0 dimensions it is one element.
  */
 CUDA_NC_API ucs_status_t cuda_nc_layout_create_subarray(int ndims, const int64_t *sizes,
                                                         const int64_t *subsizes,
                                                         const int64_t *starts, int64_t element_size,
-                                                        cuda_nc_order_t order,
-                                                        cuda_nc_layout_t *layout_p);
+                                                        int order, cuda_nc_layout_t *layout_p);
 
 /*
  * An array as NumPy, DLPack and PyTorch describe it: `extents` elements of `element_size` bytes,

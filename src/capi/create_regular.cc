@@ -88,7 +88,7 @@ ucs_status_t check_box(int ndims, const int64_t *sizes, const int64_t *subsizes,
 }
 
 ucs_status_t create_subarray(int ndims, const int64_t *sizes, const int64_t *subsizes,
-                             const int64_t *starts, int64_t element_size, cuda_nc_order_t order,
+                             const int64_t *starts, int64_t element_size, int order,
                              cuda_nc_layout_t *layout_p) {
     ucs_status_t status = check_result(layout_p);
     if (status != UCS_OK || (status = check_dims(ndims)) != UCS_OK ||
@@ -97,7 +97,7 @@ ucs_status_t create_subarray(int ndims, const int64_t *sizes, const int64_t *sub
         return status;
     }
     if (order != CUDA_NC_ORDER_C && order != CUDA_NC_ORDER_FORTRAN) {
-        return fail(UCS_ERR_INVALID_PARAM, "order: %d is unknown", static_cast<int>(order));
+        return fail(UCS_ERR_INVALID_PARAM, "order: %d is unknown", order);
     }
     const bool last_is_fastest = order == CUDA_NC_ORDER_C;
     int64_t strides[most_dims], extent, begin = 0;
@@ -185,7 +185,7 @@ ucs_status_t cuda_nc_layout_create_vector(int64_t count, int64_t block_length, i
 
 ucs_status_t cuda_nc_layout_create_subarray(int ndims, const int64_t *sizes,
                                             const int64_t *subsizes, const int64_t *starts,
-                                            int64_t element_size, cuda_nc_order_t order,
+                                            int64_t element_size, int order,
                                             cuda_nc_layout_t *layout_p) {
     return guarded([&] {
         return create_subarray(ndims, sizes, subsizes, starts, element_size, order, layout_p);

@@ -56,8 +56,7 @@ TEST_F(creates, boxes) {
                   negative[] = {1, -1}, many[] = {huge, 5}, far[] = {huge, 0};
     auto create = [&](int ndims, const int64_t *a, const int64_t *b, const int64_t *c,
                       int64_t element = 8, int order = 0) {
-        return cuda_nc_layout_create_subarray(ndims, a, b, c, element,
-                                              static_cast<cuda_nc_order_t>(order), &made);
+        return cuda_nc_layout_create_subarray(ndims, a, b, c, element, order, &made);
     };
     refuses(create(-1, sizes, subsizes, starts), "ndims:");
     refuses(create(65, sizes, subsizes, starts), "ndims:");

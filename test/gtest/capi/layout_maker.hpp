@@ -162,8 +162,8 @@ class layout_maker {
                                                        c[0], &made);
                 break;
             case 2:
-                status = cuda_nc_layout_create_subarray(
-                    ndims, a, b, c, any(), static_cast<cuda_nc_order_t>(from_.number(0, 2)), &made);
+                status = cuda_nc_layout_create_subarray(ndims, a, b, c, any(), from_.number(0, 2),
+                                                        &made);
                 break;
             case 3:
                 status = cuda_nc_layout_create_indexed(
