@@ -58,7 +58,8 @@ typedef struct cuda_nc_layout *cuda_nc_layout_t;
  *
  * UCS_ERR_INVALID_PARAM   a null pointer; a negative count, length or size; layout_p is NULL; a
  *                         handle that is no layout, or was destroyed
- * UCS_ERR_EXCEEDS_LIMIT   the bytes in total, or the place of one of them, exceed 2^63 - 1
+ * UCS_ERR_EXCEEDS_LIMIT   the bytes in total, the place of one or the distance of two exceeds
+ *                         2^63 - 1
  * UCS_ERR_NO_MEMORY
  *
  * The caller owns one reference to the layout, and gives it back by cuda_nc_layout_destroy(). What

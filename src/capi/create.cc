@@ -66,7 +66,7 @@ ucs_status_t repeat(layout_ref *what_p, int64_t count, int64_t stride) {
 ucs_status_t finish(layout_ref what, int64_t extent, cuda_nc_layout_t *layout_p) {
     if (what == nullptr) {
         return fail(UCS_ERR_EXCEEDS_LIMIT,
-                    "the bytes in total, or the place of one, exceed 2^63 - 1");
+                    "the bytes in total, the place of one or the distance of two exceeds 2^63 - 1");
     }
     *layout_p = add_handle(std::make_shared<layout_object>(std::move(what), extent));
     return UCS_OK;

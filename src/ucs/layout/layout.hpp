@@ -94,8 +94,8 @@ class layout_builder {
     // Zero-length blocks are ignored. Throws std::bad_alloc.
     void append(int64_t displacement, uint64_t length);
 
-    // Null where the total, or the end of a block, exceeds 2^63 - 1 bytes. The builder is empty
-    // afterwards. Throws std::bad_alloc.
+    // Null where the total, the end of a block or the distance of two exceeds 2^63 - 1 bytes. The
+    // builder is empty afterwards. Throws std::bad_alloc.
     layout_ref finish();
 
   private:

@@ -86,6 +86,7 @@ struct layout_builder::state {
     std::vector<int64_t> displacements;
     std::vector<uint64_t> lengths;  // one entry while all are equal
     uint64_t packed_size = 0;
+    int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of all bytes, and behind them
     bool invalid = false;
 
     void append_irregular(int64_t displacement, uint64_t length) {
@@ -199,6 +200,13 @@ void layout_builder::append(int64_t displacement, uint64_t length) {
     if (length > uint64_t(INT64_MAX) ||
         __builtin_add_overflow(displacement, int64_t(length), &end) ||
         s.packed_size + length > uint64_t(INT64_MAX)) {
+        s.invalid = true;
+        return;
+    }
+    s.lowest = std::min(s.lowest, displacement);
+    s.highest = std::max(s.highest, end);
+    int64_t span;
+    if (__builtin_sub_overflow(s.highest, s.lowest, &span)) {
         s.invalid = true;
         return;
     }
