@@ -128,11 +128,20 @@ void do_not_count_on_mpich([[maybe_unused]] harness &t,
 #endif
 }
 
+// Open MPI's MPI_Gather may go through memory of its own, which it copies with the CPU.
+bool gathers_by_counts([[maybe_unused]] const one_sided_message &m) {
+#ifdef MPICH_VERSION
+    return m.tag / 4 % 2 != 0;
+#else
+    return true;
+#endif
+}
+
 void sides_gather(harness &t) {
     for_each_side(t, [&](const one_sided_message &m) {
         do_not_count_on_mpich(t, m);
         const int root = 1 - m.sender;
-        const bool varying = m.tag / 4 % 2 != 0;
+        const bool varying = gathers_by_counts(m);
         if (t.rank() == m.sender) {
             side mine = m.make_side(t, key_of(t.rank(), 1));
             if (varying) {
