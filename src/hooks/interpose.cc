@@ -1,5 +1,5 @@
 // How the hooks get in front of their callers: a table of replacements for the preloaded shim, and
-// redirection of loaded objects for the module that UCX loads.
+// redirection of loaded objects for the module that UCX loads, and for what the shim leaves out.
 #include "hooks/interpose.h"
 
 #include <dlfcn.h>
@@ -30,21 +30,6 @@ namespace {
 using namespace cuda_nc::hooks;
 using cuda_nc::redirect_loaded_objects;
 using cuda_nc::replacement;
-
-// Calls the original later, so that our transport and settings are there when UCX asks.
-void before_components(const void *caller) noexcept {
-    const cuda_nc::caller_ucx found = cuda_nc::ucx_of(caller);
-    if (found.is_certain()) {
-        register_settings(*found.ucx);
-        cuda_nc_register_transport(caller);
-    }
-}
-
-#define ADDRESS(result, name, library, replacement, parameters, arguments) replacement,
-const cuda_nc_symbols_t replacements = {CUDA_NC_OPAL_SYMBOLS(ADDRESS) CUDA_NC_UCP_SYMBOLS(ADDRESS)
-                                            before_components,
-                                        local::find_replaced};
-#undef ADDRESS
 
 // What calls are redirected to: with UCP's own parameters.
 namespace entry {
@@ -109,6 +94,32 @@ void redirect(const cuda_nc::ucx_instance &ucx, const replacement *wanted, size_
         nc_debug("redirected %zu calls of the objects loaded so far", changed);
     }
 }
+
+// The shim defines no MPI functions of large counts, as programs call what is defined and some MPIs
+// lack them. Where the MPI has them, calls of them are redirected. Once for each UCX.
+void redirect_large_counts(const cuda_nc::ucx_instance &ucx) noexcept {
+    static std::atomic<bool> done[cuda_nc::max_ucx_instances];
+    if (cuda_nc::config().enable && !done[ucx.index].exchange(true)) {
+        const std::vector<replacement> of_mpi = local::replaced_calls_of_large_counts();
+        redirect(ucx, of_mpi.data(), of_mpi.size());
+    }
+}
+
+// Calls the original later, so that our transport and settings are there when UCX asks.
+void before_components(const void *caller) noexcept {
+    const cuda_nc::caller_ucx found = cuda_nc::ucx_of(caller);
+    if (found.is_certain()) {
+        register_settings(*found.ucx);
+        cuda_nc_register_transport(caller);
+        redirect_large_counts(*found.ucx);
+    }
+}
+
+#define ADDRESS(result, name, library, replacement, parameters, arguments) replacement,
+const cuda_nc_symbols_t replacements = {CUDA_NC_OPAL_SYMBOLS(ADDRESS) CUDA_NC_UCP_SYMBOLS(ADDRESS)
+                                            before_components,
+                                        local::find_replaced};
+#undef ADDRESS
 
 }  // namespace
 

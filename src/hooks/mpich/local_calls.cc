@@ -109,6 +109,21 @@ const std::vector<replacement> &replaced_calls() noexcept {
     return all;
 }
 
+std::vector<replacement> replaced_calls_of_large_counts() noexcept {
+    std::vector<replacement> made;
+    try {
+        for (const replacement &one : replaced_calls()) {
+            const std::string name = one.symbol;
+            if (name.compare(name.size() - 2, 2, "_c") == 0) {
+                made.push_back(one);
+            }
+        }
+    } catch (...) {
+        made.clear();
+    }
+    return made;
+}
+
 void *find_replaced(const char *name) noexcept {
     for (const replacement &one : replaced_calls()) {
         if (std::strcmp(one.symbol, name) == 0) {

@@ -13,6 +13,9 @@ namespace cuda_nc::hooks::local {
 // without GPU memory.
 const std::vector<replacement> &replaced_calls() noexcept;
 
+// Those of large counts among them (MPI_Pack_c, ...), which the shim does not define.
+std::vector<replacement> replaced_calls_of_large_counts() noexcept;
+
 // Ours in place of `name`, or null.
 void *find_replaced(const char *name) noexcept;
 

@@ -73,7 +73,10 @@ CUDA_NC_UCP_SYMBOLS(UCP_INTERPOSED)
         return target arguments;                                             \
     }
 
-/* Not those of large counts: Open MPI 5.0 has none, and mpi4py calls what it finds. */
+/*
+ * Not those of large counts: Open MPI 5.0 has none, and mpi4py calls what it finds. Where the MPI
+ * has them, the hooks redirect their calls (hooks/interpose.cc).
+ */
 CUDA_NC_MPI_INT_SYMBOLS(MPI_INTERPOSED)
 
 /*

@@ -29,6 +29,17 @@ ucs_status_t make_stream(cudaStream_t *stream_p) noexcept {
     return status;
 }
 
+// Kernels of several processes run side by side where all of them are clients of one MPS service.
+bool is_shared_by_mps(int ordinal) noexcept {
+    constexpr auto mps_enabled = static_cast<cudaDeviceAttr>(133);  // CUDA 12.0 has no name for it
+    int enabled = 0;
+    if (cudaDeviceGetAttribute(&enabled, mps_enabled, ordinal) != cudaSuccess) {
+        cudaGetLastError();  // an older driver
+        return false;
+    }
+    return enabled != 0;
+}
+
 }  // namespace
 
 cuda_mover::cuda_mover(primary_context &owner) noexcept
@@ -50,7 +61,8 @@ std::unique_ptr<cuda_mover> cuda_mover::make(device &on, primary_context &owner)
 
 ucs_status_t cuda_mover::open(device &on) noexcept {
     const trace_span span("make a mover");
-    if (!sole_.enter(on.properties().bus_id)) {
+    takes_turns_ = !is_shared_by_mps(on.properties().ordinal);
+    if (takes_turns_ && !sole_.enter(on.properties().bus_id)) {
         return UCS_ERR_UNSUPPORTED;
     }
     ucs_status_t status =
@@ -107,7 +119,7 @@ ucs_status_t cuda_mover::launch(const mover_launch &how) noexcept {
     if (!is_usable()) {
         return UCS_ERR_IO_ERROR;
     }
-    if (!sole_.is_alone()) {
+    if (takes_turns_ && !sole_.is_alone()) {
         return UCS_ERR_NO_RESOURCE;  // the orders are launched, as long as others use the GPU
     }
     current_scope scope(owner_.calls(), owner_.get());

@@ -4,6 +4,7 @@
 // There is none where it would be no good guest: where launches block (CUDA_LAUNCH_BLOCKING), under
 // a debugger or a tool that watches kernels, and while another process of the same user has this
 // GPU through this library (sole_user.hpp), as processes take turns of a GPU while kernels stay.
+// Clients of MPS, the service by which processes share a GPU, take no turns, and have movers.
 // Of programs that do not use this library, of other users and of other containers it knows
 // nothing.
 #pragma once
@@ -36,6 +37,7 @@ class cuda_mover final : public mover_desk {
     ucs_status_t open(device &on) noexcept;
 
     primary_context &owner_;
+    bool takes_turns_ = true;  // with other processes
     sole_user sole_;
     std::unique_ptr<memory> pinned_, state_;
     cudaStream_t stream_ = nullptr;

@@ -71,7 +71,9 @@ TEST_F(sim_mover_test, where_it_cannot_be_launched_nothing_is_taken) {
 // Some launches fail after the first: each order is taken, given back or moved, and none is lost.
 TEST_F(sim_mover_test, orders_that_no_kernel_takes_are_given_back) {
     start_with("mover:2+");
-    EXPECT_EQ(move(), UCS_OK);
+    const ucs_status_t first =
+        move();  // canceled where the kernel was gone before the line was written
+    EXPECT_TRUE(first == UCS_OK || first == UCS_ERR_CANCELED) << status_text(first);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     mover_->leave();
     int given_back = 0;
