@@ -11,6 +11,10 @@ host_pack_bench_LDADD = $(tools_library) libcuda_nc_core.la $(BENCHMARK_LIBS)
 endif
 EXTRA_DIST += bench/first_message.cc bench/first_message.mk bench/mpi_sides.cc bench/mpi_sides.mk bench/mpi_sizes.cc bench/mpi_sizes.mk bench/mpi_pairs.cc bench/mpi_pairs.mk
 EXTRA_DIST += bench/list_move.cc bench/list_move.mk
+EXTRA_DIST += bench/stencil.cu bench/stencil.mk bench/stencil_buffer.hpp bench/stencil_check.cc \
+	bench/stencil_check.hpp bench/stencil_cpu.cc bench/stencil_exchange.cc \
+	bench/stencil_exchange.hpp bench/stencil_grid.hpp bench/stencil_main.cc bench/stencil_run.cc \
+	bench/stencil_run.hpp bench/stencil_work.hpp
 EXTRA_DIST += bench/mpi_pack_bench.cc bench/idle_cost.cc bench/idle_cost.sh bench/busy_gpu.cu bench/beside.cu
 EXTRA_PROGRAMS += pipe_bench
 pipe_bench_SOURCES = bench/pipe_bench.cc
