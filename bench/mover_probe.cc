@@ -5,9 +5,10 @@
 //     make mover_probe && ./mover_probe [--repeats N] [--burst N] [BYTESxBLOCK ...]
 //
 // copy: contiguous, by a stream and an event. launch: one kernel, its report in pinned memory.
-// order: given to the mover while its kernel is there; "cold": after it has left. burst: N orders
-// given at once, until the last one has ended, for each. Medians and 95th percentiles. Exit status
-// 1: a wrong byte, or an order that was not taken.
+// order: given to the mover while its kernel is there. late launch, late order: after a pause, in
+// which the kernel has left. burst: N orders given at once, until the last one has ended, for each.
+// give: of an order, what the CPU takes to give it. Medians and, of some, 95th percentiles. Exit
+// status 1: a wrong byte, or an order that was not taken.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -114,11 +115,16 @@ class probe {
         set(to->address(), gaps);
         const auto launches = times([&] { launch(what, from->address(), to->address()); });
         checked("launch");
+        gives_.clear();
         const auto orders = times([&] { order(what, from->address(), to->address(), 1); });
         checked("order");
-        const auto cold = times([&] { order(what, from->address(), to->address(), 1); },
-                                std::chrono::microseconds(1500));
-        checked("cold order");
+        const double give = tools::median_of(gives_);
+        constexpr std::chrono::microseconds pause(1500);
+        const auto late_launches =
+            times([&] { launch(what, from->address(), to->address()); }, pause);
+        const auto late_orders =
+            times([&] { order(what, from->address(), to->address(), 1); }, pause);
+        checked("late order");
         const auto bursts = times([&] { order(what, from->address(), to->address(), how_.burst); });
         checked("burst");
         const auto copies = times([&] {
@@ -128,10 +134,11 @@ class probe {
         });
         std::printf("%9llu %8llu |", static_cast<unsigned long long>(what.bytes),
                     static_cast<unsigned long long>(what.block));
-        for (const std::vector<double> *one : {&copies, &launches, &orders, &cold}) {
+        for (const std::vector<double> *one : {&copies, &launches, &orders}) {
             std::printf(" %8.2f %8.2f |", tools::median_of(*one), late(*one));
         }
-        std::printf(" %8.2f | %s\n", tools::median_of(bursts) / how_.burst,
+        std::printf(" %8.2f %8.2f | %8.2f | %5.2f | %s\n", tools::median_of(late_launches),
+                    tools::median_of(late_orders), tools::median_of(bursts) / how_.burst, give,
                     right ? "right" : "WRONG");
         std::fflush(stdout);
         return right;
@@ -170,8 +177,11 @@ class probe {
         size_t given = 0;
         await(
             [&] {
+                const auto begin = steady_clock::now();
                 given +=
                     mover_->give(orders.data() + given, number - given, tickets.data() + given);
+                const std::chrono::duration<double, std::micro> took = steady_clock::now() - begin;
+                gives_.push_back(took.count());
                 return given == number;
             },
             "giving an order");
@@ -233,6 +243,7 @@ class probe {
     std::unique_ptr<event> mark_;
     std::unique_ptr<memory> state_, report_;
     layout_view view_;
+    std::vector<double> gives_;
     launch_tracker turns_;
     uint64_t sequence_ = 0;
 };
@@ -254,8 +265,9 @@ int main(int argc, char **argv) {
     setenv("UCX_CUDA_NC_MOVER", "y", 0);
     probe all(how);
     std::printf(
-        "#   bytes    block |     copy      p95 |   launch      p95 |    order      p95 |     cold "
-        "     p95 | burst, each\n");
+        "#   bytes    block |     copy      p95 |   launch      p95 |    order      p95 | late "
+        "launch, "
+        "order |    burst |  give\n");
     bool right = true;
     for (const std::string &text : how.cases) {
         unsigned long long bytes = 0, block = 0;

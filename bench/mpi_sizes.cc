@@ -2,11 +2,13 @@
 // half round trips, both directions at once, and many messages at once. Every byte is checked.
 //
 //   mpirun -np 2 mpi_sizes [--memory host|cuda|sim] [--repeats N] [--label TEXT] [--largest BYTES]
+//                          [--contiguous]
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@ struct options {
     std::string memory = "cuda", label = "mpi";
     int repeats = 200;
     size_t largest = size_t(64) << 20;
+    bool contiguous = false;
 } chosen;
 
 int rank_, wrong_;
@@ -27,6 +30,25 @@ int rank_, wrong_;
 unsigned char pattern(size_t i, int salt) {
     return static_cast<unsigned char>((i + 1) * 0x9E3779B97F4A7C15ull >> 56) ^
            static_cast<unsigned char>(salt * 77 + 1);
+}
+
+// Memory is used again and never freed, as in most programs.
+std::multimap<size_t, std::unique_ptr<test_memory>> unused_;
+
+std::unique_ptr<test_memory> take_memory(size_t size) {
+    const auto found = unused_.find(size);
+    std::unique_ptr<test_memory> taken;
+    if (found != unused_.end()) {
+        taken = std::move(found->second);
+        unused_.erase(found);
+    } else {
+        taken = test_memory::make(chosen.memory, size, rank_);
+    }
+    if (taken == nullptr) {
+        std::fprintf(stderr, "no %s memory\n", chosen.memory.c_str());
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    return taken;
 }
 
 // `bytes` in blocks with gaps of their own size; block 0: contiguous.
@@ -43,16 +65,16 @@ struct message {
                             static_cast<int>(2 * block), MPI_BYTE, &type);
         }
         MPI_Type_commit(&type);
-        send = test_memory::make(chosen.memory, span(), rank_);
-        receive = test_memory::make(chosen.memory, span(), rank_);
-        if (!send || !receive) {
-            std::fprintf(stderr, "no %s memory\n", chosen.memory.c_str());
-            MPI_Abort(MPI_COMM_WORLD, 2);
-        }
+        send = take_memory(span());
+        receive = take_memory(span());
         send->write(image(rank_));
         receive->write(std::vector<unsigned char>(span(), 0xa5));
     }
-    ~message() { MPI_Type_free(&type); }
+    ~message() {
+        MPI_Type_free(&type);
+        unused_.emplace(span(), std::move(send));
+        unused_.emplace(span(), std::move(receive));
+    }
     message(const message &) = delete;
     message &operator=(const message &) = delete;
 
@@ -112,13 +134,14 @@ void line(const char *what, size_t bytes, size_t block, size_t messages, double 
 }
 
 void run() {
-    for (size_t bytes : {64u << 10, 256u << 10, 1u << 20, 4u << 20, 16u << 20, 64u << 20}) {
+    for (size_t bytes :
+         {64u, 4u << 10, 64u << 10, 256u << 10, 1u << 20, 4u << 20, 16u << 20, 64u << 20}) {
         if (bytes > chosen.largest) {
             break;
         }
         for (size_t block : {0, 8, 64, 4096}) {
-            if (block == 0 && chosen.memory == "sim") {
-                continue;  // UCX cannot read it
+            if ((block == 0 ? chosen.memory == "sim" : chosen.contiguous) || 2 * block > bytes) {
+                continue;  // UCX cannot read it, or it is one block
             }
             message m(bytes, block);
             std::vector<double> times;
@@ -141,7 +164,7 @@ void run() {
             continue;
         }
         for (size_t block : {0, 64}) {
-            if (block == 0 && chosen.memory == "sim") {
+            if (block == 0 ? chosen.memory == "sim" : chosen.contiguous) {
                 continue;
             }
             std::vector<std::unique_ptr<message>> all;
@@ -177,6 +200,8 @@ int main(int argc, char **argv) {
         ->capture_default_str();
     app.add_option("--largest", chosen.largest, "Bytes of the largest message")
         ->capture_default_str();
+    app.add_flag("--contiguous", chosen.contiguous,
+                 "Contiguous memory alone, for an MPI without us");
     CLI11_PARSE(app, argc, argv);
     MPI_Init(&argc, &argv);
     int size;
@@ -186,6 +211,7 @@ int main(int argc, char **argv) {
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     run();
+    unused_.clear();
     int wrong = 0;
     MPI_Reduce(&wrong_, &wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
     if (rank_ == 0) {

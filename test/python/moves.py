@@ -2,6 +2,7 @@
 
 usage: python moves.py KIND NUMBER"""
 import sys
+import types
 
 import numpy
 import ucx_cuda_nc
@@ -12,7 +13,7 @@ import memory
 def main():
     kind, number = sys.argv[1], int(sys.argv[2])
     make = memory.KINDS[kind]
-    types = memory.TYPES + ([] if "l" in kind else memory.ODD_TYPES)
+    elements = memory.TYPES + ([] if "l" in kind else memory.ODD_TYPES)
     rng = numpy.random.default_rng(memory.seed())
     print(f"seed {memory.seed()}", flush=True)
     stream = None if kind == "host" else memory.library().cuda_nc_sim_stream_create(0)
@@ -22,7 +23,7 @@ def main():
             assert memory.library().cuda_nc_sim_stream_synchronize(stream) == 0
 
     for case in range(number):
-        array, index = memory.random_array(rng, types)
+        array, index = memory.random_array(rng, elements)
         strided, what = array[index], f"case {case}: {array.dtype} {array.shape} {index}"
         source, packed = make(array), make(numpy.empty_like(strided, order="C"))
         source.write(array)
@@ -55,11 +56,33 @@ def main():
     print(f"{number} RIGHT")
 
 
+class Torch(memory.Interface):
+    """As PyTorch's tensors: it names no stream, and means the current one."""
+    device = 0
+
+    @property
+    def __cuda_array_interface__(self):
+        described = super().__cuda_array_interface__
+        del described["stream"]
+        return {**described, "version": 2}
+
+
+Torch.__module__ = "torch"
+
+
 def waits_for_the_stream(stream):
-    """mpi() returns when the stream that an array names is through. The simulated GPU takes its time
-    (UCX_CUDA_NC_SIM_DELAY)."""
+    """mpi() returns when the stream that an array names is through, or PyTorch's current one. The
+    simulated GPU takes its time (UCX_CUDA_NC_SIM_DELAY)."""
+    waits_for(stream, memory.Interface)
+    current = types.SimpleNamespace(cuda_stream=stream)
+    sys.modules["torch"] = types.SimpleNamespace(
+        cuda=types.SimpleNamespace(current_stream=lambda device: current))
+    waits_for(stream, Torch)
+
+
+def waits_for(stream, kind):
     array = numpy.arange(1000, dtype="i4")
-    source, packed = memory.Interface(array), memory.Interface(array[::2].copy(), stream=stream)
+    source, packed = memory.Interface(array), kind(array[::2].copy(), stream=stream)
     source.write(array)
     packed.write(numpy.zeros(500, "i4"))
     ucx_cuda_nc.pack(source[::2], out=packed)  # on the stream of the array: out names it

@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import math
 import re
+import sys
 import typing
 
 LEGACY_STREAM = 1  # CUDA's default stream, as the CUDA Array Interface and DLPack number it
@@ -107,10 +108,21 @@ def _of_interface(array, described, on_gpu) -> View:
         raise TypeError("an array that gives its memory by the buffer interface alone cannot be "
                         "used: numpy.asarray(...)")
     stream = described.get("stream") if on_gpu else None
+    if on_gpu and "stream" not in described:
+        stream = stream_of_torch(array)
     if stream == 0:
         raise ValueError("the array's stream is 0, which the CUDA Array Interface forbids")
     return View(int(data[0] or 0), shape, strides, itemsize, kind, bool(data[1]), on_gpu,
                 None if stream is None else int(stream), array)
+
+
+def stream_of_torch(array):
+    """PyTorch does not say on which stream it may still be working: its current one. None: the array
+    is not PyTorch's."""
+    torch = sys.modules.get("torch")
+    if torch is None or type(array).__module__.partition(".")[0] != "torch":
+        return None
+    return torch.cuda.current_stream(array.device).cuda_stream or LEGACY_STREAM
 
 
 # ---- DLPack

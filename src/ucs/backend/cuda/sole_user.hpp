@@ -1,19 +1,16 @@
 // Whether this process is the only one of its user, on this machine and with this library, that has
 // a mover for a GPU or wants one. A file in /dev/shm for each GPU, on which each process holds a
-// shared lock as long as it lives: a process that dies leaves none behind.
+// shared lock as long as it lives: a process that dies leaves none behind. Objects of one process
+// share the lock.
 #pragma once
 
+#include <memory>
 #include <string>
 
 namespace cuda_nc::gpu::cuda {
 
 class sole_user {
   public:
-    sole_user() = default;
-    ~sole_user();
-    sole_user(const sole_user &) = delete;
-    sole_user &operator=(const sole_user &) = delete;
-
     // From now on other processes see this one. False: the file cannot be had. `folder` is for
     // tests.
     bool enter(const std::string &bus_id, const char *folder = "/dev/shm") noexcept;
@@ -21,7 +18,8 @@ class sole_user {
     bool is_alone() const noexcept;
 
   private:
-    int file_ = -1;
+    class locked_file;
+    std::shared_ptr<locked_file> file_;
 };
 
 }  // namespace cuda_nc::gpu::cuda

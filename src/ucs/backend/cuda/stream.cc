@@ -257,11 +257,14 @@ ucs_status_t borrow_stream(primary_context &owner, const device &where,
     // The legacy default stream fails here while another stream of its context is captured.
     if (calls.capture_info(handle, &capture, nullptr, &graph, nullptr, nullptr) != CUDA_SUCCESS ||
         capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED ||
-        calls.stream_context(handle, &its_context) != CUDA_SUCCESS || its_context != owner.get() ||
-        calls.stream_id(handle, &how.id) != CUDA_SUCCESS) {
+        calls.stream_context(handle, &its_context) != CUDA_SUCCESS || its_context != owner.get()) {
         return UCS_ERR_INVALID_PARAM;
     }
     how.graph = capture == CU_STREAM_CAPTURE_STATUS_ACTIVE ? graph : nullptr;
+    // Asking for a number would end the capture.
+    if (how.graph == nullptr && calls.stream_id(handle, &how.id) != CUDA_SUCCESS) {
+        return UCS_ERR_INVALID_PARAM;
+    }
     stream_p->reset(new (std::nothrow) cuda_stream(owner, where, limits, handle, &how));
     return *stream_p != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY;
 }

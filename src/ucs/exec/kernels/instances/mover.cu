@@ -1,6 +1,8 @@
 // The kernel of a mover. In the first thread block one more warp reads the ring and deals the
 // orders out: a short one goes to one thread block, a long one is cut into pieces for all that are
-// idle. The thread blocks wait for their pieces in GPU memory, where that takes no turn of the bus.
+// idle. The first thread block gets its pieces in shared memory, at a barrier, so short orders by
+// themselves go no further; the others wait for theirs in GPU memory, where that takes no turn of
+// the bus.
 #include "ucs/exec/kernels/instances/mover.cuh"
 
 #include "ucs/exec/kernels/launch_mover.hpp"
@@ -15,10 +17,11 @@ constexpr unsigned all_lanes = 0xffffffffu;
 static_assert(mover_thread_blocks <= warp_lanes - gpu::order_parts, "a lane for each");
 
 // A part is read and written as a whole. Without 128-bit words of its own PTX promises that for
-// halves alone, and GPUs do it for the whole.
+// halves alone, and GPUs do it for the whole. Who has read it sees what was done before it was
+// written.
 #if __CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 4)
 #define CUDA_NC_LOAD_PART(scope)                                                                   \
-    asm volatile("{.reg .b128 q; ld.relaxed." scope ".global.b128 q, [%2]; mov.b128 {%0, %1}, q;}" \
+    asm volatile("{.reg .b128 q; ld.acquire." scope ".global.b128 q, [%2]; mov.b128 {%0, %1}, q;}" \
                  : "=l"(low), "=l"(high)                                                           \
                  : "l"(from)                                                                       \
                  : "memory")
@@ -28,10 +31,10 @@ static_assert(mover_thread_blocks <= warp_lanes - gpu::order_parts, "a lane for 
         "l"(low), "l"(high)                                                                    \
         : "memory")
 #else
-#define CUDA_NC_LOAD_PART(scope)                                      \
-    asm volatile("ld.relaxed." scope ".global.v2.u64 {%0, %1}, [%2];" \
-                 : "=l"(low), "=l"(high)                              \
-                 : "l"(from)                                          \
+#define CUDA_NC_LOAD_PART(scope)                                                               \
+    asm volatile("ld.relaxed." scope ".global.v2.u64 {%0, %1}, [%2]; fence.acq_rel." scope ";" \
+                 : "=l"(low), "=l"(high)                                                       \
+                 : "l"(from)                                                                   \
                  : "memory")
 #define CUDA_NC_STORE_PART                                                                     \
     asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(low), "l"(high) \
@@ -70,13 +73,22 @@ __device__ __forceinline__ void store_word(uint64_t *word, uint64_t value) {
 __device__ __forceinline__ void release_word(uint64_t *word, uint64_t value) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
-__device__ __forceinline__ uint32_t load_count(const uint32_t *count) {
-    uint32_t value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(count) : "memory");
+__device__ __forceinline__ uint64_t load_local(const uint64_t *word) {
+    uint64_t value;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
     return value;
 }
-__device__ __forceinline__ void release_count(uint32_t *count, uint32_t value) {
-    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(count), "r"(value) : "memory");
+__device__ __forceinline__ void store_local(uint64_t *word, uint64_t value) {
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+}
+// What others did before their own calls for this count is done for who reads the last value.
+__device__ __forceinline__ uint32_t count_up(uint32_t *count) {
+    uint32_t before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
+                 : "=r"(before)
+                 : "l"(count)
+                 : "memory");
+    return before;
 }
 __device__ __forceinline__ uint64_t nanoseconds() {
     uint64_t value;
@@ -88,105 +100,173 @@ __device__ __forceinline__ void team_barrier() {
     static_assert(mover_threads == 512);
     asm volatile("bar.sync 1, 512;" ::: "memory");
 }
+// Where the threads that move, of the first thread block, wait for the warp that deals.
+__device__ __forceinline__ void wait_for_dealer() {
+    asm volatile("bar.sync 2, 544;" ::: "memory");
+}
+__device__ __forceinline__ void wake_team() {
+    __threadfence_block();
+    asm volatile("bar.arrive 2, 544;" ::: "memory");
+}
+
+struct team_memory {
+    __align__(16) uint32_t words[gpu::order_words];
+    uint32_t done;  // of the first thread block: pieces that have ended, or have no use for `words`
+    uint32_t go;    // 0: leave
+    __align__(16) unsigned char body[sizeof(order_body)];
+    __align__(16) unsigned char tables[mover_threads / warp_lanes * sizeof(unit_table)];
+    __align__(16) char slot[order_slot];
+};
 
 // ---- the warp that deals
 
-// What the taker sees: each of the first lanes has one part of the line.
-struct ring_view {
+// What the taker sees. One access reads the next lines, as they often come together, and the word
+// by which the kernel is asked to leave; another one what the thread blocks say.
+class ring_view {
+  public:
     static constexpr uint32_t parts = 1, ring_size = gpu::order_ring_size;
     using part = order_part;
 
-    gpu::mover_memory *shared;
-    uint32_t lane;
+    __device__ ring_view(const mover_arguments &a, uint32_t lane) : a_(a), lane_(lane) {}
 
-    __device__ void read_part(uint64_t number, uint32_t, part *value) const {
-        if (lane < gpu::order_parts) {
-            *value = load_from_host(&shared->lines[number % ring_size].parts[lane]);
+    __device__ void read_part(uint64_t number, uint32_t, part *value) {
+        if (number - first_ >= lines_at_once || (whole_ >> (number - first_) & 1) == 0) {
+            look(number);
+        }
+        const uint32_t from = static_cast<uint32_t>(number - first_) * gpu::order_parts + lane_;
+        for (uint32_t i = 0; i < gpu::part_words; ++i) {
+            value->words[i] = __shfl_sync(all_lanes, seen_.words[i], static_cast<int>(from));
         }
     }
-    __device__ bool is_of(const part &value, uint64_t number) const {
-        return __all_sync(all_lanes,
-                          lane >= gpu::order_parts || value.tag == gpu::order_tag(number)) != 0;
+    __device__ bool is_of(const part &, uint64_t number) const {
+        return (whole_ >> (number - first_) & 1) != 0;
     }
     __device__ void store_door(uint64_t word) const {
-        if (lane == 0) {
-            store_word(&shared->door.value, word);
+        if (lane_ == 0) {
+            store_word(&a_.shared->door.value, word);
         }
         __syncwarp();
     }
     __device__ void store_position(uint64_t number) const {
-        if (lane == 0) {
-            store_word(&shared->position.value, number);
+        if (lane_ == 0) {
+            store_word(&a_.shared->position.value, number);
         }
         __syncwarp();
     }
     // The lane that has stored, and those that load.
-    __device__ void fence() const {
+    __device__ void fence() {
         asm volatile("fence.sc.sys;" ::: "memory");
         __syncwarp();
         asm volatile("fence.sc.sys;" ::: "memory");
+        whole_ = 0;
     }
+
+    // Of the last look; alike in all lanes.
+    __device__ uint64_t now() const { return now_; }
+    __device__ uint64_t asked() const { return asked_; }
+    // What the thread block of this lane says.
+    __device__ uint64_t block() const { return block_; }
+
+  private:
+    static constexpr uint32_t lines_at_once = 3;
+    static_assert(lines_at_once * gpu::order_parts < warp_lanes);
+
+    __device__ void look(uint64_t number) {
+        const uint32_t line = lane_ / gpu::order_parts;
+        seen_ = load_from_host(
+            line < lines_at_once
+                ? &a_.shared->lines[(number + line) % ring_size].parts[lane_ % gpu::order_parts]
+                : reinterpret_cast<const order_part *>(&a_.shared->asked));
+        if (lane_ < mover_thread_blocks) {
+            block_ = load_local(&a_.state->words[lane_]);
+        }
+        now_ = nanoseconds();
+        first_ = number;
+        const uint32_t right = __ballot_sync(all_lanes, seen_.tag == gpu::order_tag(number + line));
+        whole_ = 0;
+        for (uint32_t i = 0; i < lines_at_once; ++i) {
+            constexpr uint32_t all = (1u << gpu::order_parts) - 1;
+            whole_ |= (right >> (i * gpu::order_parts) & all) == all ? 1u << i : 0;
+        }
+        constexpr int asked_lane = lines_at_once * gpu::order_parts;
+        asked_ =
+            __shfl_sync(all_lanes, uint64_t{seen_.words[1]} << 32 | seen_.words[0], asked_lane);
+        now_ = __shfl_sync(all_lanes, now_, 0);
+    }
+
+    const mover_arguments &a_;
+    const uint32_t lane_;
+    order_part seen_ = {};  // each lane one part, from line first_ on
+    uint64_t first_ = 0;
+    uint32_t whole_ = 0;  // bits: lines that hold the order that belongs there
+    uint64_t now_ = 0, asked_ = 0, block_ = 0;
 };
 
 class dealer {
   public:
-    __device__ dealer(const mover_arguments &a, uint32_t lane)
-        : a_(a), lane_(lane), given_(lane < mover_thread_blocks ? a.state->done[lane] : 0) {}
+    __device__ dealer(const mover_arguments &a, uint32_t lane, team_memory *team)
+        : a_(a), lane_(lane), team_(team), view_(a, lane) {
+        // This launch's thread blocks count on from those before.
+        if (lane < mover_thread_blocks) {
+            given_ = static_cast<uint32_t>(load_local(&a.state->words[lane]));
+        }
+    }
 
     __device__ void run() {
-        ring_view view = {a_.shared, lane_};
         gpu::order_taker<ring_view> taker;
         const uint64_t position = load_word(&a_.shared->position.value);
         taker.begin(a_.how.instance, position > a_.how.first ? position : a_.how.first);
-        const uint64_t begun = nanoseconds();
+        const uint64_t begun = __shfl_sync(all_lanes, nanoseconds(), 0);
         uint64_t last = begun;
         using result = gpu::order_taker<ring_view>::result;
         for (;;) {
-            const uint64_t now = nanoseconds();
-            const uint64_t asked = load_word(&a_.shared->asked.value);
             gpu::order_taker<ring_view>::wishes wish;
-            // Lanes agree, or else they would take different ways.
+            const uint64_t now = view_.now();
             wish.leave =
-                __any_sync(all_lanes, asked >= a_.how.instance || now - begun > a_.stay_ns) != 0;
-            wish.idle = __any_sync(all_lanes, now - last > a_.how.idle_ns) != 0 &&
-                        idle_blocks() == every_block;
-            const result what = taker.step(view, wish);
+                view_.asked() >= a_.how.instance || (now > begun && now - begun > a_.stay_ns);
+            wish.idle = now > last && now - last > a_.how.idle_ns && quiet_blocks() == every_block;
+            const result what = taker.step(view_, wish);
             if (what == result::gone) {
                 break;
             }
             if (what == result::took) {
                 if (!deal(taker.part(0), taker.number())) {
                     // All that was given may have been taken: the CPU gives the mover up.
-                    view.store_position(~uint64_t{0});
+                    view_.store_position(~uint64_t{0});
                     break;
                 }
-                last = nanoseconds();
+                last = view_.now();
             }
         }
-        const order_part leave = {{order_header(order_kind::leave, {}, 0), 0, 0}, 0};
-        for (uint32_t block = 0; block < mover_thread_blocks; ++block) {
-            if (!await(1u << block)) {
-                break;  // it has given up, and so will the others
-            }
-            put(block, leave);
-        }
+        dismiss();
     }
 
   private:
     static constexpr uint32_t every_block =
         static_cast<uint32_t>((uint64_t{1} << mover_thread_blocks) - 1);
 
-    // The thread blocks that have ended all that they were given.
-    __device__ uint32_t idle_blocks() const {
-        const bool idle =
-            lane_ < mover_thread_blocks && load_count(&a_.state->done[lane_]) == given_;
-        return __ballot_sync(all_lanes, idle);
+    // The first one says it in shared memory.
+    __device__ bool is_quiet(uint64_t block) const {
+        const uint32_t done = lane_ == 0 ? *const_cast<volatile uint32_t *>(&team_->done)
+                                         : static_cast<uint32_t>(block);
+        return lane_ < mover_thread_blocks && done == given_;
     }
-    // Those of `wanted` that are idle, at least one; 0: none was for a long time.
-    __device__ uint32_t await(uint32_t wanted) const {
+    // By the last look: thread blocks that have ended all that they were given, ...
+    __device__ uint32_t quiet_blocks() const {
+        return __ballot_sync(all_lanes, is_quiet(view_.block()));
+    }
+    // ... and those of them that run: others wait for a multiprocessor.
+    __device__ bool is_idle(uint64_t block) const {
+        return is_quiet(block) &&
+               (lane_ == 0 || static_cast<uint32_t>(block >> 32) == a_.how.instance);
+    }
+    // Those that are idle, at least one; 0: none was for a long time.
+    __device__ uint32_t await() const {
         const uint64_t begun = nanoseconds();
         for (;;) {
-            const uint32_t idle = idle_blocks() & wanted;
+            const uint64_t block =
+                lane_ < mover_thread_blocks ? load_local(&a_.state->words[lane_]) : 0;
+            const uint32_t idle = __ballot_sync(all_lanes, is_idle(block));
             if (idle != 0) {
                 return idle;
             }
@@ -195,64 +275,99 @@ class dealer {
             }
         }
     }
-    // Writes a line into the box of an idle thread block.
-    __device__ void put(uint32_t block, order_part value) {
-        value.tag = __shfl_sync(all_lanes, given_, block) + 1;
-        if (lane_ < gpu::order_parts) {
-            store_in_box(&a_.state->boxes[block].parts[lane_], value);
+    // Each lane for which `gives` holds gives its thread block, an idle one, a line: the lanes of
+    // lower numbers have its parts, and patch(part, &words) makes it the lane's own.
+    template <class Patch>
+    __device__ void put(bool gives, const order_part &line, Patch &&patch) {
+        CUDA_NC_UNROLL
+        for (uint32_t part = 0; part < gpu::order_parts; ++part) {
+            order_part own = {{}, given_ + 1};
+            for (uint32_t i = 0; i < gpu::part_words; ++i) {
+                own.words[i] = __shfl_sync(all_lanes, line.words[i], static_cast<int>(part));
+            }
+            patch(part, own.words);
+            if (gives && lane_ == 0) {
+                for (uint32_t i = 0; i < gpu::part_words; ++i) {
+                    team_->words[part * gpu::part_words + i] = own.words[i];
+                }
+            } else if (gives) {
+                store_in_box(&a_.state->boxes[lane_].parts[part], own);
+            }
         }
-        given_ += lane_ == block ? 1 : 0;
+        given_ += gives ? 1 : 0;
         __syncwarp();
+        if (__shfl_sync(all_lanes, gives ? 1 : 0, 0) != 0) {
+            wake_team();
+        }
     }
 
     // False: the thread blocks do not answer.
-    __device__ bool deal(order_part line, uint64_t number) {
-        // What the CPU wrote before the line is seen, and passed on with it.
-        asm volatile("fence.acq_rel.sys;" ::: "memory");
-        __syncwarp();
+    __device__ bool deal(const order_part &line, uint64_t number) {
         static_assert(order_word::length == 1 && order_word::place == 2 && order_word::begin == 3 &&
                       order_word::end == 4 && order_word::pieces == 5 && order_word::number == 21);
         const uint32_t length = __shfl_sync(all_lanes, line.words[1], 0);
-        uint32_t idle = await(every_block);
+        uint32_t idle = __ballot_sync(all_lanes, is_idle(view_.block()));
+        idle = idle != 0 ? idle : await();
         const order_cut cut = cut_order(length, __popc(idle));
-        for (uint32_t piece = 0; piece < cut.pieces; ++piece) {
-            if (idle == 0) {
-                idle = await(every_block);
-            }
+        for (uint32_t piece = 0; piece < cut.pieces;) {
+            idle = idle != 0 ? idle : await();
             if (idle == 0) {
                 return false;
             }
-            if (lane_ == 0) {
-                line.words[2] = static_cast<uint32_t>(number % gpu::order_ring_size);
-            } else if (lane_ == 1) {
-                line.words[0] = piece * cut.length;
-                line.words[1] = min_u32(length, (piece + 1) * cut.length);
-                line.words[2] = cut.pieces;
-            } else if (lane_ == 7) {
-                line.words[0] = static_cast<uint32_t>(number);
-                line.words[1] = static_cast<uint32_t>(number >> 32);
+            const uint32_t mine = piece + __popc(idle & ((1u << lane_) - 1));
+            const bool gives = (idle >> lane_ & 1) != 0 && mine < cut.pieces;
+            if (__any_sync(all_lanes, gives && lane_ != 0) != 0) {
+                // What was seen with the line is passed on. The first thread block is told at a
+                // barrier.
+                asm volatile("fence.acq_rel.gpu;" ::: "memory");
+                __syncwarp();
             }
-            const uint32_t block = static_cast<uint32_t>(__ffs(static_cast<int>(idle))) - 1;
-            put(block, line);
-            idle &= idle - 1;
+            put(gives, line, [&](uint32_t part, uint32_t(&words)[gpu::part_words]) {
+                if (part == 0) {
+                    words[2] = static_cast<uint32_t>(number % gpu::order_ring_size);
+                } else if (part == 1) {
+                    words[0] = mine * cut.length;
+                    words[1] = min_u32(length, (mine + 1) * cut.length);
+                    words[2] = cut.pieces;
+                } else if (part == 7) {
+                    words[0] = static_cast<uint32_t>(number);
+                    words[1] = static_cast<uint32_t>(number >> 32);
+                }
+            });
+            piece += __popc(idle);
+            idle = 0;
         }
         return true;
     }
 
+    // Tells all thread blocks to leave, behind what they were given. One that waits for a
+    // multiprocessor finds it when it begins.
+    __device__ void dismiss() {
+        const order_part leave = {{lane_ == 0 ? order_header(order_kind::leave, 0, 0) : 0, 0, 0},
+                                  0};
+        const uint64_t begun = nanoseconds();
+        for (uint32_t left = every_block; left != 0;) {
+            const uint64_t block =
+                lane_ < mover_thread_blocks ? load_local(&a_.state->words[lane_]) : 0;
+            const uint32_t quiet = __ballot_sync(all_lanes, is_quiet(block)) & left;
+            if (quiet != 0) {
+                put((quiet >> lane_ & 1) != 0, leave, [](uint32_t, uint32_t *) {});
+                left &= ~quiet;
+            } else if ((left & 1) == 0 &&
+                       __any_sync(all_lanes, nanoseconds() - begun > a_.patience_ns) != 0) {
+                break;  // they have given up, or will. The first one waits for nothing but this
+            }
+        }
+    }
+
     const mover_arguments &a_;
     const uint32_t lane_;
-    uint32_t given_;  // pieces that the thread block of this lane was given, of all launches
+    team_memory *const team_;
+    ring_view view_;
+    uint32_t given_ = 0;  // pieces that the thread block of this lane was given, of all launches
 };
 
 // ---- the threads that move
-
-struct team_memory {
-    uint32_t words[gpu::order_words];
-    uint32_t go;  // 0: leave
-    __align__(16) unsigned char body[sizeof(order_body)];
-    __align__(16) unsigned char tables[mover_threads / warp_lanes * sizeof(unit_table)];
-    __align__(16) char slot[order_slot];
-};
 
 // Waits for the piece whose tag is `tag`, by one warp. False: none came for too long.
 __device__ bool await_piece(const mover_arguments &a, uint32_t tag, team_memory *team) {
@@ -271,14 +386,34 @@ __device__ bool await_piece(const mover_arguments &a, uint32_t tag, team_memory 
             return false;
         }
     }
-    // After it this multiprocessor sees what was there before the piece was dealt.
-    asm volatile("fence.acq_rel.gpu;" ::: "memory");
     if (lane < gpu::order_parts) {
         for (uint32_t i = 0; i < gpu::part_words; ++i) {
             team->words[lane * gpu::part_words + i] = mine.words[i];
         }
     }
     return true;
+}
+
+// True: there is a piece, and all threads see it.
+__device__ bool next_piece(const mover_arguments &a, uint32_t tag, team_memory *team) {
+    if (blockIdx.x == 0) {
+        wait_for_dealer();
+        return kind_of_order(team->words[order_word::header]) != order_kind::leave;
+    }
+    if (threadIdx.x < warp_lanes) {
+        const bool came = await_piece(a, tag, team);
+        __syncwarp();
+        if (threadIdx.x == 0) {
+            const bool leaves =
+                came && kind_of_order(team->words[order_word::header]) == order_kind::leave;
+            team->go = came && !leaves;
+            if (leaves) {  // the next launch does not take this line for one of its own
+                store_local(&a.state->words[blockIdx.x], block_word(tag, a.how.instance));
+            }
+        }
+    }
+    team_barrier();
+    return team->go != 0;
 }
 
 // Bytes that the CPU has written before the order: not by way of a cache.
@@ -295,15 +430,11 @@ __device__ void fetch_body(const unsigned char *from, unsigned char *to) {
     }
 }
 
-// The piece that the line describes.
-__device__ void move_piece(const mover_arguments &a, team_memory *team) {
+// A piece of an order that has a body.
+__device__ __noinline__ void move_body(const mover_arguments &a, team_memory *team) {
     auto *body = reinterpret_cast<order_body *>(team->body);
     const uint32_t *words = team->words;
-    if (kind_of_order(words[order_word::header]) == order_kind::in_body) {
-        fetch_body(a.shared->bodies[words[order_word::place]], team->body);
-    } else if (threadIdx.x == 0) {
-        read_order_line(words, body);
-    }
+    fetch_body(a.shared->bodies[words[order_word::place]], team->body);
     team_barrier();
     const uint32_t number = body->num_parts, end = words[order_word::end];
     const uint32_t step = number == 1 ? end : order_slot;
@@ -322,58 +453,76 @@ __device__ void move_piece(const mover_arguments &a, team_memory *team) {
     }
 }
 
+// Called through a pointer that the compiler does not see through: else it would share out the
+// registers for both, and the short code of orders without a body would keep its values in memory.
+__device__ void (*volatile move_body_p)(const mover_arguments &, team_memory *) = move_body;
+
+// Ends with a barrier.
+__device__ __forceinline__ void move_piece(const mover_arguments &a, team_memory *team) {
+    const uint32_t *words = team->words;
+    if (kind_of_order(words[order_word::header]) == order_kind::in_body) {
+        return move_body_p(a, team);
+    }
+    move_order_line(words, words[order_word::begin], words[order_word::end], threadIdx.x,
+                    mover_threads);
+    team_barrier();
+}
+
 // One thread of the thread block, behind a barrier of all that have moved. The last thread block of
 // an order tells the CPU.
-__device__ void tell_end(const mover_arguments &a, const uint32_t *words) {
-    const uint32_t place = words[order_word::place], pieces = words[order_word::pieces];
-    const uint64_t number =
-        uint64_t{words[order_word::number + 1]} << 32 | words[order_word::number];
+__device__ void tell_end(const mover_arguments &a, uint32_t place, uint32_t pieces,
+                         uint64_t number) {
     if (pieces > 1) {
-        __threadfence_system();
-        if (atomicAdd(&a.state->arrived[place], 1u) != pieces - 1) {
+        if (count_up(&a.state->arrived[place]) != pieces - 1) {
             return;
         }
         a.state->arrived[place] = 0;
-        __threadfence_system();
     }
     release_word(&a.shared->ends[place].value, number);
 }
 
-__device__ void move_pieces(const mover_arguments &a) {
-    __shared__ team_memory team;
-    for (uint32_t tag = a.state->done[blockIdx.x] + 1;; ++tag) {
-        if (threadIdx.x < warp_lanes) {
-            const bool came = await_piece(a, tag, &team);
-            __syncwarp();
-            if (threadIdx.x == 0) {
-                const bool leaves =
-                    came && kind_of_order(team.words[order_word::header]) == order_kind::leave;
-                team.go = came && !leaves;
-                if (leaves) {  // the next launch does not take this line for one of its own
-                    release_count(&a.state->done[blockIdx.x], tag);
-                }
-            }
-        }
-        team_barrier();
-        if (team.go == 0) {
-            break;
-        }
-        move_piece(a, &team);
+__device__ void move_pieces(const mover_arguments &a, uint32_t before, team_memory *team) {
+    uint32_t tag = before + 1;
+    for (; next_piece(a, tag, team); ++tag) {
+        move_piece(a, team);
         if (threadIdx.x == 0) {
-            tell_end(a, team.words);
-            release_count(&a.state->done[blockIdx.x], tag);
+            const uint32_t *words = team->words;
+            const uint32_t place = words[order_word::place], pieces = words[order_word::pieces];
+            const uint64_t number =
+                uint64_t{words[order_word::number + 1]} << 32 | words[order_word::number];
+            // The dealer may give the next line: this thread comes for it when the end is told.
+            if (blockIdx.x == 0) {
+                __threadfence_block();
+                *const_cast<volatile uint32_t *>(&team->done) = tag;
+            } else {
+                store_local(&a.state->words[blockIdx.x], block_word(tag, a.how.instance));
+            }
+            tell_end(a, place, pieces, number);
         }
-        team_barrier();  // the line may be overwritten
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        store_local(&a.state->words[0], block_word(tag, a.how.instance));
     }
 }
 
 __global__ void __launch_bounds__(mover_threads + warp_lanes, 1)
     mover_loop(const __grid_constant__ mover_arguments a) {
-    if (threadIdx.x < mover_threads) {
-        move_pieces(a);
-    } else if (blockIdx.x == 0) {
-        dealer(a, threadIdx.x - mover_threads).run();
+    __shared__ team_memory team;
+    const auto before = static_cast<uint32_t>(load_local(&a.state->words[blockIdx.x]));
+    if (blockIdx.x == 0) {
+        if (threadIdx.x == 0) {
+            team.done = before;
+        }
+        __syncthreads();
+        if (threadIdx.x >= mover_threads) {
+            return dealer(a, threadIdx.x - mover_threads, &team).run();
+        }
+    } else if (threadIdx.x >= mover_threads) {
+        return;
+    } else if (threadIdx.x == 0) {
+        store_local(&a.state->words[blockIdx.x], block_word(before, a.how.instance));
     }
+    move_pieces(a, before, &team);
 }
 
 }  // namespace

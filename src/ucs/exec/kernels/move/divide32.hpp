@@ -18,9 +18,11 @@ struct fast_divide32 {
 
     fast_divide32() = default;
 
-    explicit fast_divide32(uint32_t d) : divisor(d) {
+    CUDA_NC_HD explicit fast_divide32(uint32_t d) : divisor(d) {
         shift = log2_ceil(d);
-        magic = static_cast<uint32_t>((uint64_t{1} << (31 + shift)) / d) + 1;
+        if ((d & (d - 1)) != 0) {  // a GPU takes long for a division
+            magic = static_cast<uint32_t>((uint64_t{1} << (31 + shift)) / d) + 1;
+        }
     }
 
     CUDA_NC_HD uint32_t quotient(uint32_t n) const {

@@ -20,6 +20,10 @@ template <class Locator>
 CUDA_NC_KERNEL void move_order_words(const part &p, uint32_t word_log2, uint32_t thread,
                                      uint32_t threads) {
     switch (word_log2) {
+        case 0:
+            return move_order_words<Locator, 1>(p, thread, threads);
+        case 1:
+            return move_order_words<Locator, 2>(p, thread, threads);
         case 2:
             return move_order_words<Locator, 4>(p, thread, threads);
         case 3:
@@ -77,6 +81,66 @@ CUDA_NC_KERNEL void move_order_part(const order_mover &mover, const part &p, uin
         default:
             return move_order_words<any_locator>(p, mover.word_log2, thread, threads);
     }
+}
+
+// What one thread does of bytes [begin, end) of the order that a line describes. It is what most
+// orders need, and has its own short code: long code and spilled registers would cost more than
+// the bytes.
+template <uint32_t Dims, int W>
+CUDA_NC_KERNEL void move_order_line(const order_line_place &line, uint32_t begin, uint32_t end,
+                                    uint32_t thread, uint32_t threads) {
+    constexpr int at_once = 4;  // words in flight
+    const uint32_t first = line.first + begin, stop = line.first + end;
+    // Bytes before the first whole word and behind the last one.
+    const uint32_t head = min_u32((first + W - 1) & ~uint32_t{W - 1}, stop);
+    const uint32_t whole = stop & ~uint32_t{W - 1}, tail = whole > head ? whole : head;
+    const uint32_t edges = head - first + (stop - tail);
+    CUDA_NC_NO_UNROLL
+    for (uint32_t i = thread; i < edges; i += threads) {
+        const uint32_t p = i < head - first ? first + i : tail + (i - (head - first));
+        const int64_t at = line.displacement<Dims>(p);
+        store_word<1>(line.target + at, load_word<1>(line.source + at));
+    }
+    CUDA_NC_NO_UNROLL
+    for (uint32_t p = head + thread * W; p < tail; p += threads * W * at_once) {
+        word<W> value[at_once];
+        int64_t at[at_once];
+        CUDA_NC_UNROLL
+        for (int u = 0; u < at_once; ++u) {
+            const uint32_t own = p + static_cast<uint32_t>(u) * threads * W;
+            if (own < tail) {
+                at[u] = line.displacement<Dims>(own);
+                value[u] = load_word<W>(line.source + at[u]);
+            }
+        }
+        CUDA_NC_UNROLL
+        for (int u = 0; u < at_once; ++u) {
+            if (p + static_cast<uint32_t>(u) * threads * W < tail) {
+                store_word<W>(line.target + at[u], value[u]);
+            }
+        }
+    }
+}
+
+template <uint32_t Dims>
+CUDA_NC_KERNEL void move_order_line(const uint32_t *words, uint32_t begin, uint32_t end,
+                                    uint32_t thread, uint32_t threads) {
+    const order_line_place line = read_order_line(words);
+    switch (word_log2_of_order(words[order_word::header])) {
+        case 2:
+            return move_order_line<Dims, 4>(line, begin, end, thread, threads);
+        case 3:
+            return move_order_line<Dims, 8>(line, begin, end, thread, threads);
+        default:
+            return move_order_line<Dims, 16>(line, begin, end, thread, threads);
+    }
+}
+
+CUDA_NC_KERNEL void move_order_line(const uint32_t *words, uint32_t begin, uint32_t end,
+                                    uint32_t thread, uint32_t threads) {
+    return dims_of_order(words[order_word::header]) == 1
+               ? move_order_line<1>(words, begin, end, thread, threads)
+               : move_order_line<2>(words, begin, end, thread, threads);
 }
 
 }  // namespace cuda_nc::exec

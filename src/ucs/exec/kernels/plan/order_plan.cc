@@ -1,5 +1,8 @@
 #include "ucs/exec/kernels/plan/order_plan.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include "ucs/gpu/mover_desk.hpp"
 
 namespace cuda_nc::exec {
@@ -7,7 +10,7 @@ namespace {
 
 static_assert(sizeof(order_body) <= gpu::order_body_size);
 static_assert(sizeof(order_body) % sizeof(uint32_t) == 0, "it is copied by words");
-static_assert(order_word::dims + 3 * order_word::most_dims <= order_word::number);
+static_assert(order_word::next_stride + 2 <= order_word::number);
 
 // False: no code of the kernel serves it.
 bool choose_order_mover(const kernel_choice &from, order_mover *to) {
@@ -26,9 +29,7 @@ bool choose_order_mover(const kernel_choice &from, order_mover *to) {
     if (to->locator != locator_kind::uniform && !own) {
         to->locator = locator_kind::any_dims;
     }
-    constexpr uint8_t least_word_log2 = 2;  // shorter words are rare
-    return to->how == method::windows ||
-           (to->how == method::words && to->word_log2 >= least_word_log2);
+    return to->how == method::windows || to->how == method::words;
 }
 
 void write_address(const char *address, uint32_t *words) {
@@ -37,23 +38,31 @@ void write_address(const char *address, uint32_t *words) {
     words[1] = static_cast<uint32_t>(number >> 32);
 }
 
-bool fits_line(const part &p) {
-    return p.dir == gpu::direction::copy && !p.list && p.num_dims <= order_word::most_dims;
+bool fits_line(const order_mover &mover, const part &p) {
+    return p.dir == gpu::direction::copy && !p.list && p.num_dims <= most_line_dims &&
+           mover.how == method::words && mover.word_log2 >= least_line_word_log2;
 }
 
 void write_line(const order_mover &mover, const part &p, uint32_t *words) {
-    words[order_word::header] = order_header(order_kind::in_line, mover, p.num_dims);
+    // A part within one block is a block whose end no offset reaches.
+    const fast_divide32 by_block =
+        p.num_dims == 0 ? fast_divide32(std::numeric_limits<int32_t>::max()) : p.by_block;
+    words[order_word::header] =
+        order_header(order_kind::in_line, std::max(1u, p.num_dims), mover.word_log2);
     write_address(p.base, words + order_word::base);
     write_address(p.packed, words + order_word::packed);
     words[order_word::first] = p.first;
-    words[order_word::block_length] = p.block_length;
+    words[order_word::block_length] = by_block.divisor;
+    words[order_word::block_magic] = by_block.magic;
+    constexpr uint32_t at[] = {order_word::stride, order_word::next_stride};
     for (uint32_t d = 0; d < p.num_dims; ++d) {
-        uint32_t *dim = words + order_word::dims + 3 * d;
         const auto stride = static_cast<uint64_t>(p.dims[d].stride);
-        dim[0] = static_cast<uint32_t>(stride);
-        dim[1] = static_cast<uint32_t>(stride >> 32);
-        dim[2] = p.dims[d].by_count.divisor;
+        words[at[d]] = static_cast<uint32_t>(stride);
+        words[at[d] + 1] = static_cast<uint32_t>(stride >> 32);
     }
+    const fast_divide32 by_count = p.num_dims > 1 ? p.dims[0].by_count : fast_divide32();
+    words[order_word::count] = by_count.divisor;
+    words[order_word::count_magic] = by_count.magic;
 }
 
 }  // namespace
@@ -83,11 +92,11 @@ bool plan_order(const gpu::move_order &one, pipe_plan *scratch, uint32_t (&words
         return false;  // one side leaves the range of 32-bit offsets
     }
     words[order_word::length] = static_cast<uint32_t>(one.length);
-    if (parts == 1 && fits_line(entries[0].what)) {
+    if (parts == 1 && fits_line(mover, entries[0].what)) {
         write_line(mover, entries[0].what, words);
         return true;
     }
-    words[order_word::header] = order_header(order_kind::in_body, mover, 0);
+    words[order_word::header] = order_header(order_kind::in_body, 0, 0);
     body_p->mover = mover;
     body_p->num_parts = parts;
     for (uint32_t i = 0; i < parts; ++i) {

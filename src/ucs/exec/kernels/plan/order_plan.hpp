@@ -37,19 +37,28 @@ namespace order_word {
 constexpr uint32_t header = 0, length = 1;
 constexpr uint32_t place = 2;                       // in the ring: of the body and the end word
 constexpr uint32_t begin = 3, end = 4, pieces = 5;  // of the piece; how many the order has
-constexpr uint32_t base = 6, packed = 8, first = 10, block_length = 11, dims = 12;
-constexpr uint32_t most_dims = 3;
-constexpr uint32_t number = 21;  // of the order, two words
+constexpr uint32_t base = 6, packed = 8, first = 10, block_length = 11, block_magic = 12;
+constexpr uint32_t stride = 13, count = 15, count_magic = 16;  // of the first dim, ...
+constexpr uint32_t next_stride = 17;                           // ... and of the second
+constexpr uint32_t number = 21;                                // of the order, two words
 }  // namespace order_word
+constexpr uint32_t most_line_dims = 2, least_line_word_log2 = 2;
 
+// What a line says by itself: two sides laid out alike, by words of 4 to 16 bytes, one block
+// repeated over one or two dims. All else has a body.
 enum class order_kind : uint32_t { leave, in_line, in_body };
 
-CUDA_NC_KERNEL uint32_t order_header(order_kind kind, const order_mover &mover, uint32_t dims) {
-    return static_cast<uint32_t>(kind) | static_cast<uint32_t>(mover.how) << 4 |
-           static_cast<uint32_t>(mover.locator) << 8 | uint32_t{mover.word_log2} << 12 | dims << 16;
+CUDA_NC_KERNEL uint32_t order_header(order_kind kind, uint32_t dims, uint32_t word_log2) {
+    return static_cast<uint32_t>(kind) | dims << 4 | word_log2 << 8;
 }
 CUDA_NC_KERNEL order_kind kind_of_order(uint32_t header) {
     return static_cast<order_kind>(header & 15);
+}
+CUDA_NC_KERNEL uint32_t dims_of_order(uint32_t header) {
+    return header >> 4 & 15;
+}
+CUDA_NC_KERNEL uint32_t word_log2_of_order(uint32_t header) {
+    return header >> 8 & 15;
 }
 
 // Writes `one` into *words_p, and into *body_p where it does not fit there. False: the kernel does
@@ -57,46 +66,47 @@ CUDA_NC_KERNEL order_kind kind_of_order(uint32_t header) {
 bool plan_order(const gpu::move_order &one, pipe_plan *scratch, uint32_t (&words)[gpu::order_words],
                 order_body *body_p) noexcept;
 
-CUDA_NC_KERNEL fast_divide32 divide32_by(uint32_t divisor) {
-    fast_divide32 made;
-    made.divisor = divisor;
-    made.shift = 0;
-    while (made.shift < 31 && (1u << made.shift) < divisor) {
-        ++made.shift;
-    }
-    made.magic = static_cast<uint32_t>((uint64_t{1} << (31 + made.shift)) / divisor) + 1;
-    return made;
-}
+// What a line says of where the bytes lie. Each thread makes its own, in registers: so nothing of it
+// is divided or indexed there.
+struct order_line_place {
+    const char *source;  // displacement 0
+    char *target;
+    uint32_t first;  // of the order's offsets
+    fast_divide32 by_block, by_count;
+    int64_t stride, next_stride;
 
-// Reads the order of a line whose header says in_line. `body` is default-constructed, or was read
-// from another line.
-CUDA_NC_KERNEL void read_order_line(const uint32_t *words, order_body *body) {
-    const uint32_t header = words[order_word::header];
-    auto address = [&](uint32_t at) {
-        return reinterpret_cast<char *>(
-            static_cast<uintptr_t>(uint64_t{words[at + 1]} << 32 | words[at]));
-    };
-    body->mover.how = static_cast<method>(header >> 4 & 15);
-    body->mover.locator = static_cast<locator_kind>(header >> 8 & 15);
-    body->mover.word_log2 = static_cast<uint8_t>(header >> 12 & 15);
-    body->num_parts = 1;
-    body->first[0] = words[order_word::first];
-    part &p = body->parts[0];
-    p.base = address(order_word::base);
-    p.packed = address(order_word::packed);
-    p.first = words[order_word::first];
-    p.length = words[order_word::length];
-    p.block_length = words[order_word::block_length];
-    p.by_block = divide32_by(p.block_length);
-    p.dir = gpu::direction::copy;
-    p.list = false;
-    p.num_blocks = 1;
-    p.num_dims = header >> 16;
-    for (uint32_t d = 0; d < p.num_dims; ++d) {
-        const uint32_t *dim = words + order_word::dims + 3 * d;
-        p.dims[d].stride = static_cast<int64_t>(uint64_t{dim[1]} << 32 | dim[0]);
-        p.dims[d].by_count = divide32_by(dim[2]);
+    // Of offset p, for that many dims.
+    template <uint32_t Dims>
+    CUDA_NC_KERNEL int64_t displacement(uint32_t p) const {
+        const uint32_t pass = by_block.quotient(p);
+        const uint32_t in_block = by_block.remainder(p, pass);
+        if constexpr (Dims == 1) {
+            return static_cast<int64_t>(pass) * stride + in_block;
+        } else {
+            const uint32_t next = by_count.quotient(pass);
+            return static_cast<int64_t>(by_count.remainder(pass, next)) * stride +
+                   static_cast<int64_t>(next) * next_stride + in_block;
+        }
     }
+};
+CUDA_NC_KERNEL order_line_place read_order_line(const uint32_t *words) {
+    auto number = [&](uint32_t at) { return uint64_t{words[at + 1]} << 32 | words[at]; };
+    auto divide = [&](uint32_t divisor_at, uint32_t magic_at) {
+        fast_divide32 made;
+        made.divisor = words[divisor_at];
+        made.magic = words[magic_at];
+        made.shift = log2_ceil(made.divisor);
+        return made;
+    };
+    order_line_place line;
+    line.source = reinterpret_cast<const char *>(static_cast<uintptr_t>(number(order_word::base)));
+    line.target = reinterpret_cast<char *>(static_cast<uintptr_t>(number(order_word::packed)));
+    line.first = words[order_word::first];
+    line.by_block = divide(order_word::block_length, order_word::block_magic);
+    line.by_count = divide(order_word::count, order_word::count_magic);
+    line.stride = static_cast<int64_t>(number(order_word::stride));
+    line.next_stride = static_cast<int64_t>(number(order_word::next_stride));
+    return line;
 }
 
 // How many pieces an order is cut into where `idle` thread blocks wait for one, and how long they
@@ -105,6 +115,9 @@ struct order_cut {
     uint32_t pieces, length;
 };
 CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t idle) {
+    if (length <= shortest_piece) {
+        return {1, length};
+    }
     const uint32_t least = (length + longest_piece - 1) / longest_piece;
     const uint32_t most = min_u32((length + shortest_piece - 1) / shortest_piece, idle);
     const uint32_t wanted = least > most ? least : most;

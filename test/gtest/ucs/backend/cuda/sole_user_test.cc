@@ -20,7 +20,7 @@ class sole_user_test : public testing::Test {
     std::string folder_ = testing::TempDir() + "sole_user_XXXXXX";
 };
 
-TEST_F(sole_user_test, another_one_of_the_same_gpu_is_seen_until_it_ends) {
+TEST_F(sole_user_test, objects_of_one_process_are_one_user) {
     sole_user one;
     EXPECT_FALSE(one.is_alone()) << "it has not entered";
     ASSERT_TRUE(one.enter("0000:1b:00.0", folder_.c_str()));
@@ -28,15 +28,15 @@ TEST_F(sole_user_test, another_one_of_the_same_gpu_is_seen_until_it_ends) {
     {
         sole_user another, elsewhere;
         ASSERT_TRUE(another.enter("0000:1b:00.0", folder_.c_str()));
-        EXPECT_FALSE(one.is_alone());
-        EXPECT_FALSE(another.is_alone());
+        EXPECT_TRUE(one.is_alone());
+        EXPECT_TRUE(another.is_alone());
         ASSERT_TRUE(elsewhere.enter("0000:1c:00.0", folder_.c_str()));
         EXPECT_TRUE(elsewhere.is_alone());
     }
     EXPECT_TRUE(one.is_alone());
 }
 
-TEST_F(sole_user_test, a_process_that_dies_is_seen_no_more) {
+TEST_F(sole_user_test, another_process_is_seen_until_it_dies) {
     sole_user one;
     ASSERT_TRUE(one.enter("bus", folder_.c_str()));
     int there[2], over[2];

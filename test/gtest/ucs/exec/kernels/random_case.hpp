@@ -158,6 +158,23 @@ class case_maker {
         return c;
     }
 
+    // One block, repeated over up to two dims; all of it aligned to 4 bytes or more.
+    random_case make_rows() {
+        const uint64_t grain = uint64_t{4} << below(3);
+        const uint64_t length = grain * between(1, below(2) == 0 ? 4 : 600);
+        std::vector<layout_dim> dims;
+        auto span = static_cast<int64_t>(length);
+        for (uint64_t d = below(3); d > 0; --d) {
+            const int64_t stride = span + static_cast<int64_t>(grain * between(1, 9));
+            const uint64_t count = between(2, 40);
+            dims.push_back({count, below(4) == 0 ? -stride : stride});
+            span = stride * static_cast<int64_t>(count);
+        }
+        random_case c = make({{0, length}}, dims, grain);
+        c.laid_out_skew = c.packed_skew = 0;
+        return c;
+    }
+
   private:
     random_case make(const std::vector<piece> &list, const std::vector<layout_dim> &dims,
                      uint64_t grain) {

@@ -62,8 +62,10 @@ std::string run_order(const random_case &from, const random_case *to, case_maker
         ++all->refused;
         return "";
     }
-    if (kind_of_order(words[order_word::header]) == order_kind::in_line) {
-        read_order_line(words, &body);
+    const bool in_line = kind_of_order(words[order_word::header]) == order_kind::in_line;
+    if (in_line) {
+        body.mover.how = method::words;
+        body.num_parts = 1;
         ++all->in_line;
     } else {
         std::memcpy(static_cast<void *>(&body), &written, sizeof(body));
@@ -88,12 +90,19 @@ std::string run_order(const random_case &from, const random_case *to, case_maker
         const uint32_t step = body.num_parts == 1 ? end : order_slot;
         for (uint32_t at = piece * cut.length; at < end; at += step) {
             for (uint32_t which = 0; which < body.num_parts; ++which) {
-                narrow_order(&body, which, at, at + std::min(end - at, step), slot.data);
+                const uint32_t stop = at + std::min(end - at, step);
                 const bool last = which + 1 == body.num_parts;
                 std::vector<uint8_t> slot_writes(last ? 0 : slot.size);
                 std::vector<uint8_t> &writes = last ? target_writes : slot_writes;
                 turn_watch(which == 0 ? source : slot, last ? target : slot, &writes);
-                move_by_one_block(body.mover, body.parts[which]);
+                if (in_line) {
+                    for (uint32_t thread = 0; thread < threads; ++thread) {
+                        move_order_line(words, at, stop, thread, threads);
+                    }
+                } else {
+                    narrow_order(&body, which, at, stop, slot.data);
+                    move_by_one_block(body.mover, body.parts[which]);
+                }
                 watch.writes.swap(writes);
                 if (!watch.fault.empty()) {
                     return watch.fault;
@@ -120,13 +129,15 @@ TEST(order_plan, orders_bring_random_layouts_to_random_layouts) {
         const random_case to = seed % 5 == 0 ? random.make_long() : random.make();
         ASSERT_EQ(run_order(from, nullptr, random, seed, &all), "") << "alike, seed " << seed;
         ASSERT_EQ(run_order(from, &to, random, seed, &all), "") << "seed " << seed;
+        const random_case rows = random.make_rows();
+        ASSERT_EQ(run_order(rows, nullptr, random, seed, &all), "") << "rows, seed " << seed;
     }
-    EXPECT_GT(all.in_line, 100);
+    EXPECT_GT(all.in_line, 400);
     EXPECT_GT(all.in_body, 100);
     EXPECT_GT(all.by_words, 50);
     EXPECT_GT(all.by_windows, 50);
     EXPECT_GT(all.by_units, 50);
-    EXPECT_LT(all.refused, 700);
+    EXPECT_LT(all.refused, 450);
 }
 
 TEST(order_plan, pieces_cover_an_order_and_none_keeps_a_thread_block_long) {
@@ -135,7 +146,7 @@ TEST(order_plan, pieces_cover_an_order_and_none_keeps_a_thread_block_long) {
             const order_cut cut = cut_order(length, idle);
             ASSERT_GE(cut.pieces, 1u);
             EXPECT_LE(cut.length, longest_piece);
-            EXPECT_EQ(cut.length % shortest_piece, 0u);
+            EXPECT_TRUE(cut.pieces == 1 || cut.length % shortest_piece == 0);
             EXPECT_GE(uint64_t{cut.pieces} * cut.length, length);
             EXPECT_LT(uint64_t{cut.pieces - 1} * cut.length, length);
             EXPECT_LE(cut.pieces, std::max(idle, length / longest_piece + 1));
@@ -143,15 +154,6 @@ TEST(order_plan, pieces_cover_an_order_and_none_keeps_a_thread_block_long) {
     }
     EXPECT_EQ(cut_order(4096, 16).pieces, 1u);
     EXPECT_EQ(cut_order(65536, 16).pieces, 16u);
-}
-
-TEST(order_plan, divisors_read_from_a_line_divide_alike) {
-    for (uint32_t divisor : {1u, 2u, 3u, 7u, 8u, 1000u, 65537u, 1u << 30, (1u << 31) - 1}) {
-        const fast_divide32 expected(divisor), read = divide32_by(divisor);
-        EXPECT_EQ(read.magic, expected.magic) << divisor;
-        EXPECT_EQ(read.shift, expected.shift) << divisor;
-        EXPECT_EQ(read.divisor, expected.divisor);
-    }
 }
 
 }  // namespace
