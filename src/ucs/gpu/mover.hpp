@@ -62,9 +62,12 @@ class mover {
     virtual ~mover() = default;
 
     // Gives the first of `number` orders, as many as there is room for and as the kernel serves,
-    // and returns how many; their tickets are in `tickets`. 0: launch it. Does not wait; may
-    // launch the kernel.
+    // and returns how many; their tickets are in `tickets`. 0: launch it, as where no kernel is
+    // there: a launch of the order itself is as short. Does not wait.
     virtual size_t give(const move_order *orders, size_t number, ticket *tickets) noexcept = 0;
+    // To be called when work that was not taken has been launched: launches the kernel where more
+    // orders are expected soon.
+    virtual void expect() noexcept = 0;
 
     // Whether order `which` has ended: UCS_OK, UCS_INPROGRESS, UCS_ERR_CANCELED or
     // UCS_ERR_IO_ERROR. Reads a word.

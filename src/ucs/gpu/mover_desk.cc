@@ -49,8 +49,8 @@ struct mover_desk::pen {
     }
 };
 
-mover_desk::mover_desk(unsigned most_idle_us, bool rare_too) noexcept
-    : rare_too_(rare_too), rhythm_(uint64_t{std::clamp(most_idle_us, 1u, 1000u)} * 1000) {}
+mover_desk::mover_desk(unsigned most_idle_us, bool always) noexcept
+    : always_(always), rhythm_(uint64_t{std::clamp(most_idle_us, 1u, 1000u)} * 1000) {}
 
 // Into words_, and the bodies of their places: as many as there is room for.
 size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
@@ -89,17 +89,16 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
         return 0;
     }
     rhythm_.note(nanoseconds_now());
-    if (!rare_too_ && !rhythm_.pays()) {
+    pen writes = {*shared_, words_, next_};
+    const bool missing =
+        owes_launch_ || mover_door::of(writes.load_door()).misses(next_, launched_);
+    if (missing && !always_) {
+        expects_ = rhythm_.pays();
         return 0;
     }
     const size_t count = describe_all(orders, number);
-    pen writes = {*shared_, words_, next_};
-    if (count == 0) {
-        return 0;
-    }
-    // Where it is clear that a kernel is missing it comes first: without one nothing is written.
-    if ((owes_launch_ || mover_door::of(writes.load_door()).misses(next_, launched_)) &&
-        !launch_locked()) {
+    // Where a kernel is missing it comes first: without one nothing is written.
+    if (count == 0 || (missing && !launch_locked())) {
         return 0;
     }
     for (size_t i = 0; i < count; ++i) {
@@ -117,6 +116,14 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
         launch_locked();  // if it fails, ask() tries again
     }
     return count;
+}
+
+void mover_desk::expect() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (expects_ && !failed_ && is_usable()) {
+        expects_ = false;
+        launch_locked();
+    }
 }
 
 ucs_status_t mover_desk::state(ticket which) const noexcept {

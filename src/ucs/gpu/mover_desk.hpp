@@ -42,6 +42,7 @@ struct mover_launch {
 class mover_desk : public mover {
   public:
     size_t give(const move_order *orders, size_t number, ticket *tickets) noexcept final;
+    void expect() noexcept final;
     ucs_status_t state(ticket which) const noexcept final;
     ucs_status_t ask(ticket which) noexcept final;
     void release(ticket which) noexcept final;
@@ -51,9 +52,9 @@ class mover_desk : public mover {
     uint32_t launches() noexcept;
 
   protected:
-    // `most_idle_us`: microseconds, 1 to 1000 or the nearest of these. `rare_too`: orders that come
-    // rarely are taken as well.
-    mover_desk(unsigned most_idle_us, bool rare_too) noexcept;
+    // `most_idle_us`: microseconds, 1 to 1000 or the nearest of these. `always`: orders are taken
+    // where no kernel is there too, and launch one.
+    mover_desk(unsigned most_idle_us, bool always) noexcept;
 
     // Before the first order; it outlives the desk's use.
     void use(mover_memory *shared) noexcept { shared_ = shared; }
@@ -83,7 +84,7 @@ class mover_desk : public mover {
     void settle(ticket first, ucs_status_t outcome) noexcept;
     ucs_status_t ask_locked(ticket which) noexcept;
 
-    const bool rare_too_;
+    const bool always_;
     mover_memory *shared_ = nullptr;
     std::array<place, order_ring_size> places_;
 
@@ -94,6 +95,7 @@ class mover_desk : public mover {
     uint32_t launched_ = 0;
     bool owes_launch_ = false;  // orders lie in the ring that no kernel may see
     bool failed_ = false;
+    bool expects_ = false;  // a kernel would be of use to the orders that come
     uint32_t words_[most_at_once][order_words];
 };
 

@@ -239,8 +239,8 @@ void sim_mover::runner::run() noexcept {
     }
 }
 
-std::unique_ptr<sim_mover> sim_mover::make(device &on, environment &all, unsigned idle_us) noexcept
-    try {
+std::unique_ptr<sim_mover> sim_mover::make(device &on, environment &all, unsigned idle_us,
+                                           bool always) noexcept try {
     auto own = std::make_unique<runner>(all, on.properties().ordinal);
     if (on.allocate_pinned(sizeof(mover_memory) + alignof(mover_memory), &own->pinned) != UCS_OK) {
         return nullptr;
@@ -248,7 +248,7 @@ std::unique_ptr<sim_mover> sim_mover::make(device &on, environment &all, unsigne
     const auto at = reinterpret_cast<uintptr_t>(own->pinned->address());
     own->shared = reinterpret_cast<mover_memory *>(round_up(at, uintptr_t{alignof(mover_memory)}));
     own->shared->begin();
-    return std::unique_ptr<sim_mover>(new sim_mover(idle_us, std::move(own)));
+    return std::unique_ptr<sim_mover>(new sim_mover(idle_us, always, std::move(own)));
 } catch (const std::bad_alloc &) {
     return nullptr;
 }

@@ -20,7 +20,8 @@ namespace cuda_nc::gpu::sim {
 class sim_mover final : public mover_desk {
   public:
     // `on` and `all` outlive it. Null: no memory.
-    static std::unique_ptr<sim_mover> make(device &on, environment &all, unsigned idle_us) noexcept;
+    static std::unique_ptr<sim_mover> make(device &on, environment &all, unsigned idle_us,
+                                           bool always) noexcept;
     // The kernel leaves; orders that have not ended are abandoned.
     ~sim_mover() override;
 
@@ -56,8 +57,8 @@ class sim_mover final : public mover_desk {
         std::thread thread;
     };
 
-    sim_mover(unsigned idle_us, std::unique_ptr<runner> own) noexcept
-        : mover_desk(idle_us, true), runner_(std::move(own)) {
+    sim_mover(unsigned idle_us, bool always, std::unique_ptr<runner> own) noexcept
+        : mover_desk(idle_us, always), runner_(std::move(own)) {
         use(runner_->shared);
     }
 

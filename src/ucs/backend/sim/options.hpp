@@ -17,6 +17,7 @@ struct options {
     uint64_t seed = 1;
     std::string faults;        // see README.md
     unsigned mover_idle = 50;  // microseconds that a mover waits for an order; 0: no mover
+    bool mover_always = true;  // it takes orders where no kernel is there, too
 };
 
 // Null, with a sentence in *why_p, where memory cannot be reserved or the options are wrong. Tests

@@ -126,6 +126,7 @@ class sim_device final : public device {
         : all_(all),
           num_devices_(how.devices),
           mover_idle_(how.mover_idle),
+          mover_always_(how.mover_always),
           arena_(std::move(own)) {
         char bus_id[32];
         std::snprintf(bus_id, sizeof(bus_id), "5150:%02x:00.0", static_cast<unsigned>(ordinal));
@@ -236,8 +237,9 @@ class sim_device final : public device {
         if (forked() || mover_idle_ == 0) {
             return nullptr;
         }
-        std::call_once(mover_once_,
-                       [this]() noexcept { mover_ = sim_mover::make(*this, all_, mover_idle_); });
+        std::call_once(mover_once_, [this]() noexcept {
+            mover_ = sim_mover::make(*this, all_, mover_idle_, mover_always_);
+        });
         return mover_.get();
     }
     bool can_access_peer(int ordinal) const noexcept override {
@@ -267,6 +269,7 @@ class sim_device final : public device {
 
     environment &all_;
     const unsigned num_devices_, mover_idle_;
+    const bool mover_always_;
     std::unique_ptr<arena> arena_;
     device_properties properties_;
     std::once_flag default_once_;

@@ -34,12 +34,8 @@ void shared_launches::left(const launch_client &ended) noexcept {
 }
 
 // All that can be orders for the GPU's mover, as one set.
-size_t shared_launches::give_some(int device, uint64_t (&messages)[most_clients]) noexcept {
-    gpu::device *where = gpu::platform::instance().get_device(device);
-    gpu::mover *by = where != nullptr ? where->get_mover() : nullptr;
-    if (by == nullptr) {
-        return 0;
-    }
+size_t shared_launches::give_some(gpu::mover &by, int device,
+                                  uint64_t (&messages)[most_clients]) noexcept {
     launch_client *clients[most_clients];
     gpu::move_order orders[most_clients];
     gpu::mover::ticket tickets[most_clients];
@@ -49,12 +45,12 @@ size_t shared_launches::give_some(int device, uint64_t (&messages)[most_clients]
             clients[number++] = one;
         }
     }
-    const size_t given = number != 0 ? by->give(orders, number, tickets) : 0;
+    const size_t given = number != 0 ? by.give(orders, number, tickets) : 0;
     for (size_t i = 0; i < given; ++i) {
         remove(*clients[i]);
         messages[i] = clients[i]->message();
         in_flight_.push_back(clients[i]);
-        clients[i]->ordered(*by, tickets[i]);
+        clients[i]->ordered(by, tickets[i]);
     }
     counters::all().orders.fetch_add(given, std::memory_order_relaxed);
     return given;
@@ -66,7 +62,9 @@ size_t shared_launches::flush_some(uint64_t (&messages)[most_clients]) noexcept 
     }
     // The first, and the others on its GPU that can be launched with it.
     const int device = ready_.front()->device();
-    if (const size_t given = give_some(device, messages)) {
+    gpu::device *where = gpu::platform::instance().get_device(device);
+    gpu::mover *by = where != nullptr ? where->get_mover() : nullptr;
+    if (const size_t given = by != nullptr ? give_some(*by, device, messages) : 0) {
         return given;
     }
     bool later;
@@ -115,6 +113,9 @@ size_t shared_launches::flush_some(uint64_t (&messages)[most_clients]) noexcept 
     if (status == UCS_OK) {
         count(counters::all().launches);
         counters::all().launched_sides.fetch_add(launched, std::memory_order_relaxed);
+        if (by != nullptr) {
+            by->expect();
+        }
     }
     return handled;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ucs/gpu/mover.hpp"
 #include "ucs/gpu/pipe.hpp"
 
 namespace cuda_nc::uct {
@@ -31,7 +32,7 @@ class shared_launches {
     size_t flush_some(uint64_t (&messages)[most_clients]) noexcept;
 
   private:
-    size_t give_some(int device, uint64_t (&messages)[most_clients]) noexcept;
+    size_t give_some(gpu::mover &by, int device, uint64_t (&messages)[most_clients]) noexcept;
 
     std::vector<launch_client *> ready_;
     std::vector<launch_client *> in_flight_;  // with room for those that are ready

@@ -166,6 +166,10 @@ class ring_view {
     __device__ uint64_t asked() const { return asked_; }
     // What the thread block of this lane says.
     __device__ uint64_t block() const { return block_; }
+    // Orders seen behind `number`, which is in the window: others may have come.
+    __device__ uint32_t behind(uint64_t number) const {
+        return __popc(whole_ >> (number - first_ + 1));
+    }
 
   private:
     static constexpr uint32_t lines_at_once = 3;
@@ -308,7 +312,9 @@ class dealer {
         const uint32_t length = __shfl_sync(all_lanes, line.words[1], 0);
         uint32_t idle = __ballot_sync(all_lanes, is_idle(view_.block()));
         idle = idle != 0 ? idle : await();
-        const order_cut cut = cut_order(length, __popc(idle));
+        // Orders that come together share the thread blocks: none waits until one has had all.
+        const uint32_t share = __popc(idle) / (1 + view_.behind(number));
+        const order_cut cut = cut_order(length, share == 0 ? 1 : share);
         for (uint32_t piece = 0; piece < cut.pieces;) {
             idle = idle != 0 ? idle : await();
             if (idle == 0) {

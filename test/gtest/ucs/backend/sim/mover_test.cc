@@ -16,7 +16,13 @@ namespace {
 class sim_mover_test : public gpu_sim {
   protected:
     void start_with(const std::string &faults) {
-        start(faults);
+        sim::options how;
+        how.memory = 16 << 20;
+        how.faults = faults;
+        start_with(how);
+    }
+    void start_with(const sim::options &how) {
+        start(how);
         mover_ = device_->get_mover();
         ASSERT_NE(mover_, nullptr);
         from_ = allocate(bytes);
@@ -126,6 +132,25 @@ TEST_F(sim_mover_test, it_can_end_with_orders_outstanding) {
         EXPECT_EQ(mover_->give(&order_, 1, &its), 1u);
     }
     // the platform ends here
+}
+
+// As on real GPUs: work is launched until orders come close together, and then a kernel is there.
+TEST_F(sim_mover_test, orders_are_taken_when_they_have_come_often) {
+    sim::options how;
+    how.memory = 16 << 20;
+    how.mover_idle = 1000;
+    how.mover_always = false;
+    start_with(how);
+    EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE);
+    mover_->expect();
+    EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE) << "one order says nothing";
+    int tries = 0;
+    for (; move() != UCS_OK && tries < 100000; ++tries) {
+        mover_->expect();
+        std::this_thread::yield();
+    }
+    EXPECT_GE(tries, 3);
+    EXPECT_LT(tries, 100000);
 }
 
 TEST_F(sim_mover_test, setting_it_off_leaves_none) {
