@@ -135,8 +135,8 @@ class stream {
 // A stream of the application's, borrowed for one call. Destroying this object waits for nothing.
 class borrowed_stream : public stream {
   public:
-    // The same for each borrowing of one stream, and never another stream's in this process; 0 while it
-    // is captured.
+    // The same for each borrowing of one stream, and never another stream's in this process; 0
+    // while it is captured.
     virtual uint64_t id() const noexcept = 0;
     // What is enqueued becomes part of a graph, and may run any number of times, or never. Then
     // events may not be recorded.

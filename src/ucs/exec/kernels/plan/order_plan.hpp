@@ -66,8 +66,8 @@ CUDA_NC_KERNEL uint32_t word_log2_of_order(uint32_t header) {
 bool plan_order(const gpu::move_order &one, pipe_plan *scratch, uint32_t (&words)[gpu::order_words],
                 order_body *body_p) noexcept;
 
-// What a line says of where the bytes lie. Each thread makes its own, in registers: so nothing of it
-// is divided or indexed there.
+// What a line says of where the bytes lie. Each thread makes its own, in registers: so nothing of
+// it is divided or indexed there.
 struct order_line_place {
     const char *source;  // displacement 0
     char *target;
