@@ -90,10 +90,10 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     }
     rhythm_.note(nanoseconds_now());
     pen writes = {*shared_, words_, next_};
-    const bool missing =
-        owes_launch_ || mover_door::of(writes.load_door()).misses(next_, launched_);
-    if (missing && !always_) {
-        expects_ = rhythm_.pays();
+    const mover_door door = mover_door::of(writes.load_door());
+    const bool missing = owes_launch_ || door.misses(next_, launched_);
+    if (!always_ && (missing || !door.is_open(launched_))) {
+        expects_ = missing && rhythm_.pays();  // else one is on its way, and will take later ones
         return 0;
     }
     const size_t count = describe_all(orders, number);

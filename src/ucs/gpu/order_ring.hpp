@@ -56,6 +56,10 @@ struct mover_door {
         made.leaving = (word & 1) != 0;
         return made;
     }
+    // Whether the last of `launched` kernels is there, and has not said that it leaves.
+    CUDA_NC_HD bool is_open(uint32_t launched) const {
+        return !leaving && instance == (launched & 0x7fffffffu);
+    }
     // Whether nobody is sure to take order `number`, after `launched` launches.
     CUDA_NC_HD bool misses(uint64_t number, uint32_t launched) const {
         return leaving && instance == (launched & 0x7fffffffu) &&

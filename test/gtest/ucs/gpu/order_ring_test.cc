@@ -462,5 +462,20 @@ TEST(order_ring, the_door_tells_who_is_missed_also_where_numbers_wrap) {
     EXPECT_FALSE(door.misses(uint64_t{1} << 40, 0x7fffffffu));
 }
 
+TEST(mover_door, is_open_while_the_last_kernel_is_there) {
+    mover_door door;
+    EXPECT_FALSE(door.is_open(0)) << "before the first launch";
+    EXPECT_TRUE(door.misses(1, 0));
+    door.instance = 1;
+    door.leaving = false;
+    EXPECT_TRUE(door.is_open(1));
+    EXPECT_FALSE(door.is_open(2)) << "another one is on its way";
+    EXPECT_FALSE(door.misses(1, 2)) << "it will take what comes";
+    door.leaving = true;
+    EXPECT_FALSE(door.is_open(1));
+    EXPECT_TRUE(door.misses(1, 1));
+    EXPECT_TRUE(mover_door::of(door.word()).leaving);
+}
+
 }  // namespace
 }  // namespace cuda_nc::gpu
