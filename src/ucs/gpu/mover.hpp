@@ -15,8 +15,9 @@
 // longest_stay although orders keep coming, and at once when it is asked to. Before it goes it ends
 // the orders that it has taken, at most a ring of longest_order bytes each. So whoever waits for
 // the device - cudaDeviceSynchronize, cudaFree, a reset, the process's end - waits that long at
-// most. A child process has no mover: fork() waits for nothing. It is launched again with the next
-// order.
+// most; twice that where another launch is queued behind it. A child process has no mover: fork()
+// waits for nothing. On a real GPU work is launched where the kernel is not there, and the kernel
+// by expect().
 //
 // Errors: where the kernel fails, every order that has not ended gets state UCS_ERR_IO_ERROR, and
 // the mover takes no more. An order that no kernel has taken, because none could be launched, gets
@@ -78,7 +79,7 @@ class mover {
     // Its holder has seen that it has ended.
     virtual void release(ticket which) noexcept = 0;
 
-    // The kernel leaves at once. Later orders launch it again. Does not wait.
+    // The kernel leaves at once; it may be launched again. Does not wait.
     virtual void leave() noexcept = 0;
 };
 

@@ -93,7 +93,8 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     const mover_door door = mover_door::of(writes.load_door());
     const bool missing = owes_launch_ || door.misses(next_, launched_);
     if (!always_ && (missing || !door.is_open(launched_))) {
-        expects_ = missing && rhythm_.pays();  // else one is on its way, and will take later ones
+        // Where none is missing one is on its way, and will take later ones.
+        expects_ = missing && rhythm_.pays() && describe_all(orders, number) != 0;
         return 0;
     }
     const size_t count = describe_all(orders, number);
@@ -122,7 +123,10 @@ void mover_desk::expect() noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     if (expects_ && !failed_ && is_usable()) {
         expects_ = false;
-        launch_locked();
+        const bool owed = owes_launch_;
+        if (!launch_locked()) {
+            owes_launch_ = owed;
+        }
     }
 }
 

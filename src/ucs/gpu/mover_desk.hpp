@@ -93,7 +93,7 @@ class mover_desk : public mover {
     ticket next_ = 1;   // to be given
     ticket first_ = 1;  // orders before it are taken, or never will be
     uint32_t launched_ = 0;
-    bool owes_launch_ = false;  // orders lie in the ring that no kernel may see
+    bool owes_launch_ = false;  // for orders in the ring that no kernel may see
     bool failed_ = false;
     bool expects_ = false;  // a kernel would be of use to the orders that come
     uint32_t words_[most_at_once][order_words];

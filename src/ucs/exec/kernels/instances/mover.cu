@@ -1,8 +1,8 @@
 // The kernel of a mover. In the first thread block one more warp reads the ring and deals the
 // orders out: a short one goes to one thread block, a long one is cut into pieces for all that are
-// idle. The first thread block gets its pieces in shared memory, at a barrier, so short orders by
-// themselves go no further; the others wait for theirs in GPU memory, where that takes no turn of
-// the bus.
+// idle, or for a share of them where others come with it. The first thread block gets its pieces in
+// shared memory, at a barrier, so short orders by themselves go no further; the others wait for
+// theirs in GPU memory, where that takes no turn of the bus.
 #include "ucs/exec/kernels/instances/mover.cuh"
 
 #include "ucs/exec/kernels/launch_mover.hpp"
@@ -14,7 +14,10 @@ namespace {
 using gpu::order_part;
 
 constexpr unsigned all_lanes = 0xffffffffu;
-static_assert(mover_thread_blocks <= warp_lanes - gpu::order_parts, "a lane for each");
+// In place of a launch, in the word of a thread block: it waits no more.
+constexpr uint32_t given_up = 0xffffffffu;
+static_assert(mover_thread_blocks <= warp_lanes && mover_threads + warp_lanes == 544,
+              "a lane for each; the barriers' numbers");
 
 // A part is read and written as a whole. Without 128-bit words of its own PTX promises that for
 // halves alone, and GPUs do it for the whole. Who has read it sees what was done before it was
@@ -253,7 +256,8 @@ class dealer {
     __device__ bool is_quiet(uint64_t block) const {
         const uint32_t done = lane_ == 0 ? *const_cast<volatile uint32_t *>(&team_->done)
                                          : static_cast<uint32_t>(block);
-        return lane_ < mover_thread_blocks && done == given_;
+        return lane_ < mover_thread_blocks && done == given_ &&
+               static_cast<uint32_t>(block >> 32) != given_up;
     }
     // By the last look: thread blocks that have ended all that they were given, ...
     __device__ uint32_t quiet_blocks() const {
@@ -325,8 +329,8 @@ class dealer {
             if (__any_sync(all_lanes, gives && lane_ != 0) != 0) {
                 // What was seen with the line is passed on. The first thread block is told at a
                 // barrier.
-                asm volatile("fence.acq_rel.gpu;" ::: "memory");
                 __syncwarp();
+                asm volatile("fence.acq_rel.gpu;" ::: "memory");
             }
             put(gives, line, [&](uint32_t part, uint32_t(&words)[gpu::part_words]) {
                 if (part == 0) {
@@ -389,6 +393,9 @@ __device__ bool await_piece(const mover_arguments &a, uint32_t tag, team_memory 
             break;
         }
         if (tries % 64 == 0 && __any_sync(all_lanes, nanoseconds() - begun > a.patience_ns) != 0) {
+            if (lane == 0) {
+                store_local(&a.state->words[blockIdx.x], block_word(tag - 1, given_up));
+            }
             return false;
         }
     }

@@ -9,7 +9,7 @@
 namespace cuda_nc::exec {
 
 constexpr uint32_t mover_threads = 512;       // of a thread block that moves
-constexpr uint32_t mover_thread_blocks = 16;  // at most 24: a warp deals for all of them
+constexpr uint32_t mover_thread_blocks = 16;  // at most 32: a warp deals for all of them
 constexpr uint32_t order_slot = 16 << 10;     // bytes of shared memory between the two sides
 constexpr uint32_t shortest_piece = 4 << 10;  // bytes: smaller ones are not shared
 constexpr uint32_t longest_piece = 64 << 10;  // so that a thread block is not busy for long
