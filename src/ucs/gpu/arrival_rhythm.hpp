@@ -33,6 +33,15 @@ class arrival_rhythm {
 
     // By a margin: what an order saves is not the same everywhere.
     bool pays() const noexcept { return best().gain > known_ * (saved / 5); }
+    // Whether, besides, most orders come sooner after one than a kernel needs to begin: then it is
+    // for several that one is launched, and the first of them may wait for it.
+    bool in_bursts() const noexcept {
+        int64_t soon = 0;
+        for (unsigned i = 0; i < steps && bound(i) <= begins; ++i) {
+            soon += shares_[i];
+        }
+        return pays() && soon > known_ / 2;
+    }
     // How long a kernel should wait for the next order.
     uint64_t wait() const noexcept { return best().wait; }
 
@@ -42,6 +51,8 @@ class arrival_rhythm {
     static constexpr int64_t memory = 32;        // orders, about
     static constexpr int64_t saved = 5000;       // nanoseconds for each order, measured on an H100
     static constexpr int64_t launch = 4000;      // nanoseconds of the CPU
+    static constexpr uint64_t begins =
+        16000;  // nanoseconds: a kernel's launch, and the first order's end
     static constexpr int64_t waited_per_cost = 16;  // to wait so long counts as one nanosecond
     struct choice {
         int64_t gain;

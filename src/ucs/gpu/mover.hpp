@@ -16,8 +16,11 @@
 // the orders that it has taken, at most a ring of longest_order bytes each. So whoever waits for
 // the device - cudaDeviceSynchronize, cudaFree, a reset, the process's end - waits that long at
 // most; twice that where another launch is queued behind it. A child process has no mover: fork()
-// waits for nothing. On a real GPU work is launched where the kernel is not there, and the kernel
-// by expect().
+// waits for nothing.
+//
+// Where the kernel is not there orders that come in bursts launch it, and the first of a burst
+// waits until it begins. Others are launched as they are, and the kernel behind them by expect()
+// where it will be of use soon.
 //
 // Errors: where the kernel fails, every order that has not ended gets state UCS_ERR_IO_ERROR, and
 // the mover takes no more. An order that no kernel has taken, because none could be launched, gets
@@ -63,8 +66,8 @@ class mover {
     virtual ~mover() = default;
 
     // Gives the first of `number` orders, as many as there is room for and as the kernel serves,
-    // and returns how many; their tickets are in `tickets`. 0: launch it, as where no kernel is
-    // there: a launch of the order itself is as short. Does not wait.
+    // and returns how many; their tickets are in `tickets`. The others are to be launched. Work is
+    // to be given once, when it can begin: by that it is known how often work comes. Does not wait.
     virtual size_t give(const move_order *orders, size_t number, ticket *tickets) noexcept = 0;
     // To be called when work that was not taken has been launched: launches the kernel where more
     // orders are expected soon.

@@ -92,7 +92,7 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     pen writes = {*shared_, words_, next_};
     const mover_door door = mover_door::of(writes.load_door());
     const bool missing = owes_launch_ || door.misses(next_, launched_);
-    if (!always_ && (missing || !door.is_open(launched_))) {
+    if (!always_ && (missing || !door.is_open(launched_)) && !rhythm_.in_bursts()) {
         // Where none is missing one is on its way, and will take later ones.
         expects_ = missing && rhythm_.pays() && describe_all(orders, number) != 0;
         return 0;

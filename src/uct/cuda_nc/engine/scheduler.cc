@@ -87,9 +87,9 @@ bool scheduler::launch(launch_client &admitted) noexcept {
 }
 
 void scheduler::launch_all() noexcept {
-    while (!launches_.empty()) {
-        uint64_t messages[shared_launches::most_clients];
-        const size_t number = launches_.flush_some(messages);
+    for (launches_.give_orders(); !launches_.empty(); launches_.give_orders()) {
+        uint64_t messages[gpu::max_pipe_sides];
+        const size_t number = launches_.launch_some(messages);
         if (number == 0) {
             break;  // no stream is free: later
         }

@@ -33,13 +33,14 @@ class scheduler {
     // The message waits for channels no more.
     void stop_waiting(uint64_t message) noexcept;
 
-    // The admitted work takes part in the next launch_all(), which comes at the end of each call of
-    // progress. False: no memory.
+    // The admitted work begins with the next give_orders() if the GPU's mover takes it, else with
+    // the next launch_all(), which comes at the end of each call of progress. False: no memory.
     bool launch(launch_client &admitted) noexcept;
     // The work is stopped before it was launched.
     void cancel(const launch_client &stopped) noexcept { launches_.remove(stopped); }
     // The kernel of launched work has left.
     void kernel_left(const launch_client &ended) noexcept { launches_.left(ended); }
+    void give_orders() noexcept { launches_.give_orders(); }
     void launch_all() noexcept;
 
     // Both say how much happened. They look at work whose kernel has left, and at the first in line

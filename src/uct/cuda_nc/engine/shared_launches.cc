@@ -22,7 +22,11 @@ bool shared_launches::add(launch_client &ready) noexcept try {
 }
 
 void shared_launches::remove(const launch_client &stopped) noexcept {
-    ready_.erase(std::remove(ready_.begin(), ready_.end(), &stopped), ready_.end());
+    const auto found = std::find(ready_.begin(), ready_.end(), &stopped);
+    if (found != ready_.end()) {
+        tried_ -= found - ready_.begin() < static_cast<ptrdiff_t>(tried_) ? 1 : 0;
+        ready_.erase(found);
+    }
 }
 
 void shared_launches::left(const launch_client &ended) noexcept {
@@ -33,40 +37,39 @@ void shared_launches::left(const launch_client &ended) noexcept {
     }
 }
 
-// All that can be orders for the GPU's mover, as one set.
-size_t shared_launches::give_some(gpu::mover &by, int device,
-                                  uint64_t (&messages)[most_clients]) noexcept {
-    launch_client *clients[most_clients];
-    gpu::move_order orders[most_clients];
-    gpu::mover::ticket tickets[most_clients];
-    size_t number = 0;
-    for (launch_client *one : ready_) {
-        if (number < most_clients && one->device() == device && one->describe(&orders[number])) {
-            clients[number++] = one;
+// Those that follow each other on one GPU are one set.
+void shared_launches::give_orders() noexcept {
+    constexpr size_t most = 32;
+    while (tried_ < ready_.size()) {
+        const int device = ready_[tried_]->device();
+        gpu::device *where = gpu::platform::instance().get_device(device);
+        gpu::mover *by = where != nullptr ? where->get_mover() : nullptr;
+        launch_client *clients[most];
+        gpu::move_order orders[most];
+        gpu::mover::ticket tickets[most];
+        size_t number = 0, end = tried_;
+        for (; end < ready_.size() && number < most && ready_[end]->device() == device; ++end) {
+            if (by != nullptr && ready_[end]->describe(&orders[number])) {
+                clients[number++] = ready_[end];
+            }
         }
+        tried_ = end;
+        const size_t given = number != 0 ? by->give(orders, number, tickets) : 0;
+        for (size_t i = 0; i < given; ++i) {
+            remove(*clients[i]);
+            in_flight_.push_back(clients[i]);
+            clients[i]->ordered(*by, tickets[i]);
+        }
+        counters::all().orders.fetch_add(given, std::memory_order_relaxed);
     }
-    const size_t given = number != 0 ? by.give(orders, number, tickets) : 0;
-    for (size_t i = 0; i < given; ++i) {
-        remove(*clients[i]);
-        messages[i] = clients[i]->message();
-        in_flight_.push_back(clients[i]);
-        clients[i]->ordered(by, tickets[i]);
-    }
-    counters::all().orders.fetch_add(given, std::memory_order_relaxed);
-    return given;
 }
 
-size_t shared_launches::flush_some(uint64_t (&messages)[most_clients]) noexcept {
+size_t shared_launches::launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) noexcept {
     if (ready_.empty()) {
         return 0;
     }
     // The first, and the others on its GPU that can be launched with it.
     const int device = ready_.front()->device();
-    gpu::device *where = gpu::platform::instance().get_device(device);
-    gpu::mover *by = where != nullptr ? where->get_mover() : nullptr;
-    if (const size_t given = by != nullptr ? give_some(*by, device, messages) : 0) {
-        return given;
-    }
     bool later;
     std::shared_ptr<pooled_stream> stream = acquire_stream(device, &later);
     if (stream == nullptr && later) {
@@ -89,7 +92,7 @@ size_t shared_launches::flush_some(uint64_t (&messages)[most_clients]) noexcept 
             clients[number++] = one;
             ++i;
         } else {
-            ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(i));
+            remove(*one);
             messages[handled++] = one->message();
             one->launch_failed(status);
         }
@@ -113,7 +116,8 @@ size_t shared_launches::flush_some(uint64_t (&messages)[most_clients]) noexcept 
     if (status == UCS_OK) {
         count(counters::all().launches);
         counters::all().launched_sides.fetch_add(launched, std::memory_order_relaxed);
-        if (by != nullptr) {
+        gpu::device *where = gpu::platform::instance().get_device(device);
+        if (gpu::mover *by = where != nullptr ? where->get_mover() : nullptr) {
             by->expect();
         }
     }

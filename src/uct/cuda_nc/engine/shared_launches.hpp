@@ -1,6 +1,7 @@
-// Work that is to be launched when everything that has arrived has been looked at, so that one
-// launch serves several messages: a launch costs the CPU as much as all else of a message of a
-// megabyte. And the work whose kernels are in flight.
+// Work that is ready for a GPU. What the GPU's mover takes as an order begins at once. The rest is
+// launched when everything that has arrived has been looked at, so that one launch serves several
+// messages: a launch costs the CPU as much as all else of a message of a megabyte. And the work
+// that is in flight.
 #pragma once
 
 #include <cstddef>
@@ -25,16 +26,16 @@ class shared_launches {
     const std::vector<launch_client *> &in_flight() const noexcept { return in_flight_; }
     bool empty() const noexcept { return ready_.empty(); }
 
-    // Gives orders to a mover, or makes one launch at most; each client hears what became of it.
-    // Writes the numbers of their messages to `messages` and returns how many; 0: no stream is free
-    // now.
-    static constexpr size_t most_clients = 32;  // orders of one set; a launch has fewer
-    size_t flush_some(uint64_t (&messages)[most_clients]) noexcept;
+    // Gives what is new to the GPUs' movers. Each client is tried once.
+    void give_orders() noexcept;
+    // Makes one launch at most, of work that has been tried as an order; each client hears what
+    // became of it. Writes the numbers of their messages to `messages` and returns how many; 0: no
+    // stream is free now.
+    size_t launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) noexcept;
 
   private:
-    size_t give_some(gpu::mover &by, int device, uint64_t (&messages)[most_clients]) noexcept;
-
     std::vector<launch_client *> ready_;
+    size_t tried_ = 0;                        // the first of them: movers have not taken these
     std::vector<launch_client *> in_flight_;  // with room for those that are ready
 };
 

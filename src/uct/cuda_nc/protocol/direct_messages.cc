@@ -60,7 +60,7 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
                 services_.control.send_to_interface(message.identity, control_kind::cancel,
                                                     message.from, message.to);
             }
-            services_.launch_if_alone();
+            services_.launch_early();
             break;
         case control_kind::decline:
             if (send != nullptr) {

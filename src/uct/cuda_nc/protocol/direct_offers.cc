@@ -118,7 +118,7 @@ bool direct_messages::accept(endpoint &ep, user_buffer *buffer, uint64_t message
         return false;
     }
     services_.progress.start();
-    services_.launch_if_alone();
+    services_.launch_early();
     return true;
 } catch (const std::bad_alloc &) {
     return false;

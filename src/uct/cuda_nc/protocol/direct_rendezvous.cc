@@ -264,7 +264,7 @@ bool direct_messages::accept_from_plain(endpoint &ep, const early_offers::entry 
         return false;
     }
     services_.progress.start();
-    services_.launch_if_alone();
+    services_.launch_early();
     return true;
 }
 

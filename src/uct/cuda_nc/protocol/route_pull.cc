@@ -102,7 +102,7 @@ pull_receiver::~pull_receiver() {
 void pull_receiver::answer(uint32_t flags) noexcept {
     begin_pull(work_, work_.source == nullptr);
     drive_.try_launch();
-    message_.services.launch_if_alone();
+    message_.services.launch_early();
     wire::control said = {};
     said.kind = wire::control_kind::accept_pull;
     said.flags = flags;

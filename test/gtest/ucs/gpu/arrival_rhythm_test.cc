@@ -79,5 +79,27 @@ TEST(arrival_rhythm, in_bursts_it_waits_for_the_next_of_the_burst_alone) {
     }
 }
 
+// A burst's first order may wait for a kernel; one that comes by itself may not.
+TEST(arrival_rhythm, bursts_are_known_by_how_soon_most_orders_come) {
+    for (uint64_t distance : {1500u, 7000u, 12000u, 30000u}) {
+        for (int burst : {2, 6, 26}) {
+            heard one;
+            for (int i = 0; i < 50; ++i) {
+                one.after(200000);
+                for (int k = 1; k < burst; ++k) {
+                    one.after(distance);
+                }
+            }
+            EXPECT_EQ(one.rhythm.in_bursts(), burst > 2 && distance <= 12500) << distance << burst;
+        }
+    }
+    heard even;
+    for (int i = 0; i < 100; ++i) {
+        even.after(30000);
+    }
+    EXPECT_TRUE(even.rhythm.pays());
+    EXPECT_FALSE(even.rhythm.in_bursts());
+}
+
 }  // namespace
 }  // namespace cuda_nc::gpu

@@ -122,6 +122,41 @@ TEST_P(direct_messages_with_source, of_layouts_that_are_alike_none_is_read_other
     expect_bytes(*end_.what);
 }
 
+// A face of a box and the halo where it belongs.
+TEST_P(direct_messages_with_source, the_same_blocks_elsewhere_are_moved_as_if_they_lay_alike) {
+    for (int64_t shift : {-192, -64, 8, 4096}) {
+        describe(64, 128);
+        source_.first_displacement += shift;
+        uint64_t message = pulling();
+        ASSERT_EQ(end_.launched.size(), 1u);
+        EXPECT_EQ(end_.launched[0].source, nullptr);
+        run_until_read();
+        ucp = {};
+        end(message);
+        EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+        source_.displacement_0 += shift;  // what the same blocks begin at
+        expect_bytes(*end_.what);
+    }
+}
+
+TEST_P(direct_messages_with_source, the_same_blocks_elsewhere_stay_inside_its_memory) {
+    const auto size = static_cast<int64_t>(source_bytes);
+    describe(64, 128);
+    const int64_t first = source_.first_displacement, last = size - end_.what->upper_bound();
+    source_.displacement_0 = 0;
+    for (int64_t shift : {-first, last}) {
+        source_.first_displacement = first + shift;
+        expect_pull();
+    }
+    for (int64_t shift : {-first - 1, last + 1, size, -size}) {
+        source_.first_displacement = first + shift;
+        expect_slots();
+    }
+    source_.displacement_0 = INT64_MAX - 4096;
+    source_.first_displacement = first + 8192;
+    expect_slots();
+}
+
 TEST_P(direct_messages_with_source, pulled_is_never_said_before_pull) {
     end_.leaves_at_once = true;
     uint64_t message = pulling();
