@@ -12,6 +12,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
 #include "ucs/exec/host/host_executor.hpp"
+#include "ucs/gpu/given_order.hpp"
 #include "ucs/worklist/worklist.hpp"
 
 namespace cuda_nc::dt {
@@ -36,6 +37,16 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
     if (status != UCS_OK) {
         return status;
     }
+    gpu::move_order whole;
+    whole.source_base = source;
+    whole.target = &list->view();
+    whole.target_base = target;
+    whole.length = what->packed_size();
+    gpu::given_order order;
+    if (whole.length <= gpu::longest_order && list->is_ready(whole.length) &&
+        order.give(staging->device(), whole) && order.await() != UCS_ERR_CANCELED) {
+        return order.query();
+    }
     std::unique_ptr<gpu::completion> done = staging->acquire_completion();
     if (done == nullptr) {
         return UCS_ERR_NO_RESOURCE;
@@ -58,6 +69,7 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         status = worklist::launch(*list, *stream, work);
         ended = stream->record(*done->mark);
     }
+    gpu::given_order::launched_instead(staging->device());
     if (ended == UCS_OK) {
         ended = done->await();
         staging->release_completion(std::move(done));

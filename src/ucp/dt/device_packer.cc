@@ -87,9 +87,33 @@ ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &b
     return status;
 }
 
+bool device_packer::give_order(staging_buffer &buffer, const staged_range &range) noexcept {
+    const uint64_t end = range.offset + range.length;
+    if (!zero_copy_ || range.length > gpu::longest_order || !list_->is_ready(end)) {
+        return false;
+    }
+    const layout_view packed = contiguous_view(end), laid_out = list_->view();
+    char *first = displaced(buffer.pinned->address() + range.position,
+                            -static_cast<int64_t>(range.offset));  // packed byte 0
+    gpu::move_order one;
+    const bool packs = dir_ == gpu::direction::pack;
+    one.source = packs ? &laid_out : &packed;
+    one.source_base = packs ? base_ : first;
+    one.target = packs ? &packed : &laid_out;
+    one.target_base = packs ? first : base_;
+    one.packed_offset = range.offset;
+    one.length = range.length;
+    return buffer.order.give(staging_->device(), one);
+}
+
 ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *ranges,
                                     size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
-    *enqueued_p = *lost_p = false;
+    *lost_p = false;
+    buffer.order.forget();
+    *enqueued_p = num_ranges == 1 && give_order(buffer, ranges[0]);
+    if (*enqueued_p) {
+        return UCS_OK;
+    }
     bool staged = !zero_copy_ && staging_->ensure_device_part(buffer);
     uint64_t packed_end = 0;
     for (size_t i = 0; i < num_ranges; ++i) {
@@ -119,6 +143,8 @@ ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *
     *lost_p = marked != UCS_OK;
     if (*lost_p) {
         stream_->give_up();  // waits for its work, which uses the user's memory
+    } else if (num_ranges == 1) {
+        gpu::given_order::launched_instead(staging_->device());
     }
     return status != UCS_OK ? status : marked;
 }
@@ -206,7 +232,15 @@ ucs_status_t device_packer::describe_pipe(gpu::pipe_work &work, bool in_memory_o
     return UCS_OK;
 }
 
+bool device_packer::has_ended(staging_buffer &buffer) noexcept {
+    return (buffer.order.is_given() ? buffer.order.query() : buffer.done->query()) !=
+           UCS_INPROGRESS;
+}
+
 ucs_status_t device_packer::wait(staging_buffer &buffer) noexcept {
+    if (buffer.order.is_given()) {
+        return buffer.order.await();
+    }
     if (buffer.ends.await()) {
         return UCS_OK;
     }

@@ -35,11 +35,11 @@ class device_packer {
     bool zero_copy() const noexcept { return zero_copy_; }
     int ordinal() const noexcept { return staging_->device().properties().ordinal; }
 
-    // Enqueues pack or unpack of `ranges`, with `buffer` as the packed side, and then records
-    // buffer.done. After an error a part of the work may have been enqueued. *enqueued_p: then
-    // buffer.done was recorded, and tells when that part has ended. Else nothing runs any more;
-    // *lost_p: recording failed, so the stream was given up, which waits for its work as far as the
-    // GPU can tell, and the buffer must be abandoned.
+    // Begins pack or unpack of `ranges`, with `buffer` as the packed side: one short range as an
+    // order to the GPU's mover, if that takes it, else on a stream. After an error a part of the
+    // work may have been enqueued. *enqueued_p: then has_ended() and wait() tell when that part has
+    // ended. Else nothing runs any more; *lost_p: the end cannot be known, so the stream was given
+    // up, which waits for its work as far as the GPU can tell, and the buffer must be abandoned.
     ucs_status_t enqueue(staging_buffer &buffer, const staged_range *ranges, size_t num_ranges,
                          bool *enqueued_p, bool *lost_p) noexcept;
 
@@ -61,8 +61,10 @@ class device_packer {
     // The same for what no stream orders; UCS_INPROGRESS: the layout's tables are not on the GPU.
     ucs_status_t describe_pipe(gpu::pipe_work &work, bool in_memory_order) noexcept;
 
-    // Waits for buffer.done. After an error the stream is given up for all requests: further work
-    // on it would fail too.
+    // Whether what uses the buffer has ended.
+    static bool has_ended(staging_buffer &buffer) noexcept;
+    // Waits for it. After an error the stream is given up for all requests: further work on it
+    // would fail too.
     ucs_status_t wait(staging_buffer &buffer) noexcept;
 
     // Moves packed bytes [offset, offset + length) through the bounce buffer that all requests
@@ -76,6 +78,8 @@ class device_packer {
   private:
     ucs_status_t describe_pipe(gpu::pipe_work &work, bool in_memory_order,
                                const worklist::work_list &list) const noexcept;
+    // False: it is to be launched.
+    bool give_order(staging_buffer &buffer, const staged_range &range) noexcept;
     // `only`: this is all the work of the buffer.
     ucs_status_t enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                const staged_range &range, bool staged, bool only) noexcept;

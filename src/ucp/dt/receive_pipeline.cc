@@ -96,7 +96,7 @@ receive_pipeline::slot *receive_pipeline::open_slot(uint64_t begin) noexcept {
     }
     slot *found = nullptr, *oldest = nullptr;
     for (slot &one : slots_) {
-        if (one.state == slot_state::launched && one.buffer->done->query() != UCS_INPROGRESS) {
+        if (one.state == slot_state::launched && device_packer::has_ended(*one.buffer)) {
             wait_for(one);
         }
         if (one.state == slot_state::idle &&

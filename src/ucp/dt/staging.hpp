@@ -15,17 +15,19 @@
 #include "ucs/base/status.hpp"
 #include "ucs/gpu/completion.hpp"
 #include "ucs/gpu/device.hpp"
+#include "ucs/gpu/given_order.hpp"
 
 namespace cuda_nc::dt {
 
-// Pinned memory, and GPU memory of the same size where a request asked for it. `done` marks the
-// last work that uses the buffer.
+// Pinned memory, and GPU memory of the same size where a request asked for it. The last work that
+// uses the buffer is `order`, where one is given, else what `done` marks.
 struct staging_buffer {
     std::unique_ptr<gpu::memory> pinned;
     std::unique_ptr<gpu::memory> device;  // null until ensure_device_part()
     std::unique_ptr<gpu::event> done;
     // Written by the same work when it ends, where ends.count is not 0. Behind the pinned bytes.
     gpu::end_words ends;
+    gpu::given_order order;
     unsigned size_log2 = 0;
 
     size_t size() const noexcept { return size_t(1) << size_log2; }

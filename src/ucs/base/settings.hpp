@@ -39,7 +39,7 @@ struct settings {
     bool copy_engines = false;          // pulls of rows may go by copy engines
     size_t pull_max = 0;                // bytes of the largest message that is pulled
     unsigned pipe_patience = 0;         // microseconds that a pipe's kernel waits for progress
-    bool mover = false;                 // short pulls are orders to a kernel that stays
+    bool mover = true;                  // short pulls are orders to a kernel that stays
     unsigned mover_idle = 0;            // microseconds that a mover waits for an order
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment

@@ -97,11 +97,10 @@ const setting_field settings_table[] = {
         of_transport, pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
         "Microseconds that a pipe's kernel waits without progress before it leaves the GPU; it is "
         "launched again later."),
-    FIELD(
-        of_transport, mover, "MOVER", "n", nullptr, kind::boolean,
-        "Move direct messages of up to 1 MiB by a kernel that stays on the GPU while messages "
-        "keep coming and is given orders in place of launches. Short messages take less time, some "
-        "exchanges of a few large ones more."),
+    FIELD(of_transport, mover, "MOVER", "y", nullptr, kind::boolean,
+          "Move up to 1 MiB, of direct messages, of packs into pinned memory and within a GPU, by "
+          "a kernel that stays on the GPU while messages keep coming and is given orders in place "
+          "of launches. n: they are launched."),
     FIELD(of_transport, mover_idle, "MOVER_IDLE", "50", nullptr, kind::number,
           "Most microseconds that this kernel waits for the next message before it leaves the GPU, "
           "1 to 1000; less where messages usually come sooner after each other."),

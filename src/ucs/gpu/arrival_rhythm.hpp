@@ -1,10 +1,10 @@
 // How soon after each other orders usually come: how long a mover's kernel waits for the next one,
 // and whether it pays to have one at all.
 //
-// A kernel that is there saves part of a launch for each order that comes while it waits. It costs
-// a launch when it has left, and while it waits whoever synchronises the device waits with it.
-// Orders often come in bursts, with long pauses: so what counts is how the distances are spread,
-// not their mean.
+// A kernel that is there saves part of a launch for each order that comes while it waits. An order
+// that misses it costs a launch more, or the time until one begins; and while it waits whoever
+// synchronises the device waits with it. Orders often come in bursts, with long pauses: so what
+// counts is how the distances are spread, not their mean.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class arrival_rhythm {
         if (last_ != 0) {
             const uint64_t distance = now - last_;
             for (unsigned i = 0; i < steps; ++i) {
-                const bool met = distance <= bound(i) && (i == 0 || distance > bound(i - 1));
+                const bool met = distance <= sure(i) && (i == 0 || distance > sure(i - 1));
                 shares_[i] = faded(shares_[i]) + (met ? certain / memory : 0);
             }
             known_ = faded(known_) + certain / memory;
@@ -35,13 +35,7 @@ class arrival_rhythm {
     bool pays() const noexcept { return best().gain > known_ * (saved / 5); }
     // Whether, besides, most orders come sooner after one than a kernel needs to begin: then it is
     // for several that one is launched, and the first of them may wait for it.
-    bool in_bursts() const noexcept {
-        int64_t soon = 0;
-        for (unsigned i = 0; i < steps && bound(i) <= begins; ++i) {
-            soon += shares_[i];
-        }
-        return pays() && soon > known_ / 2;
-    }
+    bool in_bursts() const noexcept { return pays() && most_come_soon(); }
     // How long a kernel should wait for the next order.
     uint64_t wait() const noexcept { return best().wait; }
 
@@ -49,10 +43,11 @@ class arrival_rhythm {
     static constexpr unsigned steps = 7;         // of the waiting time, each twice the one before
     static constexpr int64_t certain = 1 << 20;  // a share of all
     static constexpr int64_t memory = 32;        // orders, about
-    static constexpr int64_t saved = 5000;       // nanoseconds for each order, measured on an H100
-    static constexpr int64_t launch = 4000;      // nanoseconds of the CPU
-    static constexpr uint64_t begins =
-        16000;  // nanoseconds: a kernel's launch, and the first order's end
+    // Nanoseconds, measured on H100s: what a kernel that is there saves for each order; what the
+    // first of a burst loses by its launch; what one that comes by itself does, which is launched
+    // before the kernel.
+    static constexpr int64_t saved = 4000, lost_in_bursts = 5000, lost_alone = 12000;
+    static constexpr uint64_t begins = 20000;  // a kernel's launch, until its first order has ended
     static constexpr int64_t waited_per_cost = 16;  // to wait so long counts as one nanosecond
     struct choice {
         int64_t gain;
@@ -64,7 +59,18 @@ class arrival_rhythm {
         return std::max<uint64_t>(most_ >> (steps - 1 - step), 1);
     }
 
+    // What is counted as met by waiting for bound(i): who comes later might be late.
+    uint64_t sure(unsigned step) const noexcept { return bound(step) - bound(step) / 4; }
+    bool most_come_soon() const noexcept {
+        int64_t soon = 0;
+        for (unsigned i = 0; i < steps && sure(i) <= begins; ++i) {
+            soon += shares_[i];
+        }
+        return soon > known_ / 2;
+    }
+
     choice best() const noexcept {
+        const int64_t lost = most_come_soon() ? lost_in_bursts : lost_alone;
         choice found{0, bound(steps - 1)};
         int64_t met = 0, waited = 0;  // the orders that come in time, and what they let it wait
         for (unsigned i = 0; i < steps; ++i) {
@@ -73,7 +79,7 @@ class arrival_rhythm {
             waited += shares_[i] * wait;
             const int64_t missed = known_ - met;
             const int64_t gain =
-                met * saved - missed * launch - (waited + missed * wait) / waited_per_cost;
+                met * saved - missed * lost - (waited + missed * wait) / waited_per_cost;
             if (gain > found.gain) {
                 found = {gain, bound(i)};
             }
@@ -85,7 +91,7 @@ class arrival_rhythm {
     const uint64_t most_;
     uint64_t last_ = 0;
     int64_t known_ = 0;                    // the share of distances that have been seen
-    std::array<int64_t, steps> shares_{};  // of distances up to bound(i) and beyond the one before
+    std::array<int64_t, steps> shares_{};  // of distances up to sure(i) and beyond the one before
 };
 
 }  // namespace cuda_nc::gpu

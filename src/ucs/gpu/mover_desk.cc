@@ -52,7 +52,7 @@ struct mover_desk::pen {
 mover_desk::mover_desk(unsigned most_idle_us, bool always) noexcept
     : always_(always), rhythm_(uint64_t{std::clamp(most_idle_us, 1u, 1000u)} * 1000) {}
 
-// Into words_, and the bodies of their places: as many as there is room for.
+// Into words_, as many as there is room for.
 size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
     size_t count = 0;
     for (; count < std::min(number, most_at_once); ++count) {
@@ -61,7 +61,7 @@ size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcep
             break;
         }
         std::memset(words_[count], 0, sizeof(words_[count]));
-        if (!describe(orders[count], words_[count], shared_->bodies[its % order_ring_size])) {
+        if (!describe(orders[count], its, &words_[count])) {
             break;
         }
     }

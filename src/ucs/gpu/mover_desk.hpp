@@ -13,10 +13,8 @@
 
 namespace cuda_nc::gpu {
 
-constexpr size_t order_body_size = 1536;  // bytes
-
-// What CPU and kernel share, in pinned memory, zero before begin(). The CPU writes lines, bodies
-// and `asked`; the kernel the rest. Words that one side polls have a cache line of their own.
+// What CPU and kernel share, in pinned memory, zero before begin(). The CPU writes lines and
+// `asked`; the kernel the rest. Words that one side polls have a cache line of their own.
 struct mover_memory {
     struct alignas(64) word {
         uint64_t value;
@@ -26,8 +24,6 @@ struct mover_memory {
     word door;                   // mover_door
     word position;               // the first order that no kernel has taken
     word asked;                  // kernels up to this one shall leave
-    // What of an order does not fit into its line.
-    alignas(64) unsigned char bodies[order_ring_size][order_body_size];
 
     void begin() noexcept;
 };
@@ -61,9 +57,9 @@ class mover_desk : public mover {
 
     // The GPU can be used, and shared() is there.
     virtual bool is_usable() noexcept = 0;
-    // Describes an order in its line and its body; false: the kernel does not serve it.
-    virtual bool describe(const move_order &one, uint32_t (&words)[order_words],
-                          void *body) noexcept = 0;
+    // Writes what its line says of order `which`; false: the kernel does not serve it.
+    virtual bool describe(const move_order &one, ticket which,
+                          uint32_t (*words_p)[order_words]) noexcept = 0;
     // Enqueues the kernel behind those launched before.
     virtual ucs_status_t launch(const mover_launch &how) noexcept = 0;
     // UCS_OK: all that were launched have ended. UCS_INPROGRESS: one runs, or waits for its turn.

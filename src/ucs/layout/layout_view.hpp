@@ -184,4 +184,14 @@ struct layout_view {
     }
 };
 
+// `bytes` bytes, not 0, that follow each other.
+inline layout_view contiguous_view(uint64_t bytes) noexcept {
+    layout_view view;
+    view.kind = shape::contiguous;
+    view.num_blocks = 1;
+    view.packed_size = view.list_size = view.block_length = view.longest_block = bytes;
+    view.by_list = view.by_block = fast_divide(bytes);
+    return view;
+}
+
 }  // namespace cuda_nc

@@ -8,6 +8,7 @@
 #include "tools/perftest/support/sectors.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/gpu/completion.hpp"
+#include "ucs/gpu/given_order.hpp"
 #include "ucs/worklist/worklist.hpp"
 
 namespace cuda_nc::tools {
@@ -171,12 +172,19 @@ class gpu_transfer final : public timed_transfer {
         });
     }
     size_t table_bytes() const override { return list_->device_bytes(); }
-    // A single call is waited for as the engine waits: on the words that its kernel writes.
+    // A single call is made as the engine makes it: an order to the mover where that takes it, else
+    // a launch, which is waited for on the words that its kernel writes.
     double run(unsigned times) override {
         if (times == 1) {
             return seconds_of([&] {
+                gpu::given_order order;
+                if (give(&order) && order.await() != UCS_ERR_CANCELED) {
+                    check(order.query(), "an order");
+                    return;
+                }
                 launch(end_->next_ends());
                 mark_end();
+                gpu::given_order::launched_instead(*device_);
                 check(end_->await(), "waiting for the GPU");
             });
         }
@@ -232,6 +240,22 @@ class gpu_transfer final : public timed_transfer {
         work.max_sms = request_.max_sms;
         work.ends = ends;
         check(worklist::launch(*list_, *stream_, work), "a launch");
+    }
+    bool give(gpu::given_order *order) {
+        if (size_.packed > gpu::longest_order || !list_->is_ready(size_.packed)) {
+            return false;
+        }
+        const layout_view packed = contiguous_view(size_.packed), laid_out = list_->view();
+        const int64_t low = request_.what->lower_bound();
+        const bool copies = request_.dir == gpu::direction::copy;
+        const bool packs = request_.dir == gpu::direction::pack;
+        gpu::move_order one;
+        one.source = copies ? nullptr : packs ? &laid_out : &packed;
+        one.source_base = source_->address() + size_.source_skew - (packs || copies ? low : 0);
+        one.target = packs ? &packed : &laid_out;
+        one.target_base = target_->address() + size_.target_skew - (packs ? 0 : low);
+        one.length = size_.packed;
+        return order->give(*device_, one);
     }
     void mark_end() { check(stream_->record(*end_->mark), "marking the stream"); }
     void finish() {

@@ -110,9 +110,9 @@ bool cuda_mover::is_usable() noexcept {
     return !forked() && !owner_.gone();
 }
 
-bool cuda_mover::describe(const move_order &one, uint32_t (&words)[order_words],
-                          void *body) noexcept {
-    return exec::plan_order(one, &plan_, words, static_cast<exec::order_body *>(body));
+bool cuda_mover::describe(const move_order &one, ticket,
+                          uint32_t (*words_p)[order_words]) noexcept {
+    return exec::plan_order(one, words_p);
 }
 
 ucs_status_t cuda_mover::launch(const mover_launch &how) noexcept {

@@ -11,6 +11,7 @@
 
 #include <memory>
 
+#include "ucs/gpu/device.hpp"
 #include "ucs/gpu/mover_desk.hpp"
 #include "ucs/backend/cuda/context.hpp"
 #include "ucs/backend/cuda/sole_user.hpp"
@@ -27,8 +28,8 @@ class cuda_mover final : public mover_desk {
 
   protected:
     bool is_usable() noexcept override;
-    bool describe(const move_order &one, uint32_t (&words)[order_words],
-                  void *body) noexcept override;
+    bool describe(const move_order &one, ticket which,
+                  uint32_t (*words_p)[order_words]) noexcept override;
     ucs_status_t launch(const mover_launch &how) noexcept override;
     ucs_status_t ask_kernels() noexcept override;
 
@@ -42,7 +43,6 @@ class cuda_mover final : public mover_desk {
     std::unique_ptr<memory> pinned_, state_;
     cudaStream_t stream_ = nullptr;
     mover_memory *shared_ = nullptr;
-    exec::pipe_plan plan_;  // of the order that is described
 };
 
 }  // namespace cuda_nc::gpu::cuda

@@ -23,22 +23,6 @@ using clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// What of an order lies in its body. The line has words by which its parts are checked.
-struct order_body {
-    layout_view source, target;
-    const char *source_base;
-    char *target_base;
-    uint64_t packed_offset, length;
-};
-static_assert(sizeof(order_body) <= order_body_size);
-static_assert(std::is_trivially_copyable_v<order_body>);
-
-uint32_t word_of(const order_body &body, uint32_t which) noexcept {
-    return static_cast<uint32_t>(mix64(body.length + body.packed_offset * 3 +
-                                       reinterpret_cast<uintptr_t>(body.target_base) * 5 +
-                                       which * 7));
-}
-
 void sleep_for(uint64_t ns) noexcept {
     if (ns < 1000) {
         sched_yield();
@@ -49,6 +33,12 @@ void sleep_for(uint64_t ns) noexcept {
 }
 
 }  // namespace
+
+uint32_t sim_mover::word_of(const described &order, uint32_t which) noexcept {
+    return static_cast<uint32_t>(mix64(order.length + order.packed_offset * 3 +
+                                       reinterpret_cast<uintptr_t>(order.target_base) * 5 +
+                                       which * 7));
+}
 
 // One launch.
 class sim_mover::kernel {
@@ -161,22 +151,21 @@ class sim_mover::kernel {
     }
 
     void accept(ticket number) {
-        order_body body;
-        std::memcpy(&body, all_.shared->bodies[number % ring_size], sizeof(body));
+        const described order = all_.orders[number % ring_size];
         for (uint32_t i = 0; i < parts; ++i) {
-            if (taker_.part(i).words[2] != word_of(body, i)) {
+            if (taker_.part(i).words[2] != word_of(order, i)) {
                 nc_error("simulated GPU %d: a mover takes an order from a torn line", all_.ordinal);
                 std::abort();
             }
         }
         taken one = {};
         one.number = number;
-        one.source.layout = body.source;
-        one.source.base = const_cast<char *>(body.source_base);
-        one.target.layout = body.target;
-        one.target.base = body.target_base;
-        one.done = body.packed_offset;
-        one.end = body.packed_offset + body.length;
+        one.source.layout = order.source;
+        one.source.base = const_cast<char *>(order.source_base);
+        one.target.layout = order.target;
+        one.target.base = order.target_base;
+        one.done = order.packed_offset;
+        one.end = order.packed_offset + order.length;
         broken_ |= !translate_tables(all_.all.space, all_.ordinal, &one.source.layout) ||
                    !translate_tables(all_.all.space, all_.ordinal, &one.target.layout);
         taken_.push_back(one);
@@ -273,18 +262,17 @@ bool sim_mover::is_usable() noexcept {
     return !forked();
 }
 
-bool sim_mover::describe(const move_order &one, uint32_t (&words)[order_words],
-                         void *body) noexcept {
-    order_body made = {};
+bool sim_mover::describe(const move_order &one, ticket which,
+                         uint32_t (*words_p)[order_words]) noexcept {
+    described &made = runner_->orders[which % order_ring_size];
     made.target = *one.target;
     made.source = one.source != nullptr ? *one.source : *one.target;
     made.source_base = one.source_base;
     made.target_base = one.target_base;
     made.packed_offset = one.packed_offset;
     made.length = one.length;
-    std::memcpy(body, &made, sizeof(made));
     for (uint32_t i = 0; i < order_parts; ++i) {
-        words[i * part_words + 2] = word_of(made, i);
+        (*words_p)[i * part_words + 2] = word_of(made, i);
     }
     return true;
 }

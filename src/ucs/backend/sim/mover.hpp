@@ -27,8 +27,8 @@ class sim_mover final : public mover_desk {
 
   protected:
     bool is_usable() noexcept override;
-    bool describe(const move_order &one, uint32_t (&words)[order_words],
-                  void *body) noexcept override;
+    bool describe(const move_order &one, ticket which,
+                  uint32_t (*words_p)[order_words]) noexcept override;
     ucs_status_t launch(const mover_launch &how) noexcept override;
     ucs_status_t ask_kernels() noexcept override;
 
@@ -38,6 +38,15 @@ class sim_mover final : public mover_desk {
         bool late = false, dies = false;  // faults
     };
     class kernel;
+    // An order. Its line has but words by which its parts are checked.
+    struct described {
+        layout_view source, target;
+        const char *source_base;
+        char *target_base;
+        uint64_t packed_offset, length;
+    };
+    static uint32_t word_of(const described &order, uint32_t which) noexcept;
+
     // Owned through a pointer: a forked child, which does not have the thread, leaks it.
     struct runner {
         runner(environment &all_, int ordinal_) : all(all_), ordinal(ordinal_) {}
@@ -47,6 +56,8 @@ class sim_mover final : public mover_desk {
         const int ordinal;
         std::unique_ptr<memory> pinned;
         mover_memory *shared = nullptr;
+        std::vector<described> orders{
+            order_ring_size};  // by place; the CPU writes it before the line
         // What the kernel has seen of the ring, which it may see once more.
         std::vector<order_line> seen{order_ring_size};
         std::mutex mutex;  // guards what follows

@@ -19,6 +19,7 @@ struct fault_case {
     const char *faults;
     const char *scenario;  // a disabled test below
     bool aborts = false;
+    const char *mover = "n";  // launches are what most faults are about
 };
 
 class fault_test : public ::testing::TestWithParam<fault_case> {};
@@ -34,6 +35,7 @@ TEST_P(fault_test, ends_as_promised) {
     ASSERT_GE(child, 0);
     if (child == 0) {
         setenv("UCX_CUDA_NC_SIM_FAULTS", GetParam().faults, 1);
+        setenv("UCX_CUDA_NC_MOVER", GetParam().mover, 1);
         unsetenv("GTEST_TOTAL_SHARDS");  // the child runs its one test whichever shard this is
         execl(gpu::test::this_program(), "fault_test", filter.c_str(),
               "--gtest_also_run_disabled_tests", nullptr);
@@ -92,7 +94,17 @@ INSTANTIATE_TEST_SUITE_P(
         fault_case{"launches_for_a_promise_fail", "launch:2+", "moves_between_memories"},
         fault_case{"no_event_for_a_work_list", "event:4+", "moves_between_memories"},
         fault_case{"no_event_for_most_of_a_work_list", "event:5+", "moves_between_memories"},
-        fault_case{"a_work_list_that_is_not_moved", "copy:1", "moves_between_memories"}),
+        fault_case{"a_work_list_that_is_not_moved", "copy:1", "moves_between_memories"},
+        fault_case{"mover_dies_at_once", "mover_dies:1", "arrives", false, "y"},
+        fault_case{"mover_dies_later", "mover_dies:2", "arrives_on_host", false, "y"},
+        fault_case{"mover_dies_while_unpacking", "mover_dies:1", "arrives_from_host", false, "y"},
+        fault_case{"mover_and_kernels_fail", "mover_dies:1,launch:1+", "arrives", false, "y"},
+        fault_case{"mover_starts_now_and_then", "mover:2,mover:3,mover:5+", "arrives", false, "y"},
+        fault_case{"no_mover_and_no_launch", "mover:1+,launch:1+", "arrives_from_host", false, "y"},
+        fault_case{"mover_dies_at_a_short_message", "mover_dies:1", "short_message_arrives", false,
+                   "y"},
+        fault_case{"mover_dies_while_copying", "mover_dies:1", "copies_between_buffers", false,
+                   "y"}),
     [](const auto &instance) { return std::string(instance.param.name); });
 
 // Four messages of 400,000 B side by side; the first status that is not UCS_OK of each.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace cuda_nc::gpu {
 namespace {
 
@@ -25,14 +27,14 @@ TEST(arrival_rhythm, a_few_orders_say_nothing) {
 }
 
 TEST(arrival_rhythm, orders_are_waited_for_as_long_as_they_usually_take) {
-    for (uint64_t distance : {300u, 3000u, 20000u, 40000u}) {
+    for (uint64_t distance : {300u, 3000u, 20000u, 35000u}) {
         heard one;
         for (int i = 0; i < 100; ++i) {
             one.after(distance);
         }
         EXPECT_TRUE(one.rhythm.pays()) << distance;
         EXPECT_GE(one.rhythm.wait(), distance);
-        EXPECT_LE(one.rhythm.wait(), std::max<uint64_t>(2 * distance, most / 64));
+        EXPECT_LE(one.rhythm.wait(), std::max<uint64_t>(3 * distance, most / 64));
     }
 }
 
@@ -50,7 +52,7 @@ TEST(arrival_rhythm, rare_orders_do_not_pay_until_they_come_often_again) {
     int orders = 0;
     for (; !one.rhythm.pays(); ++orders) {
         one.after(5000);
-        ASSERT_LT(orders, 40);
+        ASSERT_LT(orders, 60);
     }
     EXPECT_GT(orders, 3);
 }
@@ -90,15 +92,31 @@ TEST(arrival_rhythm, bursts_are_known_by_how_soon_most_orders_come) {
                     one.after(distance);
                 }
             }
-            EXPECT_EQ(one.rhythm.in_bursts(), burst > 2 && distance <= 12500) << distance << burst;
+            EXPECT_EQ(one.rhythm.in_bursts(), burst > 2 && distance <= 12000)
+                << distance << " " << burst;
         }
     }
-    heard even;
+    heard even;  // one after the other
     for (int i = 0; i < 100; ++i) {
         even.after(30000);
     }
     EXPECT_TRUE(even.rhythm.pays());
     EXPECT_FALSE(even.rhythm.in_bursts());
+}
+
+// Two faces a step: each second order comes at the edge of what is waited for. A kernel that is
+// missed now and then costs more than it saves.
+TEST(arrival_rhythm, two_at_a_time_with_a_pause_as_long_as_a_kernel_waits_do_not_pay) {
+    for (uint64_t pause : {33000u, 41000u, 60000u, 1000000u}) {
+        heard one;
+        std::mt19937 random(1);
+        for (int i = 0; i < 100; ++i) {
+            one.after(pause + random() % 16000);
+            EXPECT_FALSE(one.rhythm.pays()) << pause << " " << i;
+            one.after(5000);
+            EXPECT_FALSE(one.rhythm.in_bursts()) << pause << " " << i;
+        }
+    }
 }
 
 }  // namespace

@@ -116,9 +116,6 @@ struct team_memory {
     __align__(16) uint32_t words[gpu::order_words];
     uint32_t done;  // of the first thread block: pieces that have ended, or have no use for `words`
     uint32_t go;    // 0: leave
-    __align__(16) unsigned char body[sizeof(order_body)];
-    __align__(16) unsigned char tables[mover_threads / warp_lanes * sizeof(unit_table)];
-    __align__(16) char slot[order_slot];
 };
 
 // ---- the warp that deals
@@ -353,8 +350,8 @@ class dealer {
     // Tells all thread blocks to leave, behind what they were given. One that waits for a
     // multiprocessor finds it when it begins.
     __device__ void dismiss() {
-        const order_part leave = {{lane_ == 0 ? order_header(order_kind::leave, 0, 0) : 0, 0, 0},
-                                  0};
+        const order_part leave = {
+            {lane_ == 0 ? order_header(order_kind::leave, 0, 0, packed_side::none) : 0, 0, 0}, 0};
         const uint64_t begun = nanoseconds();
         for (uint32_t left = every_block; left != 0;) {
             const uint64_t block =
@@ -429,53 +426,9 @@ __device__ bool next_piece(const mover_arguments &a, uint32_t tag, team_memory *
     return team->go != 0;
 }
 
-// Bytes that the CPU has written before the order: not by way of a cache.
-__device__ void fetch_body(const unsigned char *from, unsigned char *to) {
-    const auto *source = reinterpret_cast<const uint32_t *>(from);
-    auto *target = reinterpret_cast<uint32_t *>(to);
-    for (uint32_t i = threadIdx.x; i < sizeof(order_body) / sizeof(uint32_t); i += mover_threads) {
-        uint32_t value;
-        asm volatile("ld.relaxed.sys.global.u32 %0, [%1];"
-                     : "=r"(value)
-                     : "l"(source + i)
-                     : "memory");
-        target[i] = value;
-    }
-}
-
-// A piece of an order that has a body.
-__device__ __noinline__ void move_body(const mover_arguments &a, team_memory *team) {
-    auto *body = reinterpret_cast<order_body *>(team->body);
-    const uint32_t *words = team->words;
-    fetch_body(a.shared->bodies[words[order_word::place]], team->body);
-    team_barrier();
-    const uint32_t number = body->num_parts, end = words[order_word::end];
-    const uint32_t step = number == 1 ? end : order_slot;
-    unit_table *own = reinterpret_cast<unit_table *>(team->tables) + threadIdx.x / warp_lanes;
-    const lanes_in_step lanes{threadIdx.x % warp_lanes};
-    for (uint32_t at = words[order_word::begin]; at < end; at += step) {
-        if (threadIdx.x < number) {
-            narrow_order(body, threadIdx.x, at, min_u32(end - at, step) + at, team->slot);
-        }
-        team_barrier();
-        for (uint32_t which = 0; which < number; ++which) {
-            move_order_part(body->mover, body->parts[which], threadIdx.x, mover_threads, own,
-                            lanes);
-            team_barrier();
-        }
-    }
-}
-
-// Called through a pointer that the compiler does not see through: else it would share out the
-// registers for both, and the short code of orders without a body would keep its values in memory.
-__device__ void (*volatile move_body_p)(const mover_arguments &, team_memory *) = move_body;
-
 // Ends with a barrier.
-__device__ __forceinline__ void move_piece(const mover_arguments &a, team_memory *team) {
+__device__ __forceinline__ void move_piece(team_memory *team) {
     const uint32_t *words = team->words;
-    if (kind_of_order(words[order_word::header]) == order_kind::in_body) {
-        return move_body_p(a, team);
-    }
     move_order_line(words, words[order_word::begin], words[order_word::end], threadIdx.x,
                     mover_threads);
     team_barrier();
@@ -497,7 +450,7 @@ __device__ void tell_end(const mover_arguments &a, uint32_t place, uint32_t piec
 __device__ void move_pieces(const mover_arguments &a, uint32_t before, team_memory *team) {
     uint32_t tag = before + 1;
     for (; next_piece(a, tag, team); ++tag) {
-        move_piece(a, team);
+        move_piece(team);
         if (threadIdx.x == 0) {
             const uint32_t *words = team->words;
             const uint32_t place = words[order_word::place], pieces = words[order_word::pieces];

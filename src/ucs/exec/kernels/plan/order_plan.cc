@@ -3,54 +3,34 @@
 #include <algorithm>
 #include <limits>
 
-#include "ucs/gpu/mover_desk.hpp"
+#include "ucs/exec/kernels/plan/policy.hpp"
 
 namespace cuda_nc::exec {
 namespace {
 
-static_assert(sizeof(order_body) <= gpu::order_body_size);
-static_assert(sizeof(order_body) % sizeof(uint32_t) == 0, "it is copied by words");
 static_assert(order_word::next_stride + 2 <= order_word::number);
 
-// False: no code of the kernel serves it.
-bool choose_order_mover(const kernel_choice &from, order_mover *to) {
-    *to = {from.how, from.locator, from.word_log2};
-    if (from.locator == locator_kind::mixed) {
-        return false;
-    }
-    if (from.how == method::blocks || from.locator == locator_kind::varying ||
-        from.locator == locator_kind::progression) {
-        to->how = method::units;
-        to->locator = locator_kind::varying;
-        return true;
-    }
-    const bool own = to->how == method::words &&
-                     (to->locator == locator_kind::dims1 || to->locator == locator_kind::dims2);
-    if (to->locator != locator_kind::uniform && !own) {
-        to->locator = locator_kind::any_dims;
-    }
-    return to->how == method::windows || to->how == method::words;
-}
-
-void write_address(const char *address, uint32_t *words) {
-    const auto number = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address));
+// The address `back` bytes before: it may lie outside every object.
+void write_address(const char *address, uint32_t back, uint32_t *words) {
+    const auto number = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(address) - back);
     words[0] = static_cast<uint32_t>(number);
     words[1] = static_cast<uint32_t>(number >> 32);
 }
 
-bool fits_line(const order_mover &mover, const part &p) {
-    return p.dir == gpu::direction::copy && !p.list && p.num_dims <= most_line_dims &&
-           mover.how == method::words && mover.word_log2 >= least_line_word_log2;
-}
-
-void write_line(const order_mover &mover, const part &p, uint32_t *words) {
+void write_line(uint32_t word_log2, const part &p, uint32_t *words) {
     // A part within one block is a block whose end no offset reaches.
     const fast_divide32 by_block =
         p.num_dims == 0 ? fast_divide32(std::numeric_limits<int32_t>::max()) : p.by_block;
+    const packed_side packed = p.dir == gpu::direction::pack     ? packed_side::target
+                               : p.dir == gpu::direction::unpack ? packed_side::source
+                                                                 : packed_side::none;
     words[order_word::header] =
-        order_header(order_kind::in_line, std::max(1u, p.num_dims), mover.word_log2);
-    write_address(p.base, words + order_word::base);
-    write_address(p.packed, words + order_word::packed);
+        order_header(order_kind::move, std::max(1u, p.num_dims), word_log2, packed);
+    // A copy's base is the source's. Of contiguous memory p.packed is where offset p.first lies.
+    write_address(packed == packed_side::source ? p.packed : p.base,
+                  packed == packed_side::source ? p.first : 0, words + order_word::source);
+    write_address(packed == packed_side::source ? p.base : p.packed,
+                  packed == packed_side::target ? p.first : 0, words + order_word::target);
     words[order_word::first] = p.first;
     words[order_word::block_length] = by_block.divisor;
     words[order_word::block_magic] = by_block.magic;
@@ -65,44 +45,59 @@ void write_line(const order_mover &mover, const part &p, uint32_t *words) {
     words[order_word::count_magic] = by_count.magic;
 }
 
-}  // namespace
+bool is_one_block(const layout_view &what) {
+    return what.num_blocks == 1 && what.num_dims == 0;
+}
 
-bool plan_order(const gpu::move_order &one, pipe_plan *scratch, uint32_t (&words)[gpu::order_words],
-                order_body *body_p) noexcept {
-    constexpr uint64_t few_bytes = 64 << 10;
-    gpu::pipe_work work;
-    work.dir = gpu::direction::unpack;
-    work.pulls = true;
-    work.layout = one.target;
-    work.base = one.target_base;
-    work.source = one.source;
-    work.source_base = const_cast<char *>(one.source_base);
-    work.packed_offset = one.packed_offset;
-    work.length = one.length;
-    work.geometry.channels = work.geometry.depth = 1;
-    work.geometry.chunk_size = one.length <= few_bytes ? order_slot / 2 : order_slot;
-    scratch->num_thread_blocks = scratch->slot_size = scratch->batch.num_entries = 0;
-    order_mover mover;
-    if (!add_pipe(work, scratch) || !choose_order_mover(scratch->mover, &mover)) {
+// Where the order's first byte lies in contiguous memory.
+char *first_of(const gpu::move_order &one, const layout_view &what, const char *base) {
+    const auto at = static_cast<uint64_t>(what.first_displacement) + one.packed_offset;
+    return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(base) + at);
+}
+
+// The move as a transfer: of two sides laid out alike, or of one with contiguous memory. False: it
+// is neither.
+bool describe_transfer(const gpu::move_order &one, gpu::transfer *work_p) {
+    work_p->packed_offset = one.packed_offset;
+    work_p->length = one.length;
+    if (one.source == nullptr) {
+        work_p->dir = gpu::direction::copy;
+        work_p->layout = *one.target;
+        work_p->base = const_cast<char *>(one.source_base);
+        work_p->packed = one.target_base;
+    } else if (is_one_block(*one.source)) {
+        work_p->dir = gpu::direction::unpack;
+        work_p->layout = *one.target;
+        work_p->base = one.target_base;
+        work_p->packed = first_of(one, *one.source, one.source_base);
+    } else if (is_one_block(*one.target)) {
+        work_p->dir = gpu::direction::pack;
+        work_p->layout = *one.source;
+        work_p->base = const_cast<char *>(one.source_base);
+        work_p->packed = first_of(one, *one.target, one.target_base);
+    } else {
         return false;
     }
-    const pipe_arguments *entries = scratch->batch.entries;
-    const uint32_t parts = entries[0].num_parts;
-    if (parts != (one.source == nullptr ? 1u : 2u)) {
-        return false;  // one side leaves the range of 32-bit offsets
+    return true;
+}
+
+}  // namespace
+
+bool plan_order(const gpu::move_order &one, uint32_t (*words_p)[gpu::order_words]) noexcept {
+    constexpr uint64_t few_bytes = 64 << 10, chunk = 16 << 10;
+    gpu::transfer work;
+    part all;
+    if (!describe_transfer(one, &work) || work.layout.num_blocks != 1 ||
+        cut_part(work, 0, &all) != one.length || all.num_dims > most_line_dims) {
+        return false;
     }
-    words[order_word::length] = static_cast<uint32_t>(one.length);
-    if (parts == 1 && fits_line(mover, entries[0].what)) {
-        write_line(mover, entries[0].what, words);
-        return true;
+    const kernel_choice by =
+        choose_mover(all, work.layout.align_log2, one.length <= few_bytes ? chunk / 2 : chunk);
+    if (by.how != method::words || by.word_log2 < least_line_word_log2) {
+        return false;
     }
-    words[order_word::header] = order_header(order_kind::in_body, 0, 0);
-    body_p->mover = mover;
-    body_p->num_parts = parts;
-    for (uint32_t i = 0; i < parts; ++i) {
-        body_p->parts[i] = entries[i].what;
-        body_p->first[i] = entries[i].what.first;
-    }
+    (*words_p)[order_word::length] = static_cast<uint32_t>(one.length);
+    write_line(by.word_log2, all, *words_p);
     return true;
 }
 

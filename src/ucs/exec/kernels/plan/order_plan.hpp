@@ -1,8 +1,14 @@
-// Orders for a mover's kernel: how one is written into a line of the ring and its body, how it is
-// read again, and how it is cut. Same code on CPU and GPU, so that tests can run all of it.
+// Orders for a mover's kernel: how one is written into a line of the ring, how it is read again,
+// and how it is cut. Same code on CPU and GPU, so that tests can run all of it.
+//
+// A line says all of an order: one block repeated over one or two dims, by words of 4 to 16 bytes,
+// on both sides or on one with contiguous memory on the other. Code for other layouts was tried in
+// the same kernel: with what it needs (descriptions fetched across the bus, more registers) it took
+// 10 to 20 us where a launch takes 9 to 10 (one H100, bench/results/2026-11-24-h100-bursts.md).
 #pragma once
 
-#include "ucs/exec/kernels/plan/pipe_plan.hpp"
+#include "ucs/exec/kernels/move/divide32.hpp"
+#include "ucs/exec/kernels/move/word.hpp"
 #include "ucs/gpu/mover.hpp"
 #include "ucs/gpu/order_ring.hpp"
 
@@ -10,46 +16,29 @@ namespace cuda_nc::exec {
 
 constexpr uint32_t mover_threads = 512;       // of a thread block that moves
 constexpr uint32_t mover_thread_blocks = 16;  // at most 32: a warp deals for all of them
-constexpr uint32_t order_slot = 16 << 10;     // bytes of shared memory between the two sides
 constexpr uint32_t shortest_piece = 4 << 10;  // bytes: smaller ones are not shared
 constexpr uint32_t longest_piece = 64 << 10;  // so that a thread block is not busy for long
-
-// By which code an order's parts are moved. Fewer kinds than pipes have, as all are in one kernel:
-// strided layouts of one and two dims have their own locators, lists of blocks of different lengths
-// move by units.
-struct order_mover {
-    method how = method::words;  // words, windows or units
-    locator_kind locator = locator_kind::any_dims;
-    uint8_t word_log2 = 0;
-};
-
-// What is to be moved: one part where both sides are laid out alike, else the source's and the
-// target's.
-struct order_body {
-    order_mover mover;
-    uint32_t num_parts = 0;
-    uint32_t first[2] = {};  // of the parts, before they are narrowed
-    part parts[2];
-};
 
 // Places in a line. The thread block that deals orders out fills in which piece another one moves.
 namespace order_word {
 constexpr uint32_t header = 0, length = 1;
-constexpr uint32_t place = 2;                       // in the ring: of the body and the end word
+constexpr uint32_t place = 2;                       // in the ring: of the end word
 constexpr uint32_t begin = 3, end = 4, pieces = 5;  // of the piece; how many the order has
-constexpr uint32_t base = 6, packed = 8, first = 10, block_length = 11, block_magic = 12;
+constexpr uint32_t source = 6, target = 8, first = 10, block_length = 11, block_magic = 12;
 constexpr uint32_t stride = 13, count = 15, count_magic = 16;  // of the first dim, ...
 constexpr uint32_t next_stride = 17;                           // ... and of the second
 constexpr uint32_t number = 21;                                // of the order, two words
 }  // namespace order_word
 constexpr uint32_t most_line_dims = 2, least_line_word_log2 = 2;
 
-// What a line says by itself: two sides laid out alike, by words of 4 to 16 bytes, one block
-// repeated over one or two dims. All else has a body.
-enum class order_kind : uint32_t { leave, in_line, in_body };
+enum class order_kind : uint32_t { leave, move };
+// Which side of a line is contiguous.
+enum class packed_side : uint32_t { none, source, target };
 
-CUDA_NC_KERNEL uint32_t order_header(order_kind kind, uint32_t dims, uint32_t word_log2) {
-    return static_cast<uint32_t>(kind) | dims << 4 | word_log2 << 8;
+CUDA_NC_KERNEL uint32_t order_header(order_kind kind, uint32_t dims, uint32_t word_log2,
+                                     packed_side packed) {
+    return static_cast<uint32_t>(kind) | dims << 4 | word_log2 << 8 |
+           static_cast<uint32_t>(packed) << 12;
 }
 CUDA_NC_KERNEL order_kind kind_of_order(uint32_t header) {
     return static_cast<order_kind>(header & 15);
@@ -60,21 +49,30 @@ CUDA_NC_KERNEL uint32_t dims_of_order(uint32_t header) {
 CUDA_NC_KERNEL uint32_t word_log2_of_order(uint32_t header) {
     return header >> 8 & 15;
 }
+CUDA_NC_KERNEL packed_side packed_side_of_order(uint32_t header) {
+    return static_cast<packed_side>(header >> 12 & 3);
+}
 
-// Writes `one` into *words_p, and into *body_p where it does not fit there. False: the kernel does
-// not serve it. `scratch` is overwritten.
-bool plan_order(const gpu::move_order &one, pipe_plan *scratch, uint32_t (&words)[gpu::order_words],
-                order_body *body_p) noexcept;
+// Writes `one` into *words_p. False: the kernel does not serve it.
+bool plan_order(const gpu::move_order &one, uint32_t (*words_p)[gpu::order_words]) noexcept;
 
 // What a line says of where the bytes lie. Each thread makes its own, in registers: so nothing of
 // it is divided or indexed there.
 struct order_line_place {
-    const char *source;  // displacement 0
+    const char *source;  // displacement 0; of a contiguous side offset 0
     char *target;
+    packed_side packed;
     uint32_t first;  // of the order's offsets
     fast_divide32 by_block, by_count;
     int64_t stride, next_stride;
 
+    // Of offset p, which lies at displacement `at` of a layout.
+    CUDA_NC_KERNEL int64_t source_at(uint32_t p, int64_t at) const {
+        return packed == packed_side::source ? p : at;
+    }
+    CUDA_NC_KERNEL int64_t target_at(uint32_t p, int64_t at) const {
+        return packed == packed_side::target ? p : at;
+    }
     // Of offset p, for that many dims.
     template <uint32_t Dims>
     CUDA_NC_KERNEL int64_t displacement(uint32_t p) const {
@@ -99,8 +97,10 @@ CUDA_NC_KERNEL order_line_place read_order_line(const uint32_t *words) {
         return made;
     };
     order_line_place line;
-    line.source = reinterpret_cast<const char *>(static_cast<uintptr_t>(number(order_word::base)));
-    line.target = reinterpret_cast<char *>(static_cast<uintptr_t>(number(order_word::packed)));
+    line.source =
+        reinterpret_cast<const char *>(static_cast<uintptr_t>(number(order_word::source)));
+    line.target = reinterpret_cast<char *>(static_cast<uintptr_t>(number(order_word::target)));
+    line.packed = packed_side_of_order(words[order_word::header]);
     line.first = words[order_word::first];
     line.by_block = divide(order_word::block_length, order_word::block_magic);
     line.by_count = divide(order_word::count, order_word::count_magic);
@@ -124,18 +124,6 @@ CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t idle) {
     const uint32_t share = (length + wanted - 1) / wanted;
     const uint32_t piece = (share + shortest_piece - 1) / shortest_piece * shortest_piece;
     return {(length + piece - 1) / piece, piece};
-}
-
-// Narrows part `which` to bytes [begin, end) of the order, which go through `slot` where source and
-// target are not laid out alike.
-CUDA_NC_KERNEL void narrow_order(order_body *body, uint32_t which, uint32_t begin, uint32_t end,
-                                 char *slot) {
-    part &p = body->parts[which];
-    p.first = body->first[which] + begin;
-    p.length = end - begin;
-    if (p.dir != gpu::direction::copy) {
-        p.packed = slot;
-    }
 }
 
 }  // namespace cuda_nc::exec

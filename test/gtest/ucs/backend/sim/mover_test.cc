@@ -27,10 +27,7 @@ class sim_mover_test : public gpu_sim {
         ASSERT_NE(mover_, nullptr);
         from_ = allocate(bytes);
         to_ = allocate(bytes);
-        what_.kind = shape::contiguous;
-        what_.num_blocks = 1;
-        what_.packed_size = what_.list_size = what_.block_length = bytes;
-        what_.by_list = what_.by_block = fast_divide(bytes);
+        what_ = contiguous_view(bytes);
         order_.source_base = from_->address();
         order_.target = &what_;
         order_.target_base = to_->address();

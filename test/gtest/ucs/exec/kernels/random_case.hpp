@@ -175,6 +175,13 @@ class case_maker {
         return c;
     }
 
+    random_case make_contiguous() {
+        const uint64_t grain = uint64_t{1} << below(5);
+        random_case c = make({{static_cast<int64_t>(grain * below(9)), between(1, 100000)}}, {}, 1);
+        c.laid_out_skew = c.packed_skew = 0;
+        return c;
+    }
+
   private:
     random_case make(const std::vector<piece> &list, const std::vector<layout_dim> &dims,
                      uint64_t grain) {
