@@ -103,17 +103,28 @@ bool device_packer::give_order(staging_buffer &buffer, const staged_range &range
     one.target_base = packs ? first : base_;
     one.packed_offset = range.offset;
     one.length = range.length;
+    buffer.ordered = range;
     return buffer.order.give(staging_->device(), one);
 }
 
 ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *ranges,
                                     size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
-    *lost_p = false;
     buffer.order.forget();
-    *enqueued_p = num_ranges == 1 && give_order(buffer, ranges[0]);
-    if (*enqueued_p) {
+    if (num_ranges == 1 && give_order(buffer, ranges[0])) {
+        *enqueued_p = true;
+        *lost_p = false;
         return UCS_OK;
     }
+    const ucs_status_t status = launch(buffer, ranges, num_ranges, enqueued_p, lost_p);
+    if (*enqueued_p && num_ranges == 1) {
+        gpu::given_order::launched_instead(staging_->device());
+    }
+    return status;
+}
+
+ucs_status_t device_packer::launch(staging_buffer &buffer, const staged_range *ranges,
+                                   size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
+    *enqueued_p = *lost_p = false;
     bool staged = !zero_copy_ && staging_->ensure_device_part(buffer);
     uint64_t packed_end = 0;
     for (size_t i = 0; i < num_ranges; ++i) {
@@ -143,8 +154,6 @@ ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *
     *lost_p = marked != UCS_OK;
     if (*lost_p) {
         stream_->give_up();  // waits for its work, which uses the user's memory
-    } else if (num_ranges == 1) {
-        gpu::given_order::launched_instead(staging_->device());
     }
     return status != UCS_OK ? status : marked;
 }
@@ -238,9 +247,21 @@ bool device_packer::has_ended(staging_buffer &buffer) noexcept {
 }
 
 ucs_status_t device_packer::wait(staging_buffer &buffer) noexcept {
-    if (buffer.order.is_given()) {
-        return buffer.order.await();
+    if (!buffer.order.is_given()) {
+        return wait_for_launch(buffer);
     }
+    const ucs_status_t ended = buffer.order.await();
+    if (ended != UCS_ERR_CANCELED) {
+        return ended;
+    }
+    buffer.order.forget();
+    bool enqueued, lost;
+    const ucs_status_t status = launch(buffer, &buffer.ordered, 1, &enqueued, &lost);
+    const ucs_status_t left = enqueued ? wait_for_launch(buffer) : UCS_OK;
+    return status != UCS_OK ? status : left;
+}
+
+ucs_status_t device_packer::wait_for_launch(staging_buffer &buffer) noexcept {
     if (buffer.ends.await()) {
         return UCS_OK;
     }

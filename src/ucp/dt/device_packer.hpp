@@ -11,13 +11,6 @@
 
 namespace cuda_nc::dt {
 
-// A part of a staging buffer: packed bytes [offset, offset + length) lie at `position` of it.
-struct staged_range {
-    size_t position;
-    uint64_t offset;
-    uint64_t length;
-};
-
 class device_packer {
   public:
     // `dir` is pack or unpack, `ordinal` the GPU's. UCS_ERR_NO_DEVICE where there is no such GPU.
@@ -63,8 +56,8 @@ class device_packer {
 
     // Whether what uses the buffer has ended.
     static bool has_ended(staging_buffer &buffer) noexcept;
-    // Waits for it. After an error the stream is given up for all requests: further work on it
-    // would fail too.
+    // Waits for it. An order that no kernel took is launched. After an error of a launch the stream
+    // is given up for all requests: further work on it would fail too.
     ucs_status_t wait(staging_buffer &buffer) noexcept;
 
     // Moves packed bytes [offset, offset + length) through the bounce buffer that all requests
@@ -80,6 +73,10 @@ class device_packer {
                                const worklist::work_list &list) const noexcept;
     // False: it is to be launched.
     bool give_order(staging_buffer &buffer, const staged_range &range) noexcept;
+    // enqueue() without orders.
+    ucs_status_t launch(staging_buffer &buffer, const staged_range *ranges, size_t num_ranges,
+                        bool *enqueued_p, bool *lost_p) noexcept;
+    ucs_status_t wait_for_launch(staging_buffer &buffer) noexcept;
     // `only`: this is all the work of the buffer.
     ucs_status_t enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                const staged_range &range, bool staged, bool only) noexcept;

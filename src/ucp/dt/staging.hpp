@@ -19,6 +19,13 @@
 
 namespace cuda_nc::dt {
 
+// A part of a staging buffer: packed bytes [offset, offset + length) lie at `position` of it.
+struct staged_range {
+    size_t position;
+    uint64_t offset;
+    uint64_t length;
+};
+
 // Pinned memory, and GPU memory of the same size where a request asked for it. The last work that
 // uses the buffer is `order`, where one is given, else what `done` marks.
 struct staging_buffer {
@@ -28,6 +35,7 @@ struct staging_buffer {
     // Written by the same work when it ends, where ends.count is not 0. Behind the pinned bytes.
     gpu::end_words ends;
     gpu::given_order order;
+    staged_range ordered = {};  // what `order` moves
     unsigned size_log2 = 0;
 
     size_t size() const noexcept { return size_t(1) << size_log2; }

@@ -65,9 +65,10 @@ class mover {
 
     virtual ~mover() = default;
 
-    // Gives the first of `number` orders, as many as there is room for and as the kernel serves,
-    // and returns how many; their tickets are in `tickets`. The others are to be launched. Work is
-    // to be given once, when it can begin: by that it is known how often work comes. Does not wait.
+    // Gives those of `number` orders that the kernel serves and that there is room for, and returns
+    // how many. tickets[i] is the ticket of orders[i]; 0: it was not taken and is to be launched.
+    // Work is to be given once, when it can begin: by that it is known how often work comes. Does
+    // not wait.
     virtual size_t give(const move_order *orders, size_t number, ticket *tickets) noexcept = 0;
     // To be called when work that was not taken has been launched: launches the kernel where more
     // orders are expected soon.

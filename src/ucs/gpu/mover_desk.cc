@@ -52,17 +52,17 @@ struct mover_desk::pen {
 mover_desk::mover_desk(unsigned most_idle_us, bool always) noexcept
     : always_(always), rhythm_(uint64_t{std::clamp(most_idle_us, 1u, 1000u)} * 1000) {}
 
-// Into words_, as many as there is room for.
+// Into words_, those that the kernel serves, as many as there is room for. chosen_ says which.
 size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
     size_t count = 0;
-    for (; count < std::min(number, most_at_once); ++count) {
+    for (size_t i = 0; i < number && count < most_at_once; ++i) {
         const ticket its = next_ + count;
-        if (place_of(its).number.load(std::memory_order_acquire) != 0 || !valid(orders[count])) {
+        if (place_of(its).number.load(std::memory_order_acquire) != 0) {
             break;
         }
         std::memset(words_[count], 0, sizeof(words_[count]));
-        if (!describe(orders[count], its, &words_[count])) {
-            break;
+        if (valid(orders[i]) && describe(orders[i], its, &words_[count])) {
+            chosen_[count++] = i;
         }
     }
     return count;
@@ -84,10 +84,12 @@ bool mover_desk::launch_locked() noexcept {
 }
 
 size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets) noexcept {
+    std::fill(tickets, tickets + number, ticket{0});
     std::lock_guard<std::mutex> guard(mutex_);
     if (failed_ || !is_usable()) {
         return 0;
     }
+    expects_ = false;
     rhythm_.note(nanoseconds_now());
     pen writes = {*shared_, words_, next_};
     const mover_door door = mover_door::of(writes.load_door());
@@ -103,10 +105,11 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
         return 0;
     }
     for (size_t i = 0; i < count; ++i) {
-        tickets[i] = next_ + i;
-        place &its = place_of(tickets[i]);
+        const ticket number_of = next_ + i;
+        tickets[chosen_[i]] = number_of;
+        place &its = place_of(number_of);
         its.outcome.store(UCS_INPROGRESS, std::memory_order_relaxed);
-        its.number.store(tickets[i], std::memory_order_release);
+        its.number.store(number_of, std::memory_order_release);
     }
     order_giver<pen> giver;
     giver.begin(next_, static_cast<uint32_t>(count), launched_);

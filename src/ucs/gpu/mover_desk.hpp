@@ -93,6 +93,7 @@ class mover_desk : public mover {
     bool failed_ = false;
     bool expects_ = false;  // a kernel would be of use to the orders that come
     uint32_t words_[most_at_once][order_words];
+    size_t chosen_[most_at_once];  // which of the orders that are given each of words_ describes
 };
 
 }  // namespace cuda_nc::gpu

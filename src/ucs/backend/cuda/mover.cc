@@ -40,16 +40,24 @@ bool is_shared_by_mps(int ordinal) noexcept {
     return enabled != 0;
 }
 
+// Null: there may be one.
+const char *reason_for_none() noexcept {
+    const settings &set = config();
+    return set.launches_block ? "CUDA_LAUNCH_BLOCKING is set"
+           : set.max_sms != 0 && set.max_sms < exec::mover_thread_blocks
+               ? "MAX_SMS allows fewer multiprocessors"
+           : is_watched() ? "a debugger or a tool watches this process"
+                          : nullptr;
+}
+
 }  // namespace
 
 cuda_mover::cuda_mover(primary_context &owner) noexcept
     : mover_desk(config().mover_idle, false), owner_(owner) {}
 
 std::unique_ptr<cuda_mover> cuda_mover::make(device &on, primary_context &owner) noexcept {
-    const settings &set = config();
-    if (set.launches_block || is_watched()) {
-        nc_debug("no mover: %s", set.launches_block ? "CUDA_LAUNCH_BLOCKING is set"
-                                                    : "a debugger or a tool watches this process");
+    if (const char *why = reason_for_none()) {
+        nc_debug("no mover: %s", why);
         return nullptr;
     }
     std::unique_ptr<cuda_mover> made(new (std::nothrow) cuda_mover(owner));

@@ -55,7 +55,10 @@ void shared_launches::give_orders() noexcept {
         }
         tried_ = end;
         const size_t given = number != 0 ? by->give(orders, number, tickets) : 0;
-        for (size_t i = 0; i < given; ++i) {
+        for (size_t i = 0; given != 0 && i < number; ++i) {
+            if (tickets[i] == 0) {
+                continue;
+            }
             remove(*clients[i]);
             in_flight_.push_back(clients[i]);
             clients[i]->ordered(*by, tickets[i]);

@@ -83,8 +83,11 @@ bool is_moved(const wire::source_descriptor &descriptor, const layout_view &targ
             return false;
         }
     }
-    return !__builtin_sub_overflow(descriptor.first_displacement, target.first_displacement,
-                                   shift_p);
+    int64_t shift;
+    const bool fits =
+        !__builtin_sub_overflow(descriptor.first_displacement, target.first_displacement, &shift);
+    *shift_p = fits ? shift : 0;
+    return fits;
 }
 
 // Memory is read in sectors, and so it crosses a link; half a line for each request costs about a

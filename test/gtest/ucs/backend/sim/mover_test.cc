@@ -109,6 +109,22 @@ TEST_F(sim_mover_test, a_kernel_that_dies_fails_its_orders_and_takes_no_more) {
     EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE);
 }
 
+TEST_F(sim_mover_test, what_is_not_served_does_not_hold_up_the_orders_behind_it) {
+    start_with("");
+    std::vector<move_order> orders(5, order_);
+    orders[0].length = orders[3].length = 0;
+    mover::ticket tickets[5] = {9, 9, 9, 9, 9};
+    ASSERT_EQ(mover_->give(orders.data(), 5, tickets), 3u);
+    for (size_t i : {0, 3}) {
+        EXPECT_EQ(tickets[i], 0u);
+    }
+    for (size_t i : {1, 2, 4}) {
+        ASSERT_NE(tickets[i], 0u);
+        EXPECT_EQ(await(tickets[i]), UCS_OK);
+        mover_->release(tickets[i]);
+    }
+}
+
 TEST_F(sim_mover_test, an_illegal_access_fails_the_order) {
     start_with("");
     order_.source_base += 1;  // one byte beyond its allocation
