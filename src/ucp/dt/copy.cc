@@ -37,14 +37,16 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
     if (status != UCS_OK) {
         return status;
     }
-    gpu::move_order whole;
-    whole.source_base = source;
-    whole.target = &list->view();
-    whole.target_base = target;
-    whole.length = what->packed_size();
+    gpu::transfer work;
+    work.dir = gpu::direction::copy;
+    work.layout = list->view();
+    work.base = source;
+    work.packed = target;
+    work.length = what->packed_size();
+    work.max_sms = config().max_sms;
     gpu::given_order order;
-    if (whole.length <= gpu::longest_order && list->is_ready(whole.length) &&
-        order.give(staging->device(), whole) && order.await() != UCS_ERR_CANCELED) {
+    if (list->is_ready(work.length) && order.give(staging->device(), work) &&
+        order.await() != UCS_ERR_CANCELED) {
         return order.query();
     }
     std::unique_ptr<gpu::completion> done = staging->acquire_completion();
@@ -59,12 +61,6 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         if (stream == nullptr) {
             return UCS_ERR_NO_RESOURCE;
         }
-        gpu::transfer work;
-        work.dir = gpu::direction::copy;
-        work.base = source;
-        work.packed = target;
-        work.length = what->packed_size();
-        work.max_sms = config().max_sms;
         work.ends = done->next_ends();
         status = worklist::launch(*list, *stream, work);
         ended = stream->record(*done->mark);

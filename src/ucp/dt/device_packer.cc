@@ -58,20 +58,26 @@ void device_packer::close() noexcept {
     layout_.reset();
 }
 
+gpu::transfer device_packer::describe(const gpu::memory &packed,
+                                      const staged_range &range) const noexcept {
+    gpu::transfer work;
+    work.dir = dir_;
+    work.layout = list_->view();
+    work.base = base_;
+    work.packed = packed.address() + range.position;
+    work.packed_offset = range.offset;
+    work.length = range.length;
+    return work;
+}
+
 ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                           const staged_range &range, bool staged,
                                           bool only) noexcept {
-    gpu::transfer work;
+    gpu::transfer work = describe(staged ? *buffer.device : *buffer.pinned, range);
     if (only && !(staged && dir_ == gpu::direction::pack)) {  // no work follows this launch
         buffer.ends.renew();
         work.ends = &buffer.ends;
     }
-    work.dir = dir_;
-    work.layout = list_->view();
-    work.base = base_;
-    work.packed = (staged ? buffer.device : buffer.pinned)->address() + range.position;
-    work.packed_offset = range.offset;
-    work.length = range.length;
     work.max_sms = most_sms(staged, range.length);
     char *pinned = buffer.pinned->address() + range.position;
     ucs_status_t status = UCS_OK;
@@ -88,23 +94,11 @@ ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &b
 }
 
 bool device_packer::give_order(staging_buffer &buffer, const staged_range &range) noexcept {
-    const uint64_t end = range.offset + range.length;
-    if (!zero_copy_ || range.length > gpu::longest_order || !list_->is_ready(end)) {
+    if (!zero_copy_ || !list_->is_ready(range.offset + range.length)) {
         return false;
     }
-    const layout_view packed = contiguous_view(end), laid_out = list_->view();
-    char *first = displaced(buffer.pinned->address() + range.position,
-                            -static_cast<int64_t>(range.offset));  // packed byte 0
-    gpu::move_order one;
-    const bool packs = dir_ == gpu::direction::pack;
-    one.source = packs ? &laid_out : &packed;
-    one.source_base = packs ? base_ : first;
-    one.target = packs ? &packed : &laid_out;
-    one.target_base = packs ? first : base_;
-    one.packed_offset = range.offset;
-    one.length = range.length;
     buffer.ordered = range;
-    return buffer.order.give(staging_->device(), one);
+    return buffer.order.give(staging_->device(), describe(*buffer.pinned, range));
 }
 
 ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *ranges,

@@ -71,6 +71,8 @@ class device_packer {
   private:
     ucs_status_t describe_pipe(gpu::pipe_work &work, bool in_memory_order,
                                const worklist::work_list &list) const noexcept;
+    // The move of a range, with `packed` as its packed side.
+    gpu::transfer describe(const gpu::memory &packed, const staged_range &range) const noexcept;
     // False: it is to be launched.
     bool give_order(staging_buffer &buffer, const staged_range &range) noexcept;
     // enqueue() without orders.

@@ -4,9 +4,31 @@
 
 namespace cuda_nc::gpu {
 
-bool given_order::give(device &on, const move_order &one) noexcept {
-    mover *by = on.get_mover();
-    if (by == nullptr || by->give(&one, 1, &which_) == 0) {
+bool given_order::give(device &on, const transfer &work) noexcept {
+    mover *by = work.length <= longest_order ? on.get_mover() : nullptr;
+    if (by == nullptr) {
+        return false;
+    }
+    const layout_view packed = contiguous_view(work.packed_offset + work.length);
+    // Of a pack or an unpack: where packed byte 0 would lie.
+    char *first = reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(work.packed) -
+                                           static_cast<uintptr_t>(work.packed_offset));
+    move_order one;
+    one.packed_offset = work.packed_offset;
+    one.length = work.length;
+    one.source_base = work.base;
+    one.target = &work.layout;
+    one.target_base = work.packed;
+    if (work.dir == direction::pack) {
+        one.source = &work.layout;
+        one.target = &packed;
+        one.target_base = first;
+    } else if (work.dir == direction::unpack) {
+        one.source = &packed;
+        one.source_base = first;
+        one.target_base = work.base;
+    }
+    if (by->give(&one, 1, &which_) == 0) {
         return false;
     }
     by_ = by;

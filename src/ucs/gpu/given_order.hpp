@@ -16,9 +16,10 @@ class given_order {
     given_order &operator=(const given_order &) = delete;
     ~given_order() { forget(); }
 
-    // False: the GPU has no mover, or that has not taken the order. Then the move is to be launched
-    // and launched_instead() to be called. No order is given before.
-    bool give(device &on, const move_order &one) noexcept;
+    // What a launch of `work` would move; no stream orders it. False: it is too long, the GPU has
+    // no mover, or that has not taken the order. Then `work` is to be launched and
+    // launched_instead() to be called. No order is given before.
+    bool give(device &on, const transfer &work) noexcept;
     static void launched_instead(device &on) noexcept;
 
     // Whether one was given since the last forget().

@@ -225,10 +225,11 @@ class gpu_transfer final : public timed_transfer {
     void copy(char *target, const char *source, size_t size) {
         check(stream_->copy(target, source, size), "a copy");
     }
-    void launch(gpu::end_words *ends) {
+    gpu::transfer describe() const {
         const int64_t low = request_.what->lower_bound();
         gpu::transfer work;
         work.dir = request_.dir;
+        work.layout = list_->view();
         char *source = source_->address() + size_.source_skew;
         char *target = target_->address() + size_.target_skew;
         const bool unpack = request_.dir == gpu::direction::unpack;
@@ -238,24 +239,15 @@ class gpu_transfer final : public timed_transfer {
                                                              : target;
         work.length = size_.packed;
         work.max_sms = request_.max_sms;
+        return work;
+    }
+    void launch(gpu::end_words *ends) {
+        gpu::transfer work = describe();
         work.ends = ends;
         check(worklist::launch(*list_, *stream_, work), "a launch");
     }
     bool give(gpu::given_order *order) {
-        if (size_.packed > gpu::longest_order || !list_->is_ready(size_.packed)) {
-            return false;
-        }
-        const layout_view packed = contiguous_view(size_.packed), laid_out = list_->view();
-        const int64_t low = request_.what->lower_bound();
-        const bool copies = request_.dir == gpu::direction::copy;
-        const bool packs = request_.dir == gpu::direction::pack;
-        gpu::move_order one;
-        one.source = copies ? nullptr : packs ? &laid_out : &packed;
-        one.source_base = source_->address() + size_.source_skew - (packs || copies ? low : 0);
-        one.target = packs ? &packed : &laid_out;
-        one.target_base = target_->address() + size_.target_skew - (packs ? 0 : low);
-        one.length = size_.packed;
-        return order->give(*device_, one);
+        return list_->is_ready(size_.packed) && order->give(*device_, describe());
     }
     void mark_end() { check(stream_->record(*end_->mark), "marking the stream"); }
     void finish() {

@@ -9,6 +9,15 @@
 #include "uct/cuda_nc/engine/stream_pool.hpp"
 
 namespace cuda_nc::uct {
+namespace {
+
+// Null: that GPU has none.
+gpu::mover *mover_of(int device) noexcept {
+    gpu::device *where = gpu::platform::instance().get_device(device);
+    return where != nullptr ? where->get_mover() : nullptr;
+}
+
+}  // namespace
 
 bool shared_launches::add(launch_client &ready) noexcept try {
     const size_t room = in_flight_.size() + ready_.size() + 1;
@@ -42,8 +51,7 @@ void shared_launches::give_orders() noexcept {
     constexpr size_t most = 32;
     while (tried_ < ready_.size()) {
         const int device = ready_[tried_]->device();
-        gpu::device *where = gpu::platform::instance().get_device(device);
-        gpu::mover *by = where != nullptr ? where->get_mover() : nullptr;
+        gpu::mover *by = mover_of(device);
         launch_client *clients[most];
         gpu::move_order orders[most];
         gpu::mover::ticket tickets[most];
@@ -119,8 +127,7 @@ size_t shared_launches::launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) n
     if (status == UCS_OK) {
         count(counters::all().launches);
         counters::all().launched_sides.fetch_add(launched, std::memory_order_relaxed);
-        gpu::device *where = gpu::platform::instance().get_device(device);
-        if (gpu::mover *by = where != nullptr ? where->get_mover() : nullptr) {
+        if (gpu::mover *by = mover_of(device)) {
             by->expect();
         }
     }
