@@ -25,7 +25,7 @@ constexpr auto patience = std::chrono::seconds(60);
 
 struct shared_state {
     char address[4096];
-    std::atomic<bool> has_address, is_answered;
+    std::atomic<bool> has_address, is_answered, is_closed;
 } * common;
 
 ucp_context_h context;
@@ -99,6 +99,7 @@ void send(const message &one, bool at_once) {
         fail("the endpoint is closed before the send has ended");
     }
     wait_for(sending, "the send");
+    common->is_closed = true;
 }
 
 void receive(const message &one) {
@@ -114,6 +115,7 @@ void receive(const message &one) {
     common->is_answered = true;
     wait_for(request, "the receive");
     target.verify();
+    wait_until([] { return common->is_closed.load(); }, "the sender's close");
 }
 
 void publish_address() {
