@@ -22,7 +22,7 @@ need_mpi4py() {
     logged pip-mpi4py "$VENV/bin/python3" -m pip install --no-input --no-deps --only-binary :all: \
         --target "$to/package" "mpi4py==$MPI4PY"
     logged pip-mpi4py-source "$VENV/bin/python3" -m pip download --no-input --no-deps \
-        --no-binary :all: --dest "$to" "mpi4py==$MPI4PY"
+        --no-binary mpi4py --dest "$to" "mpi4py==$MPI4PY"
     tar -xf "$to/mpi4py-$MPI4PY.tar.gz" -C "$to" --strip-components=1 "mpi4py-$MPI4PY/test"
     stamp "$to/.installed" "$MPI4PY"
 }
