@@ -33,8 +33,9 @@ ucs_status_t receive_pipeline::begin(layout_ref what, void *base, int ordinal) n
 }
 
 bool receive_pipeline::slot::add(uint64_t offset, uint64_t bytes) noexcept {
-    for (unsigned i = num_ranges; i-- > 0;) {
-        staged_range &one = ranges[i];
+    staging_buffer &held = *buffer;
+    for (unsigned i = held.num_ranges; i-- > 0;) {
+        staged_range &one = held.ranges[i];
         if (one.offset + one.length == offset) {
             one.length += bytes;
             filled += bytes;
@@ -48,10 +49,10 @@ bool receive_pipeline::slot::add(uint64_t offset, uint64_t bytes) noexcept {
             return true;
         }
     }
-    if (num_ranges == max_ranges) {
+    if (held.num_ranges == staging_buffer::max_ranges) {
         return false;
     }
-    ranges[num_ranges++] = {static_cast<size_t>(offset - begin), offset, bytes};
+    held.ranges[held.num_ranges++] = {static_cast<size_t>(offset - begin), offset, bytes};
     filled += bytes;
     return true;
 }
@@ -118,7 +119,7 @@ receive_pipeline::slot *receive_pipeline::open_slot(uint64_t begin) noexcept {
         return nullptr;
     }
     found->state = slot_state::filling;
-    found->num_ranges = 0;
+    found->buffer->num_ranges = 0;
     found->filled = 0;
     found->begin = begin;
     found->length = std::min<uint64_t>(chunk_size_, packed_size() - begin);
@@ -132,9 +133,10 @@ void receive_pipeline::fail(ucs_status_t status) noexcept {
 }
 
 void receive_pipeline::launch(slot &gathered) noexcept {
+    staging_buffer &held = *gathered.buffer;
     if (gathered.filled == gathered.length) {
-        gathered.ranges[0] = {0, gathered.begin, gathered.length};
-        gathered.num_ranges = 1;
+        held.ranges[0] = {0, gathered.begin, gathered.length};
+        held.num_ranges = 1;
     }
     if (kernels_failed()) {
         copy_gathered(gathered);
@@ -143,7 +145,7 @@ void receive_pipeline::launch(slot &gathered) noexcept {
     }
     bool enqueued, lost;
     ucs_status_t status =
-        packer_.enqueue(*gathered.buffer, gathered.ranges, gathered.num_ranges, &enqueued, &lost);
+        packer_.enqueue(held, held.ranges, held.num_ranges, &enqueued, &lost);
     if (status == UCS_OK) {
         gathered.turn = next_turn_++;
         gathered.state = slot_state::launched;
@@ -151,23 +153,23 @@ void receive_pipeline::launch(slot &gathered) noexcept {
     }
     no_kernels(status);
     if (enqueued) {  // maybe a part only
-        packer_.wait(*gathered.buffer);
+        packer_.wait(held);
     }
     copy_gathered(gathered);
     gathered.state = slot_state::idle;
     if (lost) {
-        packer_.staging().abandon(gathered.buffer);
+        packer_.staging().abandon(&held);
         gathered.buffer = nullptr;
     }
 }
 
 // No work of the slot runs any more. Blocks that a kernel wrote already are written again.
 void receive_pipeline::copy_gathered(slot &gathered) noexcept {
+    const staging_buffer &held = *gathered.buffer;
     ucs_status_t status = UCS_OK;
-    for (unsigned i = 0; i < gathered.num_ranges && status == UCS_OK; ++i) {
-        const staged_range &one = gathered.ranges[i];
-        status =
-            copy_blocks(one.offset, gathered.buffer->pinned->address() + one.position, one.length);
+    for (unsigned i = 0; i < held.num_ranges && status == UCS_OK; ++i) {
+        const staged_range &one = held.ranges[i];
+        status = copy_blocks(one.offset, held.pinned->address() + one.position, one.length);
     }
     if (status != UCS_OK) {
         fail(status);

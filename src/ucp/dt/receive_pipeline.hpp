@@ -37,17 +37,14 @@ class receive_pipeline : public host_pipeline {
 
   private:
     static constexpr unsigned num_slots = 4;
-    static constexpr unsigned max_ranges = 64;
 
     enum class slot_state : uint8_t { idle, filling, launched };  // launched: until waited for
     struct slot {
         staging_buffer *buffer = nullptr;
         slot_state state = slot_state::idle;
-        unsigned num_ranges = 0;
         uint64_t begin = 0, length = 0;  // packed bytes of the chunk
         uint64_t filled = 0;             // bytes
         uint64_t turn = 0;               // when it was launched
-        staged_range ranges[max_ranges];
 
         bool add(uint64_t offset, uint64_t bytes) noexcept;  // false: too many ranges
     };

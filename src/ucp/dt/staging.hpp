@@ -37,6 +37,11 @@ struct staging_buffer {
     gpu::given_order order;
     staged_range ordered = {};  // what `order` moves
     unsigned size_log2 = 0;
+    // What a receiver has gathered here. It is kept here and not by each message, most of which
+    // gather nothing: 10,000 outstanding messages would fill the CPU's caches with it.
+    static constexpr unsigned max_ranges = 64;
+    unsigned num_ranges = 0;
+    staged_range ranges[max_ranges];
 
     size_t size() const noexcept { return size_t(1) << size_log2; }
     size_t footprint() const noexcept { return device != nullptr ? 2 * size() : size(); }
