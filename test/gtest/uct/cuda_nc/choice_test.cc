@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,10 +135,11 @@ class gpu_presence : public transport_choice_by {
         root_ = mkdtemp(made);
     }
     void TearDown() override {
-        std::system(("rm -rf " + root_).c_str());
+        std::filesystem::remove_all(root_);
         transport_choice_by::TearDown();
     }
-    void make(const std::string &path) { std::system(("mkdir -p " + root_ + path).c_str()); }
+    // An empty folder of this name.
+    void make(const std::string &path) { std::filesystem::create_directories(root_ + path); }
     std::string root_;
 };
 
@@ -148,7 +150,7 @@ TEST_F(gpu_presence, is_told_by_the_drivers_files) {
         make(path);
         EXPECT_TRUE(gpu::look_for_gpus(root_).possible);
         EXPECT_EQ(gpu::look_for_gpus(root_).why, std::string(path) + " tells of an NVIDIA driver");
-        std::system(("rm -rf " + root_ + "/*").c_str());
+        std::filesystem::remove_all(root_ + path);
     }
 }
 
