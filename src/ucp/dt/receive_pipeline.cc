@@ -144,8 +144,7 @@ void receive_pipeline::launch(slot &gathered) noexcept {
         return;
     }
     bool enqueued, lost;
-    ucs_status_t status =
-        packer_.enqueue(held, held.ranges, held.num_ranges, &enqueued, &lost);
+    ucs_status_t status = packer_.enqueue(held, held.ranges, held.num_ranges, &enqueued, &lost);
     if (status == UCS_OK) {
         gathered.turn = next_turn_++;
         gathered.state = slot_state::launched;

@@ -38,7 +38,7 @@ struct staging_buffer {
     staged_range ordered = {};  // what `order` moves
     unsigned size_log2 = 0;
     // What a receiver has gathered here. It is kept here and not by each message, most of which
-    // gather nothing: 10,000 outstanding messages would fill the CPU's caches with it.
+    // gather nothing: four slots of it are 6 KB a message.
     static constexpr unsigned max_ranges = 64;
     unsigned num_ranges = 0;
     staged_range ranges[max_ranges];
