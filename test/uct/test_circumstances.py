@@ -100,14 +100,14 @@ def test_small_to_itself(run, build):
                              "--largest", 3000, "--self")
 
 
-@pytest.mark.parametrize("way, variables", [
-    ("pull", {"UCX_CUDA_NC_PULL_MAX": "64M"}),
-    ("pipe", {"UCX_CUDA_NC_PULL_MAX": 0}),
-    ("slots", {"UCX_CUDA_NC_PIPE": "n"}),
+@pytest.mark.parametrize("arguments, variables", [
+    (["--reads"], {"UCX_CUDA_NC_PULL_MAX": "64M"}),
+    ([], {"UCX_CUDA_NC_PULL_MAX": 0}),
+    ([], {"UCX_CUDA_NC_PIPE": "n"}),
 ], ids=["pull", "pipe", "slots"])
-def test_closed_by_flush(run, build, way, variables):
+def test_closed_by_flush(run, build, arguments, variables):
     """Endpoints that are closed by a flush while a message is under way."""
-    result = run(build("closing"), "--seed", SEED_OF_FLUSHES,
+    result = run(build("closing"), "--seed", SEED_OF_FLUSHES, *arguments,
                  env=env(variables, {"UCX_CUDA_NC_SIM_FAULTS": "slow:1000"}))
     assert "illegal access" not in result.output
 

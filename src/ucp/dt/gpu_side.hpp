@@ -46,6 +46,7 @@ struct gpu_side final : pipeline, uct::user_buffer {
     ucs_status_t describe(gpu::pipe_work &work, bool in_memory_order) noexcept override {
         return pipeline::packer().describe_pipe(work, in_memory_order);
     }
+    void all_read() noexcept override { pipeline::count_direct(); }
 
     // On return no work of the transport touches the user's memory.
     void leave_transport() noexcept {

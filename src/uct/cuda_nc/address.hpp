@@ -16,7 +16,7 @@ struct address_header {
     uint64_t identity;  // of the interface, at random
 };
 
-constexpr uint8_t protocol_version = 9;
+constexpr uint8_t protocol_version = 10;
 
 // The carrier moves GPU memory to other hosts' by itself.
 constexpr uint8_t puts_gpu_memory = 1;

@@ -59,6 +59,13 @@ ucs_status_t handle_rts(void *arg, void *data, size_t length, unsigned flags) {
     return handler.cb(handler.arg, data, length, flags);
 }
 
+ucs_status_t handle_ats(void *arg, void *data, size_t length, unsigned flags) {
+    auto &iface = *static_cast<interface *>(arg);
+    iface.messages->handle_ats(data, length);
+    const uct_am_handler &handler = iface.super.am[wire::ats_id];
+    return handler.cb(handler.arg, data, length, flags);
+}
+
 ucs_status_t handle_control(void *arg, void *data, size_t length, unsigned) {
     static_cast<interface *>(arg)->messages->handle_control(data, length);
     return UCS_OK;
@@ -68,14 +75,15 @@ void set_own_handlers(interface &iface) noexcept {
     iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rndv_data_id, handle_rndv_data, &iface,
                                         0);
     iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::rts_id, handle_rts, &iface, 0);
+    iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::ats_id, handle_ats, &iface, 0);
     iface.ucx->uct_iface_set_am_handler(iface.carrier, wire::control_id, handle_control, &iface, 0);
 }
 
 // `straight`: from the carrier to UCP's handlers; else by way of our table.
 void lead_handlers(interface &iface, bool straight) noexcept {
     for (unsigned id = 0; id < max_am_ids; ++id) {
-        if (iface.messages != nullptr &&
-            (id == wire::rndv_data_id || id == wire::rts_id || id == wire::control_id)) {
+        if (iface.messages != nullptr && (id == wire::rndv_data_id || id == wire::rts_id ||
+                                          id == wire::ats_id || id == wire::control_id)) {
             continue;
         }
         const uct_am_handler &ours = iface.super.am[id];

@@ -76,6 +76,9 @@ class user_buffer {
         return UCS_ERR_UNSUPPORTED;
     }
 
+    // Of a sender: the receiver has read all bytes by itself, and pack() is called for none.
+    virtual void all_read() noexcept {}
+
     direct_message *message = nullptr;
 
   protected:

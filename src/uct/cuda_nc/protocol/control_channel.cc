@@ -73,9 +73,16 @@ void control_channel::add_unsent(endpoint &ep, const control &message) {
     control stamped = message;
     stamped.version = protocol_version;
     stamped.identity = iface_.address.identity;
-    auto [counted, is_new] = unsent_of_.try_emplace(message.from, 0);
+    add_unsent(ep, control_id, &stamped, length_of(stamped.kind), message.from);
+}
+
+void control_channel::add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length,
+                                 uint64_t from) {
+    const char *bytes = static_cast<const char *>(message);
+    unsent one = {id, from, {bytes, bytes + length}};
+    auto [counted, is_new] = unsent_of_.try_emplace(from, 0);
     try {
-        add_unsent(ep, control_id, &stamped, length_of(stamped.kind));
+        unsent_[&ep].push_back(std::move(one));
     } catch (...) {
         if (is_new) {
             unsent_of_.erase(counted);
@@ -83,12 +90,6 @@ void control_channel::add_unsent(endpoint &ep, const control &message) {
         throw;
     }
     ++counted->second;
-}
-
-void control_channel::add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length) {
-    const char *bytes = static_cast<const char *>(message);
-    unsent one = {id, {bytes, bytes + length}};
-    unsent_[&ep].push_back(std::move(one));
     progress_.start();
 }
 
@@ -100,11 +101,11 @@ void control_channel::send(endpoint *ep, const control &message) noexcept try {
     nc_error("out of memory for a control message: a message between GPUs may never end");
 }
 
-void control_channel::send_of_ucp(endpoint *ep, uint8_t id, const void *message,
-                                  size_t length) noexcept try {
+void control_channel::send_of_ucp(endpoint *ep, uint8_t id, const void *message, size_t length,
+                                  uint64_t from) noexcept try {
     const bool at_once = ep != nullptr && !ep->is_loopback && !has_unsent(ep);
     if (ep != nullptr && !(at_once && try_send(*ep, id, message, length))) {
-        add_unsent(*ep, id, message, length);
+        add_unsent(*ep, id, message, length, from);
     }
 } catch (const std::bad_alloc &) {
     nc_error("out of memory for a message of UCP's: a message between GPUs may never end");
@@ -150,14 +151,10 @@ void control_channel::keep(uint64_t interface, control_kind kind, uint64_t to,
 
 // Of `message`, which has left or never will.
 void control_channel::left(const unsent &message) noexcept {
-    if (message.id != control_id) {
-        return;
-    }
-    const control head = head_of(message.bytes);
-    const auto counted = unsent_of_.find(head.from);
+    const auto counted = unsent_of_.find(message.from);
     if (counted != unsent_of_.end() && --counted->second == 0) {
         unsent_of_.erase(counted);
-        looks_.look_soon(head.from);
+        looks_.look_soon(message.from);
     }
 }
 

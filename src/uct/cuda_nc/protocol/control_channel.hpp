@@ -32,8 +32,10 @@ class control_channel final : public unsent_messages {
     // A message of `kind` without further content about messages `to` (the peer's) and `from`
     // (ours).
     void send(endpoint *ep, wire::control_kind kind, uint64_t to, uint64_t from) noexcept;
-    // A message of UCP's, in its name, under UCP's `id`. Null: nothing is sent.
-    void send_of_ucp(endpoint *ep, uint8_t id, const void *message, size_t length) noexcept;
+    // A message of UCP's, in its name, under UCP's `id`; it ends our message `from`. Null: nothing
+    // is sent.
+    void send_of_ucp(endpoint *ep, uint8_t id, const void *message, size_t length,
+                     uint64_t from) noexcept;
     // The same by way of any endpoint to the peer's interface. Where there is none the message is
     // kept until there is one.
     void send_to_interface(uint64_t interface, wire::control_kind kind, uint64_t to,
@@ -62,6 +64,7 @@ class control_channel final : public unsent_messages {
     // A message that waits for room: the bytes that go on the wire, under this id.
     struct unsent {
         uint8_t id;
+        uint64_t from;
         std::vector<char> bytes;
     };
     // Without it the peer waits for ever, or keeps memory.
@@ -74,7 +77,7 @@ class control_channel final : public unsent_messages {
 
     bool try_send(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
     void add_unsent(endpoint &ep, const wire::control &message);
-    void add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length);
+    void add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length, uint64_t from);
     void left(const unsent &message) noexcept;
     unsigned send_some(endpoint &ep) noexcept;
     void keep(uint64_t interface, wire::control_kind kind, uint64_t to, uint64_t from) noexcept;

@@ -126,6 +126,12 @@ void direct_messages::handle_control(const void *data, size_t length) noexcept {
         }
         case control_kind::withdraw:
             early_.withdraw(message);
+            receive = message.from != 0
+                          ? services_.messages.find_receive_of(message.from, message.identity)
+                          : nullptr;
+            if (receive != nullptr) {
+                receive->handle_withdraw();
+            }
             break;
         case control_kind::ended:
             services_.ports.handle_ended(addressed);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "ucs/base/compiler.hpp"
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/engine/flush_queue.hpp"
 #include "uct/cuda_nc/protocol/early_offers.hpp"
@@ -63,6 +64,12 @@ class direct_messages {
 
     // UCP's RTS, before UCP sees it.
     void handle_rts(const void *data, size_t length) noexcept { early_.handle_rts(data, length); }
+    // UCP's ATS, before UCP sees it.
+    void handle_ats(const void *data, size_t length) noexcept {
+        if (CUDA_NC_UNLIKELY(!services_.messages.empty())) {
+            end_send(data, length);
+        }
+    }
     // Rendezvous data that carries our mark.
     void handle_data(char *data, size_t length) noexcept;
     void handle_control(const void *data, size_t length) noexcept;
@@ -95,15 +102,23 @@ class direct_messages {
     // Null: the receive is not into contiguous memory of a GPU.
     std::unique_ptr<plain_memory> find_plain(const wire::rtr_head &rtr) const noexcept;
     bool accept_plain(endpoint &ep, const early_offers::entry &offer, const wire::rtr_head &rtr);
-    bool accept_from_plain(endpoint &ep, const early_offers::entry &offer,
-                           const wire::rtr_head &rtr);
-    // Message `message` of `ep`'s peer, of `total` bytes: `first` of them have come with the offer.
-    // UCP calls the receive `request`.
-    void accept_or_decline(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
-                           const wire::early_offer &offer, uint64_t first,
-                           uint64_t request) noexcept;
-    bool accept(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
-                const wire::early_offer &offer, uint64_t first, uint64_t request) noexcept;
+    void end_send(const void *ats, size_t length) noexcept;
+    // What became of an offer.
+    enum class outcome : uint8_t {
+        declined,  // the receive is not ours, or out of resources
+        accepted,
+        holds_rtr  // accepted, and UCP's RTR is held back
+    };
+    // Message `message` of `ep`'s peer (0: contiguous memory), of `total` bytes: `first` of them
+    // have come with the offer. UCP calls the receive `request`. `rtr`: it may be held back; null:
+    // it has gone.
+    outcome accept(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
+                   const wire::early_offer &offer, uint64_t first, uint64_t request,
+                   const wire::rtr_head *rtr) noexcept;
+    // Tells the sender, where it is declined.
+    outcome accept_or_decline(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
+                              const wire::early_offer &offer, uint64_t first, uint64_t request,
+                              const wire::rtr_head *rtr) noexcept;
 
     message_services services_;
     flush_queue flushes_{services_.pending, services_.control, services_.progress};

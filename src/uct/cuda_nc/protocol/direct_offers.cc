@@ -67,9 +67,11 @@ void direct_messages::handle_offer(const data_prefix &prefix, char *message,
         offer.source = own != nullptr ? own->offer().source() : source_descriptor{};
     }
     // An early offer may have been answered when UCP already asked for its bytes.
-    if (!services_.messages.has_accepted(*peer, prefix.message)) {
+    const receive_message *known =
+        services_.messages.find_receive_of(prefix.message, prefix.identity);
+    if (known == nullptr || known->ep() != peer) {
         accept_or_decline(*peer, buffer, prefix.message, prefix.length, offer, first,
-                          header.request);
+                          header.request, nullptr);
     }
 }
 
@@ -85,10 +87,13 @@ void direct_messages::handle_fin(const data_prefix &prefix, const char *message,
     receive->handle_fin(header, prefix.length);
 }
 
-void direct_messages::accept_or_decline(endpoint &ep, user_buffer *buffer, uint64_t message,
-                                        uint64_t total, const early_offer &offer, uint64_t first,
-                                        uint64_t request) noexcept {
-    if (!accept(ep, buffer, message, total, offer, first, request)) {
+direct_messages::outcome direct_messages::accept_or_decline(endpoint &ep, user_buffer *buffer,
+                                                            uint64_t message, uint64_t total,
+                                                            const early_offer &offer,
+                                                            uint64_t first, uint64_t request,
+                                                            const rtr_head *rtr) noexcept {
+    const outcome what = accept(ep, buffer, message, total, offer, first, request, rtr);
+    if (what == outcome::declined) {
         control answer = {};
         answer.kind = control_kind::decline;
         answer.flags = requests_.answer_flags(request) |
@@ -96,32 +101,37 @@ void direct_messages::accept_or_decline(endpoint &ep, user_buffer *buffer, uint6
         answer.to = message;
         services_.control.send(&ep, answer);
     }
+    return what;
 }
 
-// False: the receive is not ours, or out of resources.
-bool direct_messages::accept(endpoint &ep, user_buffer *buffer, uint64_t message, uint64_t total,
-                             const early_offer &offer, uint64_t first, uint64_t request) noexcept
+// The receive may have ended when this returns, but not where it holds the RTR.
+direct_messages::outcome direct_messages::accept(endpoint &ep, user_buffer *buffer,
+                                                 uint64_t message, uint64_t total,
+                                                 const early_offer &offer, uint64_t first,
+                                                 uint64_t request, const rtr_head *rtr) noexcept
     try {
-    if (message == 0 || buffer == nullptr || buffer->message != nullptr || first >= total ||
-        total > buffer->packed_bytes()) {
-        return false;
+    if ((message == 0 && rtr == nullptr) || buffer == nullptr || buffer->message != nullptr ||
+        first >= total || total > buffer->packed_bytes()) {
+        return outcome::declined;
     }
     if (!ep.by_network && !agree_on_process(ep, offer.offer.process, services_.process)) {
         nc_debug("an offer names a process that is not its author's: it is declined");
-        return false;
+        return outcome::declined;
     }
     release_quarantined();
+    const uint64_t id = next_message_id();
     receive_message &begun = services_.messages.add(std::make_unique<receive_message>(
-        services_, ep, *buffer, next_message_id(), message, request, total, first));
+        services_, ep, *buffer, id, message, request, total, first, rtr));
     if (!begun.accept(offer, requests_.answer_flags(request))) {
         services_.messages.erase(begun);
-        return false;
+        return outcome::declined;
     }
     services_.progress.start();
     services_.launch_early();
-    return true;
+    const receive_message *now = services_.messages.find_receive({id, ep.peer});
+    return now != nullptr && now->holds_rtr() ? outcome::holds_rtr : outcome::accepted;
 } catch (const std::bad_alloc &) {
-    return false;
+    return outcome::declined;
 }
 
 }  // namespace cuda_nc::uct

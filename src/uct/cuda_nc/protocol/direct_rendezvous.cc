@@ -200,19 +200,27 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
         }
         return leaving::now;
     }
-    if (offer->message == 0) {
-        if (rtr.address != 0) {
-            note_untaken(ep);
-        } else if (length == sizeof(rtr) && accept_from_plain(ep, *offer, rtr)) {
-            return leaving::never;
-        }
+    const bool from_plain = offer->message == 0, into_plain = rtr.address != 0;
+    if (from_plain && into_plain) {
+        note_untaken(ep);
         return leaving::now;
     }
-    if (rtr.address == 0 || !accept_plain(ep, *offer, rtr)) {
-        accept_or_decline(ep, rtr.address == 0 ? requests_.find(rtr.request) : nullptr,
-                          offer->message, offer->total, offer->offer, 0, rtr.request);
+    if (into_plain && accept_plain(ep, *offer, rtr)) {
+        return leaving::now;
     }
-    return leaving::now;
+    user_buffer *buffer = into_plain ? nullptr : requests_.find(rtr.request);
+    // An RTR that asks for the whole message, and has nothing behind it.
+    const bool may_be_held = length == sizeof(rtr) && rtr.offset == 0 && rtr.size == offer->total;
+    const rtr_head *held = may_be_held ? &rtr : nullptr;
+    outcome what;
+    if (from_plain) {
+        what = accept(ep, buffer, 0, offer->total, offer->offer, 0, rtr.request, held);
+        ep.untaken = what == outcome::declined ? ep.untaken : 0;
+    } else {
+        what = accept_or_decline(ep, buffer, offer->message, offer->total, offer->offer, 0,
+                                 rtr.request, held);
+    }
+    return what == outcome::holds_rtr ? leaving::never : leaving::now;
 }
 
 std::unique_ptr<plain_memory> direct_messages::find_plain(const rtr_head &rtr) const noexcept {
@@ -247,25 +255,18 @@ bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offe
     return true;
 }
 
-// From contiguous memory into one of our datatypes. True: the RTR is held back.
-bool direct_messages::accept_from_plain(endpoint &ep, const early_offers::entry &offer,
-                                        const rtr_head &rtr) {
-    user_buffer *buffer = requests_.find(rtr.request);
-    if (buffer == nullptr || buffer->message != nullptr || rtr.size != offer.total ||
-        rtr.offset != 0 || rtr.size > buffer->packed_bytes() ||
-        !agree_on_process(ep, offer.offer.offer.process, services_.process)) {
-        return false;
+// ---- ATS
+
+void direct_messages::end_send(const void *ats, size_t length) noexcept {
+    acknowledgement end;
+    if (length < sizeof(end)) {
+        return;
     }
-    ep.untaken = 0;
-    receive_message &begun = services_.messages.add(
-        std::make_unique<receive_message>(services_, ep, *buffer, next_message_id(), rtr));
-    if (!begun.accept(offer.offer, 0)) {
-        services_.messages.erase(begun);
-        return false;
+    std::memcpy(&end, ats, sizeof(end));
+    const user_buffer *buffer = requests_.find_send(end.request);
+    if (buffer != nullptr && buffer->message != nullptr) {
+        static_cast<send_message *>(buffer->message)->handle_ats(end);
     }
-    services_.progress.start();
-    services_.launch_early();
-    return true;
 }
 
 }  // namespace cuda_nc::uct

@@ -100,9 +100,11 @@ receive_message *message_table::find_receive(message_of_peer message) const noex
     return find(receives_, message);
 }
 
-bool message_table::has_accepted(const endpoint &ep, uint64_t sender) const noexcept {
+receive_message *message_table::find_receive_of(uint64_t sender, uint64_t peer) const noexcept {
     const auto [begin, end] = receives_of_.equal_range(sender);
-    return std::any_of(begin, end, [&ep](const auto &one) { return one.second->ep() == &ep; });
+    const auto found =
+        std::find_if(begin, end, [peer](const auto &one) { return one.second->peer() == peer; });
+    return found != end ? found->second : nullptr;
 }
 
 unsigned message_table::progress_message(uint64_t message) noexcept {

@@ -32,8 +32,8 @@ class message_table final : public message_owner {
     send_message *find_send(uint64_t number) const noexcept;
     send_message *find_send(message_of_peer message) const noexcept;
     receive_message *find_receive(message_of_peer message) const noexcept;
-    // Whether a receive of message `sender` of the peer that `ep` leads to is under way.
-    bool has_accepted(const endpoint &ep, uint64_t sender) const noexcept;
+    // The receive of message `sender` of `peer`; null: none is under way.
+    receive_message *find_receive_of(uint64_t sender, uint64_t peer) const noexcept;
 
     size_t size() const noexcept { return sends_.size() + receives_.size(); }
     bool empty() const noexcept { return sends_.empty() && receives_.empty(); }
@@ -64,7 +64,7 @@ class message_table final : public message_owner {
 
     std::map<uint64_t, std::unique_ptr<send_message>> sends_;
     std::map<uint64_t, std::unique_ptr<receive_message>> receives_;
-    std::unordered_multimap<uint64_t, const receive_message *> receives_of_;  // by sender()
+    std::unordered_multimap<uint64_t, receive_message *> receives_of_;  // by sender()
 };
 
 // A number for a message or an interface: not used twice in a process; never 0.

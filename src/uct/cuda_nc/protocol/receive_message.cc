@@ -15,26 +15,21 @@ namespace cuda_nc::uct {
 
 receive_message::receive_message(message_services &services, endpoint &ep, user_buffer &buffer,
                                  uint64_t id, uint64_t sender, uint64_t request, uint64_t total,
-                                 uint64_t first) noexcept
+                                 uint64_t first, const wire::rtr_head *rtr) noexcept
     : message_{services, &ep, &buffer, buffer.device(), id, ep.peer, sender, total, first},
       request_(request) {
     trace_begin("receive", sender, total);
     buffer.message = this;
+    if (rtr != nullptr) {
+        held_ = *rtr;
+    }
 }
 
 receive_message::receive_message(message_services &services, endpoint &ep,
                                  std::unique_ptr<plain_memory> memory, uint64_t id, uint64_t sender,
                                  uint64_t request, uint64_t total) noexcept
-    : receive_message(services, ep, *memory, id, sender, request, total, 0) {
+    : receive_message(services, ep, *memory, id, sender, request, total, 0, nullptr) {
     plain_ = std::move(memory);
-}
-
-receive_message::receive_message(message_services &services, endpoint &ep, user_buffer &buffer,
-                                 uint64_t id, const wire::rtr_head &held) noexcept
-    : receive_message(services, ep, buffer, id, 0, held.request, held.size, 0) {
-    held_ = held;
-    header_ = {held.request, 0};
-    has_fin_ = true;  // the sender's bytes are all there
 }
 
 receive_message::~receive_message() {
@@ -59,7 +54,7 @@ std::unique_ptr<receive_route> receive_message::prepare_route(
     if (message_.first == 0) {
         route = pull_receiver::prepare(message_, offer);
     }
-    if (held_) {
+    if (message_.sender == 0) {
         return route != nullptr ? std::move(route) : straight_receiver::prepare(message_, offer);
     }
     if (route == nullptr) {
@@ -72,6 +67,14 @@ bool receive_message::accept(const wire::early_offer &offer, uint32_t flags) noe
     route_ = prepare_route(offer);
     if (route_ == nullptr) {
         return false;
+    }
+    flags_ = flags;
+    if (held_ && !route_->reads_alone()) {
+        held_.reset();
+    }
+    if (held_) {
+        message_.is_silent = has_fin_ = true;
+        header_ = {request_, 0};
     }
     route_->answer(flags);
     progress();  // a pull may have ended or failed before it was answered
@@ -99,6 +102,9 @@ void receive_message::leave() noexcept {
     route_->stop();
     message_.buffer->message = nullptr;
     message_.buffer = nullptr;
+    if (held_) {
+        acknowledge(UCS_ERR_CANCELED);  // else the send would wait for ever
+    }
     if (message_.ep == nullptr || held_) {
         end();
     } else if (!stopped_) {
@@ -119,14 +125,23 @@ void receive_message::handle_cancel() noexcept {
     end();
 }
 
+// The receive goes on as one whose sender is gone does: UCP ends it with the endpoint.
+void receive_message::handle_withdraw() noexcept {
+    if (!held_ || is_acknowledged_) {
+        return;
+    }
+    route_->stop();
+    end();
+}
+
 void receive_message::endpoint_closed() noexcept {
-    if (route_->must_stop_on_close() && !stopped_) {
+    if (held_ && !is_acknowledged_) {
+        release_rtr();  // now or never
+        return;
+    }
+    if (route_->must_stop_on_close() && !held_ && !stopped_) {
         route_->stop();
-        if (held_) {
-            stopped_ = true;
-        } else {
-            stop_sender();
-        }
+        stop_sender();
     }
     message_.ep = nullptr;
     if (message_.buffer == nullptr || plain_ != nullptr) {
@@ -162,10 +177,34 @@ void receive_message::deliver_plain(ucs_status_t status) noexcept {
     deliver_to_ucp(iface, wire::atp_id, &said, sizeof(said));
 }
 
-// The sender's UCP brings the bytes in fragments.
+// UCP's handler of ATS ends the send. False: there is no room for it yet. It has to leave before
+// the receive ends, because the user may close the endpoint then.
+bool receive_message::acknowledge(ucs_status_t status) noexcept {
+    if (!is_acknowledged_) {
+        is_acknowledged_ = true;
+        const wire::acknowledgement said = {held_->send_request, static_cast<int8_t>(status),
+                                            held_->size};
+        message_.services.control.send_of_ucp(
+            message_.ep, wire::ats_id, &said,
+            status == UCS_OK ? sizeof(said) : wire::failure_length, message_.id);
+    }
+    return !message_.services.control.has_unsent_of(message_.id);
+}
+
+// The sender's UCP brings the bytes in fragments. A sender that has offered a message would offer
+// it once more, had it not heard that this one is declined.
 void receive_message::release_rtr() noexcept {
+    control_channel &channel = message_.services.control;
     route_->stop();
-    message_.services.control.send_of_ucp(message_.ep, wire::rtr_id, &*held_, sizeof(*held_));
+    if (message_.sender != 0) {
+        wire::control declined = {};
+        declined.kind = wire::control_kind::decline;
+        declined.flags = flags_;
+        declined.to = message_.sender;
+        declined.from = message_.id;
+        channel.send(message_.ep, declined);
+    }
+    channel.send_of_ucp(message_.ep, wire::rtr_id, &*held_, sizeof(*held_), message_.id);
     end();
 }
 
@@ -189,10 +228,6 @@ void receive_message::deliver() noexcept {
     wire::rndv_header header = header_;
     const uint64_t length = sizeof(header) + message_.rest();
     interface &iface = message_.services.iface;
-    if (held_) {
-        const wire::acknowledgement end = {held_->send_request, UCS_OK, held_->size};
-        message_.services.control.send_of_ucp(message_.ep, wire::ats_id, &end, sizeof(end));
-    }
     end();
     deliver_rndv_data(iface, &header, length, call);
 }
@@ -206,11 +241,14 @@ unsigned receive_message::progress() noexcept {
         return 0;
     }
     const unsigned happened = route_->progress();
-    if (has_fin_ && !(held_ && stopped_) && route_->is_through()) {
+    if (has_fin_ && route_->is_through()) {
+        if (held_ && !acknowledge(route_->status())) {
+            return happened;
+        }
         deliver();
         return happened + 1;
     }
-    if (route_->has_failed() && !stopped_) {
+    if (route_->has_failed() && !stopped_ && !is_acknowledged_) {
         nc_debug("a GPU could not unpack: the sender is asked to send fragments");
         count(counters::all().abandoned);
         if (held_) {

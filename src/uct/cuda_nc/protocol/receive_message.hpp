@@ -6,10 +6,13 @@
 //                 | leave(), route failed: "stop" is sent
 //                 +-> stopped --- the sender's cancel or FIN, or closed endpoint -> gone
 //
+// A route that wants nothing of the sender but its memory (a pull, or straight from contiguous
+// memory) holds UCP's RTR back. Then nothing is said to the sender until the end: when the route is
+// through UCP's ATS goes in the place of the RTR, and ends the send; where it fails, the RTR goes.
+//
 // One side may be contiguous memory, of which UCP alone knows:
 // - The receiver's: the route is "straight", and UCP is told of the end by its own ATP.
-// - The sender's: there is no message at the sender, and nothing is said to it. UCP's RTR is held
-//   back. When the route is through ATS goes in its place; where it fails, the RTR.
+// - The sender's: there is no message at the sender.
 #pragma once
 
 #include <memory>
@@ -25,16 +28,15 @@ struct endpoint;
 
 class receive_message final : public direct_message {
   public:
-    // Message `sender` of the peer has `total` bytes, of which `first` have arrived with the offer.
-    // UCP calls the receive `request`.
+    // Message `sender` of the peer (0: contiguous memory) has `total` bytes, of which `first` have
+    // arrived with the offer. UCP calls the receive `request`. `rtr`: UCP's RTR, which may be held
+    // back; null: it has gone.
     receive_message(message_services &services, endpoint &ep, user_buffer &buffer, uint64_t id,
-                    uint64_t sender, uint64_t request, uint64_t total, uint64_t first) noexcept;
+                    uint64_t sender, uint64_t request, uint64_t total, uint64_t first,
+                    const wire::rtr_head *rtr) noexcept;
     // Into contiguous memory.
     receive_message(message_services &services, endpoint &ep, std::unique_ptr<plain_memory> memory,
                     uint64_t id, uint64_t sender, uint64_t request, uint64_t total) noexcept;
-    // From contiguous memory; `held` is UCP's RTR.
-    receive_message(message_services &services, endpoint &ep, user_buffer &buffer, uint64_t id,
-                    const wire::rtr_head &held) noexcept;
     ~receive_message();
 
     // Also where the user's part ends before the message does: then what was lent is kept until the
@@ -48,9 +50,11 @@ class receive_message final : public direct_message {
     // slot_full or wake.
     void handle(const wire::control &message) noexcept;
     // The sender's FIN: all but the first bytes, `length`, are there. UCP's header is kept for
-    // delivery. May erase this message, as the next three may.
+    // delivery. May erase this message, as the next four may.
     void handle_fin(const wire::rndv_header &header, uint64_t length) noexcept;
     void handle_cancel() noexcept;
+    // The sender's bytes may go away: what reads them stops.
+    void handle_withdraw() noexcept;
     void endpoint_closed() noexcept;
     unsigned progress() noexcept;  // how much has happened
 
@@ -58,6 +62,8 @@ class receive_message final : public direct_message {
     uint64_t sender() const noexcept { return message_.sender; }
     uint64_t peer() const noexcept { return message_.peer; }
     const endpoint *ep() const noexcept { return message_.ep; }
+    // UCP's RTR is held back: UCP shall think that it has been sent.
+    bool holds_rtr() const noexcept { return held_.has_value(); }
     bool is_polled() const noexcept { return route_ != nullptr && route_->is_polled(); }
 
   private:
@@ -65,16 +71,19 @@ class receive_message final : public direct_message {
     void stop_sender() noexcept;
     void deliver() noexcept;
     void deliver_plain(ucs_status_t status) noexcept;
+    bool acknowledge(ucs_status_t status) noexcept;
     void release_rtr() noexcept;
     void end() noexcept;
 
     receive_context message_;
     const uint64_t request_;
     std::unique_ptr<plain_memory> plain_;  // null: a datatype of ours
-    std::optional<wire::rtr_head> held_;   // there: the sender's memory is contiguous
+    std::optional<wire::rtr_head> held_;   // UCP's RTR, in whose place ATS is to go
+    uint32_t flags_ = 0;                   // of answers to the sender
     bool stopped_ = false;                 // the sender has been told to stop
-    bool has_fin_ = false;
-    wire::rndv_header header_ = {};  // UCP's, that came with the FIN
+    bool is_acknowledged_ = false;         // ATS goes, or has gone
+    bool has_fin_ = false;                 // the sender's bytes are all there
+    wire::rndv_header header_ = {};        // UCP's, that came with the FIN
     std::unique_ptr<receive_route> route_;
 };
 

@@ -93,16 +93,17 @@ struct receive_context {
     const uint64_t sender;        // its message; 0: none, for its memory is contiguous
     const uint64_t total, first;  // packed bytes, and those that came with the offer
     process_id sending_process = {};
+    bool is_silent = false;  // the sender hears of nothing but the end, and that by UCP's ATS
 
     uint64_t rest() const noexcept { return total - first; }
-    // A control message to the sender about this message, where it has one too.
+    // A control message to the sender about this message, unless it is silent.
     void send(wire::control message) const noexcept {
         message.to = sender;
         message.from = id;
-        services.control.send(sender != 0 ? ep : nullptr, message);
+        services.control.send(is_silent ? nullptr : ep, message);
     }
     void send(wire::control_kind kind) const noexcept {
-        services.control.send(sender != 0 ? ep : nullptr, kind, sender, id);
+        services.control.send(is_silent ? nullptr : ep, kind, sender, id);
     }
 };
 
@@ -114,6 +115,8 @@ class receive_route {
     receive_route(const receive_route &) = delete;
     receive_route &operator=(const receive_route &) = delete;
 
+    // Nothing is wanted of the sender but its memory: it need not know of the route before its end.
+    virtual bool reads_alone() const noexcept { return false; }
     // Answers the offer, with `flags` as in the message, and begins. Called once, before all below.
     virtual void answer(uint32_t flags) noexcept = 0;
     virtual unsigned progress() noexcept = 0;  // how much has happened

@@ -103,12 +103,14 @@ void pull_receiver::answer(uint32_t flags) noexcept {
     begin_pull(work_, work_.source == nullptr);
     drive_.try_launch();
     message_.services.launch_early();
-    wire::control said = {};
-    said.kind = wire::control_kind::accept_pull;
-    said.flags = flags;
-    message_.send(said);
     is_answered_ = true;
-    trace_mark("answer leaves", message_.sender);
+    if (!message_.is_silent) {
+        wire::control said = {};
+        said.kind = wire::control_kind::accept_pull;
+        said.flags = flags;
+        message_.send(said);
+        trace_mark("answer leaves", message_.sender);
+    }
 }
 
 unsigned pull_receiver::progress() noexcept {

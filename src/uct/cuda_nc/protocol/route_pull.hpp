@@ -1,5 +1,8 @@
 // The route "pull": one kernel of the receiver's GPU takes the bytes from the sender's layout to
 // its own. The sender launches nothing, and no memory is lent.
+//
+// As a rule the sender hears of the end alone, by UCP's ATS (receive_message.hpp). Where UCP's RTR
+// has gone already, to a loopback, sender and receiver tell each other by control messages.
 #pragma once
 
 #include <memory>
@@ -32,6 +35,7 @@ class pull_receiver : public driven_receiver {
                                                   const wire::early_offer &offer) noexcept;
     ~pull_receiver() override;
 
+    bool reads_alone() const noexcept final { return true; }
     void answer(uint32_t flags) noexcept final;
     unsigned progress() noexcept final;
     void handle_fin() noexcept final { has_fin_ = true; }

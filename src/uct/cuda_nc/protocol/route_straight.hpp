@@ -88,6 +88,7 @@ class straight_receiver final : public receive_route {
     explicit straight_receiver(receive_context &context) noexcept
         : receive_route(context), move_(context.services, context.device, context.id) {}
 
+    bool reads_alone() const noexcept override { return true; }
     void answer(uint32_t) noexcept override {}  // nobody waits for one
     unsigned progress() noexcept override;
     bool is_through() const noexcept override { return is_through_; }

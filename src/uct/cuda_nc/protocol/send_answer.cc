@@ -64,6 +64,21 @@ void send_message::handle_decline(const wire::control &answer) noexcept {
     give_up();
 }
 
+void send_message::handle_ats(const wire::acknowledgement &end) noexcept {
+    if (state_ != state::offered || ep_ == nullptr || end.status != UCS_OK || end.size != total_ ||
+        !offer_.consume_unanswered()) {
+        return;
+    }
+    trace_mark("end comes", id_);
+    count(counters::all().early);
+    count(counters::all().sent_by_pull);
+    learn_receivers(*ep_, wire::known_receivers);  // it was found by UCP's request
+    offer_.release_port();
+    buffer_->all_read();
+    is_claimed_ = true;
+    state_ = state::complete;
+}
+
 // Null: the answer makes no sense here, or the route cannot be used.
 std::unique_ptr<send_route> send_message::open_route(const wire::control &answer) noexcept {
     using kind = wire::control_kind;

@@ -72,6 +72,7 @@ void send_message::leave() noexcept {
 }
 
 void send_message::endpoint_closed() noexcept {
+    offer_.withdraw();  // the receiver may be reading
     give_up();
     ep_ = nullptr;
     end();

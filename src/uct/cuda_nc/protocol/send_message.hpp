@@ -3,12 +3,13 @@
 //
 //             offered()                handle_answer()           route complete
 //   made  ------------------> offered -----------------> moving ----------------> complete
-//                                |                          |
-//                                | declined, too late       | route failed, stop
-//                                +-----------> declined <---+
+//                              | |                          |                        ^
+//                              | | declined, too late       | route failed, stop     |
+//                              | +-----------> declined <---+                        |
+//                              +-------- ATS: the receiver has read all bytes -------+
 //
 // A message that is complete or declined is decided: UCP is asked to send it again, and then claims
-// all bytes, or packs them in fragments.
+// all bytes, or packs them in fragments. After ATS UCP ends the send by itself.
 #pragma once
 
 #include <memory>
@@ -44,6 +45,9 @@ class send_message final : public direct_message {
     // The receiver accepts. False: too late.
     bool handle_answer(const wire::control &answer) noexcept;
     void handle_decline(const wire::control &answer) noexcept;
+    // UCP's ATS, which UCP is about to see: where the receiver has taken the early offer and has
+    // all bytes, the send ends well.
+    void handle_ats(const wire::acknowledgement &end) noexcept;
     // slot_empty, wake or pulled.
     void handle(const wire::control &message) noexcept;
     // Ends the GPUs' work and lets the bytes go in fragments.

@@ -38,6 +38,8 @@ struct __attribute__((packed)) acknowledgement {
     uint64_t size;  // bytes that have been moved
 };
 static_assert(sizeof(acknowledgement) == 17);
+// Bytes of one that says that the request has failed: before 1.22 UCP takes no size for the whole.
+constexpr size_t failure_length = offsetof(acknowledgement, size);
 
 // UCP's header of rendezvous data.
 struct rndv_header {

@@ -10,7 +10,7 @@
 namespace cuda_nc::uct {
 namespace {
 
-constexpr uint8_t watched[] = {rts_id, rndv_data_id, control_id};
+constexpr uint8_t watched[] = {rts_id, ats_id, rndv_data_id, control_id};
 
 bool is_watched(unsigned id) {
     return std::find(std::begin(watched), std::end(watched), id) != std::end(watched);
@@ -35,7 +35,7 @@ class interfaces : public network_test {
     char arguments_[abi::max_am_ids] = {};
 };
 
-TEST_F(interfaces, progressing_leave_the_carrier_ucps_own_handlers_of_all_but_three_messages) {
+TEST_F(interfaces, progressing_leave_the_carrier_ucps_own_handlers_of_all_but_four_messages) {
     open(left_);
     left_.iface->ops.iface_progress_disable(left_.iface, 0);
     set_handlers();

@@ -255,12 +255,20 @@ void message_fuzzer::restrain_data(const fuzz_knowledge &known, std::vector<char
     }
 }
 
+std::vector<char> message_fuzzer::acknowledgement(const fuzz_knowledge &known) {
+    wire::acknowledgement made = {};
+    made.status = static_cast<int8_t>(one_in(4) ? number() : 0);
+    made.size = known.lengths.empty() || one_in(4) ? number() : any(known.lengths);
+    const auto *bytes = reinterpret_cast<const char *>(&made);
+    return {bytes, bytes + sizeof(made)};
+}
+
 stub::recorded message_fuzzer::next(const fuzz_knowledge &known,
                                     const std::vector<stub::recorded> &recorded) {
     stub::recorded made = {};
     const uint64_t how = below(10);
     if (how == 0) {  // noise
-        made.id = one_in(2) ? control_id : one_in(2) ? rts_id : rndv_data_id;
+        made.id = one_in(2) ? control_id : one_in(2) ? rts_id : one_in(2) ? ats_id : rndv_data_id;
         made.bytes.resize(below(600));
         std::generate(made.bytes.begin(), made.bytes.end(),
                       [this] { return static_cast<char>(random_()); });
@@ -271,6 +279,8 @@ stub::recorded message_fuzzer::next(const fuzz_knowledge &known,
         made = any(recorded);
     } else if (how < 9) {
         made = {control_id, control(known)};
+    } else if (one_in(4)) {
+        made = {ats_id, acknowledgement(known)};
     } else {
         made = {rndv_data_id, data(known)};
     }
@@ -282,6 +292,8 @@ stub::recorded message_fuzzer::next(const fuzz_knowledge &known,
     }
     if (made.id == control_id) {
         restrain_control(known, made.bytes);
+    } else if (made.id == ats_id) {
+        set(made.bytes, 0, known.hostile ? any(known.requests) : known.requests.front());
     } else if (made.id == rndv_data_id) {
         set(made.bytes, sizeof(uint64_t), get<uint64_t>(made.bytes, sizeof(uint64_t)) | mark);
         restrain_data(known, made.bytes);

@@ -32,7 +32,7 @@ class message_fuzzer {
   public:
     explicit message_fuzzer(uint64_t seed) : random_(seed) {}
 
-    // The id is rts_id, rndv_data_id or control_id; data has our mark.
+    // The id is rts_id, ats_id, rndv_data_id or control_id; data has our mark.
     stub::recorded next(const fuzz_knowledge &known, const std::vector<stub::recorded> &recorded);
 
     uint64_t below(uint64_t bound) { return random_() % bound; }
@@ -52,6 +52,7 @@ class message_fuzzer {
     wire::source_descriptor source(const fuzz_knowledge &known);
     std::vector<char> control(const fuzz_knowledge &known);
     std::vector<char> data(const fuzz_knowledge &known);
+    std::vector<char> acknowledgement(const fuzz_knowledge &known);
     void change(std::vector<char> &bytes);
     void resize(std::vector<char> &bytes);
     void restrain_control(const fuzz_knowledge &known, std::vector<char> &bytes);

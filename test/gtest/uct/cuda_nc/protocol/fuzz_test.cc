@@ -182,8 +182,24 @@ class fuzz_case : public network_test {
             messages.handle_control(bytes.get(), made.bytes.size());
         } else if (made.id == rts_id) {
             messages.handle_rts(bytes.get(), made.bytes.size());
+        } else if (made.id == ats_id) {
+            messages.handle_ats(bytes.get(), made.bytes.size());
+            end_as_ucp_does(bytes.get(), made.bytes.size());
         } else if (is_marked(bytes.get(), made.bytes.size())) {
             messages.handle_data(bytes.get(), made.bytes.size());
+        }
+    }
+    // UCP ends a request that ATS names.
+    void end_as_ucp_does(const char *ats, size_t length) {
+        uint64_t request = 0;
+        if (length < failure_length) {
+            return;
+        }
+        std::memcpy(&request, ats, sizeof(request));
+        for (const auto &one : messages_) {
+            if (reinterpret_cast<uint64_t>(one->from.request) == request) {
+                one->from.end();
+            }
         }
     }
     void write_log(const network_host &victim, const stub::recorded &made) {

@@ -44,7 +44,9 @@ class fake_end final : public user_buffer {
         return launch_status;
     }
     bool sends() const noexcept override { return sending_side; }
+    void all_read() noexcept override { ++reads; }
     bool sending_side = false;
+    int reads = 0;  // by the receiver itself, of all bytes
     uint64_t ucx_state() const noexcept override { return state; }
     uint64_t state = 0;
     const layout *laid_out(char **base_p) const noexcept override {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <random>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "uct/cuda_nc/memory/lending_child.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
+#include "uct/cuda_nc/protocol/receive_message.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
 #include "uct/cuda_nc/protocol/source.hpp"
 #include "uct/cuda_nc/with_setting.hpp"
@@ -93,21 +95,22 @@ class direct_messages_with_source : public direct_messages_with_lender,
         direct_messages_with_lender::TearDown();
     }
 
-    // An offer, answered before UCP's RTR: the receiver's number of the message.
-    uint64_t ask() {
+    // An offer, answered in the place of UCP's RTR or before it: whether that leaves.
+    direct_messages::leaving ask() {
         sent.clear();
+        sent_of_ucp.clear();
         end_.launched.clear();
         offer_early(99);
-        rtr(99);
-        return sent.empty() ? 0 : sent.front().from;
+        return rtr_of(99);
     }
-    uint64_t pulling() {
-        uint64_t message = ask();
-        EXPECT_EQ(said(control_kind::accept_pull), 1);
-        EXPECT_EQ(sent.empty() ? control_kind::stop : sent.front().kind, control_kind::accept_pull);
-        return message;
+    // A message that is pulled.
+    void pulling() {
+        EXPECT_EQ(ask(), direct_messages::leaving::never);
+        EXPECT_NE(end_.message, nullptr);
+        EXPECT_TRUE(sent.empty() && sent_of_ucp.empty()) << "the sender hears of the end alone";
     }
-    void end(uint64_t message) { rest(message, total, 0); }
+    // The receiver's number of the message.
+    uint64_t number() const { return static_cast<receive_message *>(end_.message)->id(); }
     static long said(control_kind kind) {
         return std::count_if(sent.begin(), sent.end(),
                              [kind](const control &one) { return one.kind == kind; });
@@ -121,21 +124,67 @@ class direct_messages_with_source : public direct_messages_with_lender,
             ASSERT_LT(std::chrono::steady_clock::now(), limit);
         }
     }
-    void run_until_read() {
-        run_until([this] { return !end_.launched.empty() && ports_lent() == sides_; });
-        progress_(argument_);
-        EXPECT_EQ(said(control_kind::pulled), 0) << "the sender's process might end before its FIN";
+    static void run_until_delivered() {
+        run_until([] { return !ucp.rest_statuses.empty(); });
+        EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
     }
-    // Nothing was launched, and no pull was said, but slots were lent.
+    // The sender's request has been ended by UCP's ATS, and nothing else was said to it.
+    static void expect_ats() {
+        EXPECT_TRUE(sent.empty());
+        ASSERT_EQ(sent_of_ucp.size(), 1u);
+        EXPECT_EQ(sent_of_ucp[0].id, ats_id);
+        acknowledgement seen = {};
+        ASSERT_EQ(sent_of_ucp[0].bytes.size(), sizeof(seen));
+        std::memcpy(&seen, sent_of_ucp[0].bytes.data(), sizeof(seen));
+        EXPECT_EQ(seen.request, 99u);
+        EXPECT_EQ(seen.status, UCS_OK);
+        EXPECT_EQ(seen.size, total);
+    }
+    // The same, as failed.
+    static void expect_ats_of_failure() {
+        ASSERT_EQ(sent_of_ucp.size(), 1u);
+        EXPECT_EQ(sent_of_ucp[0].id, ats_id);
+        acknowledgement seen = {};
+        ASSERT_EQ(sent_of_ucp[0].bytes.size(), failure_length) << "UCP takes a size for bytes";
+        std::memcpy(&seen, sent_of_ucp[0].bytes.data(), failure_length);
+        EXPECT_EQ(seen.request, 99u);
+        EXPECT_EQ(seen.status, UCS_ERR_CANCELED);
+    }
+    // UCP's RTR has left, as UCP made it.
+    void expect_rtr() {
+        ASSERT_EQ(sent_of_ucp.size(), 1u);
+        EXPECT_EQ(sent_of_ucp[0].id, rtr_id);
+        rtr_head seen = {};
+        ASSERT_EQ(sent_of_ucp[0].bytes.size(), sizeof(seen));
+        std::memcpy(&seen, sent_of_ucp[0].bytes.data(), sizeof(seen));
+        EXPECT_EQ(seen.send_request, 99u);
+        EXPECT_EQ(seen.request, reinterpret_cast<uint64_t>(request_));
+        EXPECT_EQ(seen.size, total);
+        EXPECT_EQ(seen.offset, 0u);
+    }
+    // The sender packs fragments: it has been told so before it got UCP's RTR.
+    void expect_fragments() {
+        ASSERT_EQ(sent.size(), 1u);
+        EXPECT_EQ(sent[0].kind, control_kind::decline);
+        EXPECT_EQ(sent[0].to, 5u);
+        EXPECT_EQ(sent[0].flags, known_receivers);
+        expect_rtr();
+        EXPECT_EQ(end_.message, nullptr);
+        EXPECT_TRUE(ucp.lengths.empty()) << "the bytes are still to come";
+    }
+    // Nothing was launched, and no RTR held back, but slots were lent.
     void expect_slots() {
-        uint64_t message = ask();
+        EXPECT_EQ(ask(), direct_messages::leaving::now);
         EXPECT_TRUE(end_.launched.empty());
         ASSERT_EQ(sent.size(), 1u);
         EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
-        say(control_kind::cancel, message);
+        say(control_kind::cancel, sent.back().from);
     }
     void expect_pull() {
-        say(control_kind::cancel, pulling());
+        pulling();
+        if (end_.message != nullptr) {
+            end_.message->leave();
+        }
         EXPECT_EQ(end_.launched.size(), 1u);
     }
     void describe(uint64_t length, int64_t pitch) {  // unlike the target

@@ -35,73 +35,72 @@ INSTANTIATE_TEST_SUITE_P(by, direct_messages_with_source, testing::Bool(), [](co
     return std::string(one.param ? "copy" : "kernel");
 });
 
-TEST_P(direct_messages_with_source, a_message_is_pulled_by_one_kernel_and_delivered_at_its_end) {
+TEST_P(direct_messages_with_source, a_message_is_pulled_by_one_kernel_and_ended_by_ats) {
     const uint64_t received = counters::all().received_by_pull;
-    uint64_t message = pulling();
-    ASSERT_FALSE(sent.empty());
-    EXPECT_EQ(sent.front().to, 5u);
-    EXPECT_EQ(sent.front().flags, known_receivers);
+    pulling();
     ASSERT_EQ(end_.launched.size(), 1u);
     EXPECT_TRUE(end_.launched[0].pulls && end_.launched[0].source == nullptr);
     EXPECT_EQ(end_.launched[0].length, total);
     EXPECT_EQ(channels_promised(0), promised_ + end_.launched[0].geometry.channels);
-    run_until_read();
-    EXPECT_TRUE(ucp.lengths.empty()) << "its end has not come";
-    end(message);
+    EXPECT_TRUE(ucp.lengths.empty()) << "UCP is still in the middle of its RTR";
+    run_until_delivered();
     EXPECT_EQ(ucp.lengths, std::vector<uint64_t>{sizeof(rndv_header) + total});
-    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
     EXPECT_EQ(counters::all().received_by_pull, received + 1);
     EXPECT_EQ(end_.launched.size(), 1u);
-    EXPECT_EQ(sent.size(), 2u) << "pull and pulled";
+    expect_ats();
     expect_bytes(*end_.what);
 }
 
-TEST_P(direct_messages_with_source, an_end_that_comes_first_is_delivered_when_all_is_pulled) {
+TEST_P(direct_messages_with_source, nobody_ends_a_pull_before_all_is_read) {
     const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));
-    end(pulling());
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));  // the kernel waits
+    pulling();
+    ASSERT_NE(end_.message, nullptr);
+    rest(number(), total, 0);  // logged
+    say(control_kind::cancel, number());
     progress_(argument_);
     EXPECT_TRUE(ucp.lengths.empty());
-    EXPECT_EQ(said(control_kind::pulled), 0);
+    EXPECT_TRUE(sent.empty() && sent_of_ucp.empty());
     release_channels(0, gpu::direction::unpack, limit);
-    run_until([] { return !ucp.lengths.empty(); });
-    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
-    ASSERT_EQ(sent.size(), 2u);
-    EXPECT_EQ(sent.back().kind, control_kind::pulled);
-    EXPECT_EQ(sent.back().to, 5u);
+    run_until_delivered();
+    expect_ats();
     expect_bytes(*end_.what);
 }
 
 // The user may close the endpoint as soon as the receive is complete.
-TEST_P(direct_messages_with_source,
-       a_message_is_delivered_when_its_sender_can_hear_that_it_is_pulled) {
-    const unsigned limit = channel_limit(0);
-    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));  // the kernel waits
-    uint64_t message = pulling();
-    end(message);
+TEST_P(direct_messages_with_source, a_message_is_delivered_when_its_ats_has_left) {
+    pulling();
     carrier_is_full = true;
-    release_channels(0, gpu::direction::unpack, limit);
-    run_until([&] {
-        return end_.launched.size() == 1 && channels_in_flight(0, gpu::direction::unpack) == 0;
-    });
+    run_until([this] { return ports_lent() == sides_; });
     for (int i = 0; i < 100; ++i) {
         progress_(argument_);
     }
     EXPECT_TRUE(ucp.rest_statuses.empty());
     carrier_is_full = false;
-    run_until([] { return !ucp.rest_statuses.empty(); });
-    EXPECT_EQ(said(control_kind::pulled), 1);
+    run_until_delivered();
+    expect_ats();
+}
+
+TEST_P(direct_messages_with_source, a_message_whose_ats_never_leaves_is_delivered) {
+    pulling();
+    carrier_is_full = true;
+    run_until([this] { return ports_lent() == sides_; });
+    for (int i = 0; i < 100; ++i) {
+        progress_(argument_);
+    }
+    messages_->endpoint_closed(ep_);
+    run_until_delivered();
+    EXPECT_TRUE(sent_of_ucp.empty());
+    carrier_is_full = false;
 }
 
 TEST_P(direct_messages_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
     end_.what = blocks(total, 0);
-    uint64_t message = pulling();
+    pulling();
     ASSERT_EQ(end_.launched.size(), 1u);
     EXPECT_NE(end_.launched[0].source, nullptr);
     EXPECT_FALSE(end_.in_order);
-    run_until_read();
-    end(message);
-    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    run_until_delivered();
     expect_bytes(*blocks(64, 128));
 }
 
@@ -112,13 +111,11 @@ TEST_P(direct_messages_with_source, of_layouts_that_are_alike_none_is_read_other
     constexpr int64_t rows = 64, columns = total / 8 / rows, pitch = 12 * columns;
     end_.what = element.finish()->repeat(rows, pitch)->repeat(columns, 8);
     say_alike(true);
-    uint64_t message = pulling();
+    pulling();
     ASSERT_EQ(end_.launched.size(), 1u);
     EXPECT_TRUE(end_.in_order);
     EXPECT_EQ(end_.launched[0].layout->block_length, 8u * columns);
-    run_until_read();
-    end(message);
-    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    run_until_delivered();
     expect_bytes(*end_.what);
 }
 
@@ -127,13 +124,11 @@ TEST_P(direct_messages_with_source, the_same_blocks_elsewhere_are_moved_as_if_th
     for (int64_t shift : {-192, -64, 8, 4096}) {
         describe(64, 128);
         source_.first_displacement += shift;
-        uint64_t message = pulling();
+        pulling();
         ASSERT_EQ(end_.launched.size(), 1u);
         EXPECT_EQ(end_.launched[0].source, nullptr);
-        run_until_read();
+        run_until_delivered();
         ucp = {};
-        end(message);
-        EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
         source_.displacement_0 += shift;  // what the same blocks begin at
         expect_bytes(*end_.what);
     }
@@ -157,14 +152,12 @@ TEST_P(direct_messages_with_source, the_same_blocks_elsewhere_stay_inside_its_me
     expect_slots();
 }
 
-TEST_P(direct_messages_with_source, pulled_is_never_said_before_pull) {
+TEST_P(direct_messages_with_source, a_kernel_that_is_done_at_once_ends_nothing_within_ucps_rtr) {
     end_.leaves_at_once = true;
-    uint64_t message = pulling();
-    run_until_read();
-    end(message);
-    ASSERT_EQ(sent.size(), 2u);
-    EXPECT_EQ(sent.back().kind, control_kind::pulled);
-    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    pulling();
+    EXPECT_TRUE(ucp.lengths.empty());
+    run_until_delivered();
+    expect_ats();
     bool later;
     acquire_stream(0, &later)->finish();  // waits for the kernel
 }
@@ -294,13 +287,11 @@ TEST_P(direct_messages_with_source,
 
 TEST_P(direct_messages_with_source, rows_of_another_gpu_are_copied_where_that_is_wanted) {
     const uint64_t copied = counters::all().received_by_copy;
-    uint64_t message = pulling();
+    pulling();
     ASSERT_EQ(end_.launched.size(), 1u);
     EXPECT_EQ(end_.launched[0].copies, GetParam());
     EXPECT_EQ(copies_in_flight(0), GetParam() ? 1u : 0u);
-    run_until_read();
-    end(message);
-    EXPECT_EQ(ucp.rest_statuses.back(), UCS_OK);
+    run_until_delivered();
     EXPECT_EQ(counters::all().received_by_copy, copied + (GetParam() ? 1 : 0));
     EXPECT_EQ(copies_in_flight(0), 0u);
     expect_bytes(*end_.what);
@@ -357,6 +348,7 @@ TEST_P(direct_messages_with_source, more_messages_than_ports_are_pulled_one_afte
         return word > 0x10000 && word <= 0x10000 + number ? &all[word - 0x10001].end : nullptr;
     };
     const size_t slots = regions_lent();
+    sent.clear();
     for (size_t i = 0; i < number; ++i) {
         all[i].end.what = end_.what;
         all[i].end.base = static_cast<char *>(targets->address()) + i * target_bytes;
@@ -364,121 +356,108 @@ TEST_P(direct_messages_with_source, more_messages_than_ports_are_pulled_one_afte
         std::memcpy(all[i].request + request_state_offset, &all[i].end.state, sizeof(uint64_t));
         request_ = all[i].request;
         offer_early(8 * (i + 1));
-        EXPECT_TRUE(rtr(8 * (i + 1)));
+        EXPECT_EQ(rtr_of(8 * (i + 1)), direct_messages::leaving::never);
     }
-    EXPECT_EQ(said(control_kind::accept_pull), static_cast<long>(number));
+    EXPECT_TRUE(sent.empty());
     EXPECT_EQ(regions_lent(), slots);
     run_until([&] {
         return ports_lent() == sides_ &&
                std::none_of(all.begin(), all.end(),
                             [](const receive &one) { return one.end.launched.empty(); });
     });
-    for (const control &one : std::vector<control>(sent)) {
-        if (one.kind == control_kind::accept_pull) {
-            say(control_kind::cancel, one.from);
+    for (receive &one : all) {
+        if (one.end.message != nullptr) {
+            one.end.message->leave();
         }
     }
     all.clear();
 }
 
-TEST_P(direct_messages_with_source, a_refused_launch_stops_the_sender) {
+TEST_P(direct_messages_with_source, a_refused_launch_lets_the_rtr_go) {
     const uint64_t abandoned = counters::all().abandoned;
     end_.launch_status = UCS_ERR_UNSUPPORTED;  // which is not tried again
-    uint64_t message = ask();
-    ASSERT_EQ(sent.size(), 2u);
-    EXPECT_EQ(sent[0].kind, control_kind::accept_pull) << "before, a stop is a refusal";
-    EXPECT_EQ(sent[1].kind, control_kind::stop);
+    pulling();
+    run_until([] { return !sent_of_ucp.empty(); });
+    expect_fragments();
     EXPECT_EQ(counters::all().abandoned, abandoned + 1);
-    end(message);
     progress_(argument_);
-    EXPECT_TRUE(ucp.lengths.empty()) << "the sender brings the bytes";
-    say(control_kind::cancel, message);
-    EXPECT_EQ(sent.size(), 2u);
-    EXPECT_TRUE(ucp.lengths.empty());
+    EXPECT_EQ(sent_of_ucp.size(), 1u);
 }
 
-TEST_P(direct_messages_with_source, a_kernel_that_fails_delivers_nothing_though_the_end_has_come) {
+TEST_P(direct_messages_with_source, a_kernel_that_fails_lets_the_rtr_go_and_delivers_nothing) {
     if (std::strcmp(gpu::platform::instance().name(), "sim") != 0) {
         GTEST_SKIP() << "on a real GPU others' memory may be there, and a fault ends the process's";
     }
     const uint64_t abandoned = counters::all().abandoned;
     end_.base = target_->address() + target_bytes;  // no memory; logged
-    uint64_t message = pulling();
-    end(message);
-    run_until([] { return said(control_kind::stop) != 0; });
-    progress_(argument_);
-    EXPECT_EQ(sent.size(), 2u) << "pull and stop";
+    pulling();
+    run_until([] { return !sent_of_ucp.empty(); });
+    expect_fragments();
     EXPECT_EQ(counters::all().abandoned, abandoned + 1);
-    EXPECT_NE(end_.message, nullptr);
-    say(control_kind::cancel, message);
-    EXPECT_TRUE(ucp.lengths.empty());
 }
 
 TEST_P(direct_messages_with_source, a_receive_that_ends_while_it_pulls_leaves_memory_alone) {
-    for (bool end_comes : {false, true}) {
-        uint64_t message = pulling();
+    for (int pause : {0, 5}) {
+        pulling();
+        std::this_thread::sleep_for(std::chrono::milliseconds(pause));
         ASSERT_NE(end_.message, nullptr);
         end_.message->leave();
         std::vector<char> mark(target_bytes, 'x'), seen(target_bytes);
         copy(target_->address(), mark.data(), target_bytes);
         EXPECT_EQ(end_.message, nullptr);
-        EXPECT_EQ(said(control_kind::stop), 1) << "whether or not the kernel had ended";
-        EXPECT_EQ(sent.back().kind, control_kind::stop);
-        const size_t all = sent.size();
-        progress_(argument_);
-        EXPECT_EQ(sent.size(), all);
-        EXPECT_EQ(ports_lent(), sides_) << "only the kernel used a port";
-        end_comes ? end(message) : say(control_kind::cancel, message);
         EXPECT_EQ(ports_lent(), sides_);
+        expect_ats_of_failure();
+        progress_(argument_);
+        EXPECT_TRUE(sent.empty() && sent_of_ucp.size() == 1);
         EXPECT_TRUE(ucp.lengths.empty());
         copy(seen.data(), target_->address(), target_bytes);
         EXPECT_TRUE(seen == mark);
     }
 }
 
-TEST_P(direct_messages_with_source, a_cancelled_pull_is_gone_and_owes_no_answer) {
-    uint64_t message = pulling();
-    say(control_kind::cancel, message);
-    EXPECT_EQ(ports_lent(), sides_);
-    EXPECT_EQ(said(control_kind::ended), 0) << "no GPU of ours wrote there";
-    say(control_kind::cancel, message);
-    EXPECT_EQ(said(control_kind::ended) + said(control_kind::stop), 0);
-}
-
-TEST_P(direct_messages_with_source, a_pull_whose_endpoint_is_lost_ends_with_its_receive) {
+TEST_P(direct_messages_with_source, a_pull_whose_offer_is_withdrawn_stops_and_says_nothing) {
+    const unsigned limit = channel_limit(0);
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));  // the kernel waits
     pulling();
-    messages_->endpoint_closed(ep_);
-    ASSERT_NE(end_.message, nullptr);
-    end_.message->leave();
+    const auto withdraw = [](uint64_t message, uint64_t author) {
+        control one = {};
+        one.version = protocol_version;
+        one.kind = control_kind::withdraw;
+        one.from = message;
+        one.identity = author;
+        one.offset = 99;
+        return one;
+    };
+    for (const control &strange :
+         {withdraw(5, identity + 1), withdraw(6, identity), withdraw(0, identity)}) {
+        messages_->handle_control(&strange, length_of(strange.kind));
+        EXPECT_NE(end_.message, nullptr);
+    }
+    const control own = withdraw(5, identity);
+    messages_->handle_control(&own, length_of(own.kind));
+    EXPECT_EQ(end_.message, nullptr);
     EXPECT_EQ(ports_lent(), sides_);
-    EXPECT_EQ(said(control_kind::stop) + said(control_kind::pulled), 1) << "before it is lost";
+    release_channels(0, gpu::direction::unpack, limit);
+    messages_->handle_control(&own, length_of(own.kind));
+    for (int i = 0; i < 100; ++i) {
+        progress_(argument_);
+    }
+    EXPECT_TRUE(sent.empty() && sent_of_ucp.empty() && ucp.lengths.empty());
 }
 
-TEST_P(direct_messages_with_source,
-       a_sender_that_is_pulled_from_hears_the_end_over_the_next_endpoint) {
-    for (bool ended : {false, true}) {
-        const unsigned limit = channel_limit(0);
-        ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));  // the kernel waits
-        const uint64_t message = pulling();
-        carrier_is_full = true;
-        if (ended) {
-            release_channels(0, gpu::direction::unpack, limit);
-            run_until_read();
-            end(message);
-        }
+TEST_P(direct_messages_with_source, a_pull_whose_endpoint_is_closed_lets_its_rtr_go) {
+    for (bool has_room : {true, false}) {
+        pulling();
+        carrier_is_full = !has_room;
         messages_->endpoint_closed(ep_);
-        if (!ended) {
-            release_channels(0, gpu::direction::unpack, limit);
-        }
-        ASSERT_NE(end_.message, nullptr);
-        end_.message->leave();
         carrier_is_full = false;
-        const control_kind last = ended ? control_kind::pulled : control_kind::stop;
-        EXPECT_EQ(said(last), 0);
-        messages_->endpoint_connected(ep_);
-        EXPECT_EQ(said(last), 1);
-        EXPECT_EQ(sent.back().to, 5u);
+        if (has_room) {
+            expect_fragments();
+        }
+        EXPECT_EQ(end_.message, nullptr);
         EXPECT_EQ(ports_lent(), sides_);
+        progress_(argument_);
+        EXPECT_EQ(sent_of_ucp.size(), has_room ? 1u : 0u) << "no endpoint leads there";
     }
 }
 
