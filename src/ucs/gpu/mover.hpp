@@ -37,7 +37,10 @@ namespace cuda_nc::gpu {
 
 // Longer moves gain little by an order, and would hold up short ones.
 constexpr uint64_t longest_order = uint64_t{1} << 20;  // bytes
-constexpr uint64_t longest_stay_us = 1000;             // microseconds, of one launch
+// Of orders that are under way together, those above `longest_of_many` count up to `most_together`:
+// a mover has fewer thread blocks than launches have, and many long moves gain more by those.
+constexpr uint64_t longest_of_many = uint64_t{256} << 10, most_together = uint64_t{1} << 20;
+constexpr uint64_t longest_stay_us = 1000;  // microseconds, of one launch
 
 struct move_order {
     const layout_view *source = nullptr;  // null: laid out as the target is
@@ -65,10 +68,10 @@ class mover {
 
     virtual ~mover() = default;
 
-    // Gives those of `number` orders that the kernel serves and that there is room for, and returns
-    // how many. tickets[i] is the ticket of orders[i]; 0: it was not taken and is to be launched.
-    // Work is to be given once, when it can begin: by that it is known how often work comes. Does
-    // not wait.
+    // Gives those of `number` orders that the kernel serves and that there is room for (of long
+    // ones up to most_together bytes at a time), and returns how many. tickets[i] is the ticket of
+    // orders[i]; 0: it was not taken and is to be launched. Work is to be given once, when it can
+    // begin: by that it is known how often work comes. Does not wait.
     virtual size_t give(const move_order *orders, size_t number, ticket *tickets) noexcept = 0;
     // To be called when work that was not taken has been launched: launches the kernel where more
     // orders are expected soon.

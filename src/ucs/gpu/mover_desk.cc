@@ -15,6 +15,10 @@ uint64_t nanoseconds_now() noexcept {
                                      .count());
 }
 
+uint64_t bytes_of_long(const move_order &one) noexcept {
+    return one.length > longest_of_many ? one.length : 0;
+}
+
 }  // namespace
 
 void mover_memory::begin() noexcept {
@@ -55,13 +59,17 @@ mover_desk::mover_desk(unsigned most_idle_us, bool always) noexcept
 // Into words_, those that the kernel serves, as many as there is room for. chosen_ says which.
 size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
     size_t count = 0;
+    uint64_t together = long_bytes_.load(std::memory_order_relaxed);
     for (size_t i = 0; i < number && count < most_at_once; ++i) {
         const ticket its = next_ + count;
         if (place_of(its).number.load(std::memory_order_acquire) != 0) {
             break;
         }
+        const uint64_t length = bytes_of_long(orders[i]);
         std::memset(words_[count], 0, sizeof(words_[count]));
-        if (valid(orders[i]) && describe(orders[i], its, &words_[count])) {
+        if (length <= most_together - std::min(together, most_together) && valid(orders[i]) &&
+            describe(orders[i], its, &words_[count])) {
+            together += length;
             chosen_[count++] = i;
         }
     }
@@ -108,6 +116,9 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
         const ticket number_of = next_ + i;
         tickets[chosen_[i]] = number_of;
         place &its = place_of(number_of);
+        const uint64_t length = bytes_of_long(orders[chosen_[i]]);
+        its.length.store(length, std::memory_order_relaxed);
+        long_bytes_.fetch_add(length, std::memory_order_relaxed);
         its.outcome.store(UCS_INPROGRESS, std::memory_order_relaxed);
         its.number.store(number_of, std::memory_order_release);
     }
@@ -182,6 +193,8 @@ ucs_status_t mover_desk::ask(ticket which) noexcept {
 void mover_desk::release(ticket which) noexcept {
     place &its = place_of(which);
     if (its.number.load(std::memory_order_relaxed) == which) {
+        long_bytes_.fetch_sub(its.length.load(std::memory_order_relaxed),
+                              std::memory_order_relaxed);
         its.number.store(0, std::memory_order_release);
     }
 }

@@ -70,6 +70,7 @@ class mover_desk : public mover {
     struct place {
         std::atomic<ticket> number{0};                      // of the order that holds it; 0: nobody
         std::atomic<ucs_status_t> outcome{UCS_INPROGRESS};  // unless the end word says UCS_OK
+        std::atomic<uint64_t> length{0};                    // bytes, if it is a long one
     };
     static constexpr size_t most_at_once = 32;
     struct pen;
@@ -83,6 +84,7 @@ class mover_desk : public mover {
     const bool always_;
     mover_memory *shared_ = nullptr;
     std::array<place, order_ring_size> places_;
+    std::atomic<uint64_t> long_bytes_{0};  // of all long orders that hold a place
 
     std::mutex mutex_;  // guards what follows
     arrival_rhythm rhythm_;

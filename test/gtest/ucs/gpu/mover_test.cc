@@ -227,6 +227,29 @@ TEST_P(mover_test, there_is_no_room_until_an_order_is_given_back) {
     mover_->release(its);
 }
 
+// Many long moves are quicker by launches. Short ones beside them are taken all the same.
+TEST_P(mover_test, few_long_orders_are_taken_at_a_time) {
+    plain_move move = make_plain(most_together / 8);
+    move.order.target = &move.what;
+    move_order one = move.order;
+    one.length = most_together / 2;
+    const mover::ticket first = give(one), second = give(one);
+    EXPECT_EQ(offer(one, std::chrono::milliseconds(50)), 0u);
+    one.length = longest_of_many;
+    const mover::ticket shorter = give(one);
+    for (mover::ticket which : {first, second, shorter}) {
+        EXPECT_EQ(await(which), UCS_OK);
+    }
+    one.length = most_together / 2;
+    EXPECT_EQ(offer(one, std::chrono::milliseconds(50)), 0u) << "they hold their places";
+    mover_->release(first);
+    const mover::ticket third = give(one);
+    EXPECT_EQ(await(third), UCS_OK);
+    for (mover::ticket which : {second, shorter, third}) {
+        mover_->release(which);
+    }
+}
+
 TEST_P(mover_test, orders_out_of_range_are_refused) {
     plain_move move = make_plain(4);
     move_order one = move.order;
