@@ -119,7 +119,10 @@ void control_channel::send_to_interface(uint64_t interface, control_kind kind, u
                                         uint64_t from) noexcept {
     endpoint *peer = find_peer(iface_, interface);
     if (peer == nullptr) {
-        keep(interface, kind, to, from);
+        control message = make(kind, to, from);
+        message.version = protocol_version;
+        message.identity = iface_.address.identity;
+        keep(interface, control_id, &message, length_of(kind));
     } else {
         send(peer, kind, to, from);
     }
@@ -127,8 +130,8 @@ void control_channel::send_to_interface(uint64_t interface, control_kind kind, u
 
 // What is not said holds memory until a process ends. Interfaces that never return must not take
 // the place of others: the oldest words are forgotten first.
-void control_channel::keep(uint64_t interface, control_kind kind, uint64_t to,
-                           uint64_t from) noexcept try {
+void control_channel::keep(uint64_t interface, uint8_t id, const void *message,
+                           size_t length) noexcept try {
     constexpr size_t most = 1024;
     if (kept_.size() == most) {
         auto [at, end] = kept_for_.equal_range(kept_.front().interface);
@@ -138,7 +141,8 @@ void control_channel::keep(uint64_t interface, control_kind kind, uint64_t to,
         kept_for_.erase(at);
         kept_.pop_front();
     }
-    kept_.push_back({interface, kind, to, from});
+    const char *bytes = static_cast<const char *>(message);
+    kept_.push_back({interface, id, {bytes, bytes + length}});
     try {
         kept_for_.emplace(interface, std::prev(kept_.end()));
     } catch (...) {
@@ -206,10 +210,10 @@ unsigned control_channel::progress() noexcept {
 void control_channel::endpoint_connected(endpoint &ep) noexcept {
     for (auto found = kept_for_.find(ep.peer); found != kept_for_.end();
          found = kept_for_.find(ep.peer)) {
-        const kept one = *found->second;
+        const kept one = std::move(*found->second);
         kept_.erase(found->second);
         kept_for_.erase(found);
-        send(&ep, one.kind, one.to, one.from);
+        send_of_ucp(&ep, one.id, one.bytes.data(), one.bytes.size(), 0);
     }
 }
 
@@ -224,9 +228,8 @@ void control_channel::endpoint_closed(const endpoint &ep) noexcept {
         if (one.bytes.empty()) {
             continue;  // it is on its way
         }
-        const control message = one.id == control_id ? head_of(one.bytes) : control{};
-        if (one.id == control_id && must_arrive(message.kind)) {
-            keep(ep.peer, message.kind, message.to, message.from);
+        if (one.id != control_id || must_arrive(head_of(one.bytes).kind)) {
+            keep(ep.peer, one.id, one.bytes.data(), one.bytes.size());
         }
         left(one);
     }

@@ -32,8 +32,8 @@ class control_channel final : public unsent_messages {
     // A message of `kind` without further content about messages `to` (the peer's) and `from`
     // (ours).
     void send(endpoint *ep, wire::control_kind kind, uint64_t to, uint64_t from) noexcept;
-    // A message of UCP's, in its name, under UCP's `id`; it ends our message `from`. Null: nothing
-    // is sent.
+    // A message of UCP's, in its name, under UCP's `id`, which arrives as a last word does; it ends
+    // our message `from` (0: none). Null: nothing is sent.
     void send_of_ucp(endpoint *ep, uint8_t id, const void *message, size_t length,
                      uint64_t from) noexcept;
     // The same by way of any endpoint to the peer's interface. Where there is none the message is
@@ -70,8 +70,8 @@ class control_channel final : public unsent_messages {
     // Without it the peer waits for ever, or keeps memory.
     struct kept {
         uint64_t interface;
-        wire::control_kind kind;
-        uint64_t to, from;
+        uint8_t id;
+        std::vector<char> bytes;
     };
     using kept_words = std::list<kept>;
 
@@ -80,7 +80,7 @@ class control_channel final : public unsent_messages {
     void add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length, uint64_t from);
     void left(const unsent &message) noexcept;
     unsigned send_some(endpoint &ep) noexcept;
-    void keep(uint64_t interface, wire::control_kind kind, uint64_t to, uint64_t from) noexcept;
+    void keep(uint64_t interface, uint8_t id, const void *message, size_t length) noexcept;
 
     interface &iface_;
     progress_hook &progress_;

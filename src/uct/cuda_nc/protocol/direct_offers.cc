@@ -110,8 +110,8 @@ direct_messages::outcome direct_messages::accept(endpoint &ep, user_buffer *buff
                                                  const early_offer &offer, uint64_t first,
                                                  uint64_t request, const rtr_head *rtr) noexcept
     try {
-    if ((message == 0 && rtr == nullptr) || buffer == nullptr || buffer->message != nullptr ||
-        first >= total || total > buffer->packed_bytes()) {
+    if ((message == 0 && (rtr == nullptr || ep.by_network)) || buffer == nullptr ||
+        buffer->message != nullptr || first >= total || total > buffer->packed_bytes()) {
         return outcome::declined;
     }
     if (!ep.by_network && !agree_on_process(ep, offer.offer.process, services_.process)) {

@@ -258,12 +258,12 @@ bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offe
 // ---- ATS
 
 void direct_messages::end_send(const void *ats, size_t length) noexcept {
-    acknowledgement end;
-    if (length < sizeof(end)) {
+    end_of_pull end;
+    if (length != sizeof(end)) {
         return;
     }
     std::memcpy(&end, ats, sizeof(end));
-    const user_buffer *buffer = requests_.find_send(end.request);
+    const user_buffer *buffer = requests_.find_send(end.ats.request);
     if (buffer != nullptr && buffer->message != nullptr) {
         static_cast<send_message *>(buffer->message)->handle_ats(end);
     }

@@ -182,11 +182,13 @@ void receive_message::deliver_plain(ucs_status_t status) noexcept {
 bool receive_message::acknowledge(ucs_status_t status) noexcept {
     if (!is_acknowledged_) {
         is_acknowledged_ = true;
-        const wire::acknowledgement said = {held_->send_request, static_cast<int8_t>(status),
-                                            held_->size};
-        message_.services.control.send_of_ucp(
-            message_.ep, wire::ats_id, &said,
-            status == UCS_OK ? sizeof(said) : wire::failure_length, message_.id);
+        const wire::end_of_pull said = {
+            {held_->send_request, static_cast<int8_t>(status), held_->size}, message_.sender};
+        const size_t length = status != UCS_OK       ? wire::failure_length
+                              : message_.sender == 0 ? sizeof(said.ats)
+                                                     : sizeof(said);
+        message_.services.control.send_of_ucp(message_.ep, wire::ats_id, &said, length,
+                                              message_.id);
     }
     return !message_.services.control.has_unsent_of(message_.id);
 }

@@ -64,9 +64,9 @@ void send_message::handle_decline(const wire::control &answer) noexcept {
     give_up();
 }
 
-void send_message::handle_ats(const wire::acknowledgement &end) noexcept {
-    if (state_ != state::offered || ep_ == nullptr || end.status != UCS_OK || end.size != total_ ||
-        !offer_.consume_unanswered()) {
+void send_message::handle_ats(const wire::end_of_pull &end) noexcept {
+    if (state_ != state::offered || ep_ == nullptr || end.message != id_ ||
+        end.ats.status != UCS_OK || end.ats.size != total_ || !offer_.consume_unanswered()) {
         return;
     }
     trace_mark("end comes", id_);

@@ -72,7 +72,6 @@ void send_message::leave() noexcept {
 }
 
 void send_message::endpoint_closed() noexcept {
-    offer_.withdraw();  // the receiver may be reading
     give_up();
     ep_ = nullptr;
     end();
@@ -81,7 +80,9 @@ void send_message::endpoint_closed() noexcept {
 void send_message::all_claimed() noexcept {
     is_claimed_ = true;
     trace_mark("end leaves", id_);
-    count(route_->counter());
+    if (route_ != nullptr) {  // none where a stranger sent ATS
+        count(route_->counter());
+    }
 }
 
 void send_message::handle(const wire::control &message) noexcept {

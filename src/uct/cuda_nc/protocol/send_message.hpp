@@ -45,9 +45,9 @@ class send_message final : public direct_message {
     // The receiver accepts. False: too late.
     bool handle_answer(const wire::control &answer) noexcept;
     void handle_decline(const wire::control &answer) noexcept;
-    // UCP's ATS, which UCP is about to see: where the receiver has taken the early offer and has
-    // all bytes, the send ends well.
-    void handle_ats(const wire::acknowledgement &end) noexcept;
+    // ATS, which UCP is about to see: where the receiver has taken the early offer and has all
+    // bytes, the send ends well. (UCP's own ATS says nothing of our message.)
+    void handle_ats(const wire::end_of_pull &end) noexcept;
     // slot_empty, wake or pulled.
     void handle(const wire::control &message) noexcept;
     // Ends the GPUs' work and lets the bytes go in fragments.

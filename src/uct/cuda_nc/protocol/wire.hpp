@@ -48,6 +48,12 @@ struct data_prefix {
     uint64_t length;    // offer: of the whole message; FIN: of all but the first bytes
 };
 
+// UCP's ATS as we send it to one of our messages: UCP reads its own record, and nothing behind it.
+struct __attribute__((packed)) end_of_pull {
+    acknowledgement ats;
+    uint64_t message;  // the sender's
+};
+
 // ---- offers
 
 // What a sender brings: where its bytes are, and its port for a pipe.

@@ -256,9 +256,10 @@ void message_fuzzer::restrain_data(const fuzz_knowledge &known, std::vector<char
 }
 
 std::vector<char> message_fuzzer::acknowledgement(const fuzz_knowledge &known) {
-    wire::acknowledgement made = {};
-    made.status = static_cast<int8_t>(one_in(4) ? number() : 0);
-    made.size = known.lengths.empty() || one_in(4) ? number() : any(known.lengths);
+    wire::end_of_pull made = {};
+    made.ats.status = static_cast<int8_t>(one_in(4) ? number() : 0);
+    made.ats.size = known.lengths.empty() || one_in(4) ? number() : any(known.lengths);
+    made.message = message_number(known);
     const auto *bytes = reinterpret_cast<const char *>(&made);
     return {bytes, bytes + sizeof(made)};
 }

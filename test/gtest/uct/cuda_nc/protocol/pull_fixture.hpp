@@ -133,12 +133,13 @@ class direct_messages_with_source : public direct_messages_with_lender,
         EXPECT_TRUE(sent.empty());
         ASSERT_EQ(sent_of_ucp.size(), 1u);
         EXPECT_EQ(sent_of_ucp[0].id, ats_id);
-        acknowledgement seen = {};
+        end_of_pull seen = {};
         ASSERT_EQ(sent_of_ucp[0].bytes.size(), sizeof(seen));
         std::memcpy(&seen, sent_of_ucp[0].bytes.data(), sizeof(seen));
-        EXPECT_EQ(seen.request, 99u);
-        EXPECT_EQ(seen.status, UCS_OK);
-        EXPECT_EQ(seen.size, total);
+        EXPECT_EQ(seen.ats.request, 99u);
+        EXPECT_EQ(seen.ats.status, UCS_OK);
+        EXPECT_EQ(seen.ats.size, total);
+        EXPECT_EQ(seen.message, 5u);
     }
     // The same, as failed.
     static void expect_ats_of_failure() {

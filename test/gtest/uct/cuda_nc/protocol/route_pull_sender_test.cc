@@ -44,10 +44,11 @@ class direct_messages_with_early_send : public direct_messages_test {
         messages_->handle_control(&one, length_of(kind));
     }
 
-    // UCP's ATS for the send comes; `length`: its bytes.
-    void ats(ucs_status_t status, uint64_t bytes, size_t length = sizeof(acknowledgement)) {
-        const acknowledgement one = {reinterpret_cast<uint64_t>(request_),
-                                     static_cast<int8_t>(status), bytes};
+    // ATS for the send comes; `length`: its bytes.
+    void ats(ucs_status_t status, uint64_t bytes, uint64_t message,
+             size_t length = sizeof(end_of_pull)) {
+        const end_of_pull one = {
+            {reinterpret_cast<uint64_t>(request_), static_cast<int8_t>(status), bytes}, message};
         messages_->handle_ats(&one, length);
     }
     static long said_since_offer(control_kind kind) {
@@ -124,13 +125,13 @@ TEST_F(direct_messages_with_early_send, a_message_is_complete_when_ats_comes) {
     const uint64_t by_pull = counters::all().sent_by_pull, early = counters::all().early;
     const size_t sides = ports_lent();
     send_message &one = begin();
-    ats(UCS_OK, total);
+    ats(UCS_OK, total, one.id());
     EXPECT_EQ(one.now(), send_message::state::complete);
     EXPECT_EQ(counters::all().sent_by_pull, by_pull + 1);
     EXPECT_EQ(counters::all().early, early + 1);
     EXPECT_EQ(ep_.known_receivers, receivers_known::yes);
     EXPECT_EQ(ports_lent(), sides);
-    ats(UCS_OK, total);
+    ats(UCS_OK, total, one.id());
     EXPECT_EQ(counters::all().sent_by_pull, by_pull + 1) << "it ends once";
     EXPECT_EQ(end_.reads, 1);
     answer(control_kind::accept_pull, one.id());
@@ -146,15 +147,18 @@ TEST_F(direct_messages_with_early_send, an_offer_whose_send_ends_otherwise_is_wi
     const struct {
         ucs_status_t status;
         uint64_t bytes;
+        uint64_t to;  // our message's number, from there on
         size_t length;
-    } all[] = {{UCS_ERR_CANCELED, total, sizeof(acknowledgement)},
-               {UCS_OK, 0, sizeof(acknowledgement)},
-               {UCS_OK, total - 1, sizeof(acknowledgement)},
-               {UCS_OK, total, failure_length},
-               {UCS_OK, total, 0}};
+    } all[] = {{UCS_ERR_CANCELED, total, 0, sizeof(end_of_pull)},
+               {UCS_ERR_CANCELED, total, 0, failure_length},
+               {UCS_OK, total, 0, sizeof(acknowledgement)},
+               {UCS_OK, total, 1, sizeof(end_of_pull)},
+               {UCS_OK, total - 1, 0, sizeof(end_of_pull)},
+               {UCS_OK, 0, 0, sizeof(end_of_pull)},
+               {UCS_OK, total, 0, 0}};
     for (const auto &ending : all) {
         send_message &one = begin();
-        ats(ending.status, ending.bytes, ending.length);
+        ats(ending.status, ending.bytes, one.id() + ending.to, ending.length);
         EXPECT_EQ(one.now(), send_message::state::offered);
         end_.message->leave();
         EXPECT_EQ(said_since_offer(control_kind::withdraw), 1);
@@ -163,13 +167,15 @@ TEST_F(direct_messages_with_early_send, an_offer_whose_send_ends_otherwise_is_wi
     EXPECT_EQ(counters::all().sent_by_pull, by_pull);
 }
 
-// The receiver may be reading, and the user may free the memory next.
-TEST_F(direct_messages_with_early_send, an_offer_is_withdrawn_when_its_endpoint_is_closed) {
+// The user's memory stays until UCP has ended the send: by the ATS that comes over the receiver's
+// endpoint.
+TEST_F(direct_messages_with_early_send, an_offer_outlives_its_endpoint) {
     const uint64_t id = begin().id();
     messages_->endpoint_closed(ep_);
     EXPECT_EQ(end_.message, nullptr);
-    EXPECT_EQ(said_since_offer(control_kind::withdraw), 1);
-    EXPECT_EQ(sent.back().from, id);
+    EXPECT_EQ(said_since_offer(control_kind::withdraw), 0);
+    ats(UCS_OK, total, id);
+    EXPECT_EQ(end_.message, nullptr);
 }
 
 TEST_F(direct_messages_with_early_send, nobody_but_its_peer_answers_an_offer) {

@@ -81,7 +81,7 @@ TEST_P(direct_messages_with_source, a_message_is_delivered_when_its_ats_has_left
     expect_ats();
 }
 
-TEST_P(direct_messages_with_source, a_message_whose_ats_never_leaves_is_delivered) {
+TEST_P(direct_messages_with_source, an_ats_that_finds_no_room_leaves_over_the_next_endpoint) {
     pulling();
     carrier_is_full = true;
     run_until([this] { return ports_lent() == sides_; });
@@ -92,6 +92,8 @@ TEST_P(direct_messages_with_source, a_message_whose_ats_never_leaves_is_delivere
     run_until_delivered();
     EXPECT_TRUE(sent_of_ucp.empty());
     carrier_is_full = false;
+    messages_->endpoint_connected(ep_);
+    expect_ats();
 }
 
 TEST_P(direct_messages_with_source, bytes_laid_out_otherwise_than_here_are_pulled) {
@@ -458,6 +460,8 @@ TEST_P(direct_messages_with_source, a_pull_whose_endpoint_is_closed_lets_its_rtr
         EXPECT_EQ(ports_lent(), sides_);
         progress_(argument_);
         EXPECT_EQ(sent_of_ucp.size(), has_room ? 1u : 0u) << "no endpoint leads there";
+        messages_->endpoint_connected(ep_);
+        expect_rtr();
     }
 }
 
