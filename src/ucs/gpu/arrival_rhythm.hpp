@@ -5,10 +5,6 @@
 // that misses it costs a launch more, or the time until one begins; and while it waits whoever
 // synchronises the device waits with it. Orders often come in bursts, with long pauses: so what
 // counts is how the distances are spread, not their mean.
-//
-// A kernel changes what is measured: a program that synchronises the device waits for it, gives its
-// next orders later, and finds the kernel gone. So what kernels did counts too: after one that took
-// few orders none is expected to pay for a while, and for twice as long after the next such one.
 #pragma once
 
 #include <algorithm>
@@ -35,21 +31,10 @@ class arrival_rhythm {
             known_ = faded(known_) + certain / memory;
         }
         last_ = now;
-        doubted_ -= doubted_ != 0 ? 1 : 0;
-    }
-
-    // A kernel has gone that had taken `orders`.
-    void note_stay(uint64_t orders) noexcept {
-        if (orders >= few_orders) {
-            doubt_ = 0;
-        } else {
-            doubt_ = std::clamp(2 * doubt_, least_doubt, most_doubt);
-            doubted_ = doubt_;
-        }
     }
 
     // By a margin: what an order saves is not the same everywhere.
-    bool pays() const noexcept { return doubted_ == 0 && best().gain > known_ * (saved / 5); }
+    bool pays() const noexcept { return best().gain > known_ * (saved / 5); }
     // Whether, besides, most orders come sooner after one than a kernel needs to begin: then it is
     // for several that one is launched, and the first of them may wait for it.
     bool in_bursts() const noexcept { return pays() && most_come_soon(); }
@@ -66,9 +51,6 @@ class arrival_rhythm {
     static constexpr int64_t saved = 4000, lost_in_bursts = 5000, lost_alone = 12000;
     static constexpr uint64_t begins = 20000;  // a kernel's launch, until its first order has ended
     static constexpr int64_t waited_per_cost = 16;  // to wait so long counts as one nanosecond
-    // Orders that a kernel has to take to be worth its launch, and how many others are launched
-    // after one that took fewer.
-    static constexpr uint64_t few_orders = 4, least_doubt = 32, most_doubt = 4096;
     struct choice {
         int64_t gain;
         uint64_t wait;
@@ -113,8 +95,6 @@ class arrival_rhythm {
     int64_t known_ = 0;                    // the share of distances that have been seen
     std::array<int64_t, steps> shares_{};  // of distances up to sure(i) and beyond the one before
     std::array<int64_t, steps> waits_{};   // these distances, by their shares
-    uint64_t doubt_ = 0;    // how many orders the last kernel that took few was followed by
-    uint64_t doubted_ = 0;  // how many are still to come
 };
 
 }  // namespace cuda_nc::gpu

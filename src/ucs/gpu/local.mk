@@ -15,6 +15,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/mover_desk.cc \
 	src/ucs/gpu/mover_desk.hpp \
 	src/ucs/gpu/order_ring.hpp \
+	src/ucs/gpu/pace_trial.hpp \
 	src/ucs/gpu/pipe.hpp \
 	src/ucs/gpu/presence.cc \
 	src/ucs/gpu/presence.hpp \

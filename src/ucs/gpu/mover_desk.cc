@@ -76,14 +76,6 @@ size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcep
     return count;
 }
 
-// The kernel that was launched last is gone, or as good as gone.
-void mover_desk::note_stay_locked() noexcept {
-    if (noted_ != launched_) {
-        noted_ = launched_;
-        rhythm_.note_stay(next_ - launched_for_);
-    }
-}
-
 bool mover_desk::launch_locked() noexcept {
     mover_launch how;
     how.instance = launched_ + 1;
@@ -106,14 +98,15 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
         return 0;
     }
     expects_ = false;
-    rhythm_.note(nanoseconds_now());
+    const uint64_t now = nanoseconds_now();
+    rhythm_.note(now);
+    trial_.note(now);
+    if (!always_ && !trial_.allows()) {
+        return 0;
+    }
     pen writes = {*shared_, words_, next_};
     const mover_door door = mover_door::of(writes.load_door());
     const bool missing = owes_launch_ || door.misses(next_, launched_);
-    if (missing) {
-        note_stay_locked();
-        launched_for_ = next_;
-    }
     if (!always_ && (missing || !door.is_open(launched_)) && !rhythm_.in_bursts()) {
         // Where none is missing one is on its way, and will take later ones.
         expects_ = missing && rhythm_.pays() && describe_all(orders, number) != 0;
@@ -138,12 +131,10 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     giver.begin(next_, static_cast<uint32_t>(count), launched_);
     while (!giver.step(writes)) {
     }
+    next_ += count;
     if (giver.is_late()) {
-        note_stay_locked();
-        launched_for_ = next_;
         launch_locked();  // if it fails, ask() tries again
     }
-    next_ += count;
     return count;
 }
 

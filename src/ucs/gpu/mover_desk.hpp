@@ -10,6 +10,7 @@
 #include "ucs/gpu/arrival_rhythm.hpp"
 #include "ucs/gpu/mover.hpp"
 #include "ucs/gpu/order_ring.hpp"
+#include "ucs/gpu/pace_trial.hpp"
 
 namespace cuda_nc::gpu {
 
@@ -78,7 +79,6 @@ class mover_desk : public mover {
     place &place_of(ticket which) noexcept { return places_[which % order_ring_size]; }
     size_t describe_all(const move_order *orders, size_t number) noexcept;
     bool launch_locked() noexcept;
-    void note_stay_locked() noexcept;
     void settle(ticket first, ucs_status_t outcome) noexcept;
     ucs_status_t ask_locked(ticket which) noexcept;
 
@@ -89,11 +89,10 @@ class mover_desk : public mover {
 
     std::mutex mutex_;  // guards what follows
     arrival_rhythm rhythm_;
+    pace_trial trial_;
     ticket next_ = 1;   // to be given
     ticket first_ = 1;  // orders before it are taken, or never will be
     uint32_t launched_ = 0;
-    uint32_t noted_ = 0;        // the launches whose outcome the rhythm knows
-    ticket launched_for_ = 1;   // the first order that the last one could take
     bool owes_launch_ = false;  // for orders in the ring that no kernel may see
     bool failed_ = false;
     bool expects_ = false;  // a kernel would be of use to the orders that come

@@ -119,36 +119,6 @@ TEST(arrival_rhythm, two_at_a_time_with_a_pause_as_long_as_a_kernel_waits_do_not
     }
 }
 
-// Who waits for the device with each kernel gives the next orders when that has gone.
-TEST(arrival_rhythm, kernels_that_take_few_orders_are_tried_less_and_less) {
-    heard one;
-    int kernels = 0;
-    constexpr int rounds = 4000;
-    for (int i = 0; i < rounds; ++i) {
-        one.after(25000);
-        if (one.rhythm.pays()) {
-            ++kernels;
-            one.rhythm.note_stay(2);
-        }
-        one.after(5000);
-    }
-    EXPECT_GT(kernels, 3);
-    EXPECT_LT(kernels, 12);
-    for (int i = 0; i < 5000; ++i) {
-        one.after(5000);
-    }
-    EXPECT_TRUE(one.rhythm.pays());
-    one.rhythm.note_stay(4);
-    EXPECT_TRUE(one.rhythm.pays()) << "it took enough";
-    one.rhythm.note_stay(3);
-    int doubted = 0;
-    for (; !one.rhythm.pays(); ++doubted) {
-        one.after(5000);
-        ASSERT_LT(doubted, 100) << "a good one ends all doubt";
-    }
-    EXPECT_GT(doubted, 20);
-}
-
 // Messages that go to and fro: all that the kernel waits for is known, not just its bound.
 TEST(arrival_rhythm, even_distances_up_to_what_is_sure_pay) {
     for (uint64_t distance : {19000u, 24000u, 30000u, 37000u}) {

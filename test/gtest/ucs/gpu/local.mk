@@ -11,6 +11,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/mover_test.cc \
 	test/gtest/ucs/gpu/order_ring_test.cc \
 	test/gtest/ucs/gpu/launch_test.cc \
+	test/gtest/ucs/gpu/pace_trial_test.cc \
 	test/gtest/ucs/gpu/pair_list_test.cc \
 	test/gtest/ucs/gpu/pipe_test.cc \
 	test/gtest/ucs/gpu/random_layouts.hpp \

@@ -1,0 +1,64 @@
+// Whether a program goes on sooner with a mover's kernel or without one, found by trying both.
+//
+// A kernel changes what it serves: a program that synchronises the device waits for it too, and
+// compute kernels have it beside them. How soon orders come after each other does not tell that
+// beforehand. So now and then a stretch of orders goes the other way, and the way by which orders
+// came sooner is kept. A way that is confirmed is put to the test less and less often.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace cuda_nc::gpu {
+
+class pace_trial {
+  public:
+    // Orders come now, by a clock in nanoseconds that never goes back.
+    void note(uint64_t now) noexcept {
+        const uint64_t distance = last_ != 0 ? now - last_ : 0;
+        last_ = now;
+        // The first ones still feel the way before. Long pauses are the program's own.
+        if (++count_ > settling) {
+            elapsed_ += std::min(distance, longest);
+        }
+        if (count_ == settling + stretch) {
+            end_stretch();
+        }
+    }
+
+    // Whether the orders that come are to have a kernel.
+    bool allows() const noexcept { return favours_ != tries_; }
+
+  private:
+    static constexpr unsigned settling = 8, stretch = 64;             // orders
+    static constexpr unsigned least_between = 8, most_between = 256;  // trials, in stretches
+    static constexpr uint64_t longest = 400000;                       // nanoseconds
+
+    // A kernel is preferred: what it saves the CPU shows in no distance.
+    bool kernel_is_better() const noexcept { return pace_[1] <= pace_[0] + pace_[0] / 20; }
+
+    void end_stretch() noexcept {
+        uint64_t &pace = pace_[allows() ? 1 : 0];
+        pace = pace == 0 || tries_ ? elapsed_ : (3 * pace + elapsed_) / 4;
+        elapsed_ = 0;
+        count_ = 0;
+        if (!tries_) {
+            tries_ = --until_trial_ == 0;
+            return;
+        }
+        tries_ = false;
+        const bool was_right = kernel_is_better() == favours_;
+        favours_ = kernel_is_better();
+        between_ = was_right ? std::min(2 * between_, most_between) : least_between;
+        until_trial_ = between_;
+    }
+
+    uint64_t last_ = 0, elapsed_ = 0;
+    unsigned count_ = 0;
+    bool favours_ = true, tries_ = false;
+    unsigned between_ = least_between, until_trial_ = 1;
+    std::array<uint64_t, 2> pace_{};  // how long a stretch takes without a kernel, and with it
+};
+
+}  // namespace cuda_nc::gpu
