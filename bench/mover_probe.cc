@@ -6,7 +6,8 @@
 //
 // copy: contiguous, by a stream and an event. launch: one kernel, its report in pinned memory.
 // order: given to the mover while its kernel is there. late: a launch after a pause. burst: N
-// orders given at once, until the last one has ended, for each. give: of an order, what the CPU
+// orders given at once (of long ones as many as a mover takes), until the last one has ended, for
+// each. give: of an order, what the CPU
 // takes to give it. Medians and, of some, 95th percentiles. Exit status 1: a wrong byte, or an
 // order that was not taken.
 #include <CLI/CLI.hpp>
@@ -122,7 +123,12 @@ class probe {
         constexpr std::chrono::microseconds pause(1500);
         const auto late_launches =
             times([&] { launch(what, from->address(), to->address()); }, pause);
-        const auto bursts = times([&] { order(what, from->address(), to->address(), how_.burst); });
+        // Of long orders a mover takes fewer at a time.
+        const unsigned burst =
+            what.bytes <= longest_of_many
+                ? how_.burst
+                : static_cast<unsigned>(std::min<uint64_t>(how_.burst, most_together / what.bytes));
+        const auto bursts = times([&] { order(what, from->address(), to->address(), burst); });
         checked("burst");
         const auto copies = times([&] {
             need(stream_->copy(to->address(), from->address(), what.bytes), "a copy");
@@ -135,7 +141,7 @@ class probe {
             std::printf(" %8.2f %8.2f |", tools::median_of(*one), late(*one));
         }
         std::printf(" %8.2f | %8.2f | %5.2f | %s\n", tools::median_of(late_launches),
-                    tools::median_of(bursts) / how_.burst, give, right ? "right" : "WRONG");
+                    tools::median_of(bursts) / burst, give, right ? "right" : "WRONG");
         std::fflush(stdout);
         return right;
     }
@@ -168,6 +174,7 @@ class probe {
         one.target = &view_;
         one.target_base = to;
         one.length = what.bytes;
+        one.into_own_memory = true;
         const std::vector<move_order> orders(number, one);
         std::vector<mover::ticket> tickets(number);
         size_t given = 0;
@@ -195,7 +202,7 @@ class probe {
     void launch(const move_case &what, const char *from, char *to) {
         pipe_work work;
         work.dir = direction::unpack;
-        work.pulls = true;
+        work.pulls = work.into_own_memory = true;
         work.layout = &view_;
         work.base = to;
         work.source_base = const_cast<char *>(from);

@@ -26,8 +26,8 @@ bool on_host(const gpu::memory_info &info) noexcept {
 
 // From GPU memory to memory of the same GPU.
 ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
-                            int ordinal) noexcept {
-    device_staging *staging = device_staging::get(std::max(ordinal, 0));
+                            const gpu::memory_info &to) noexcept {
+    device_staging *staging = device_staging::get(std::max(to.device, 0));
     if (staging == nullptr) {
         return UCS_ERR_NO_DEVICE;
     }
@@ -44,6 +44,7 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
     work.packed = target;
     work.length = what->packed_size();
     work.max_sms = config().max_sms;
+    work.into_own_memory = to.kind == memory_kind::device;
     gpu::given_order order;
     if (list->is_ready(work.length) && order.give(staging->device(), work) &&
         order.await() != UCS_ERR_CANCELED) {
@@ -91,11 +92,11 @@ ucs_status_t copy_through_host(const layout_ref &what, const void *source,
     send_pipeline reader;
     receive_pipeline writer;
     bool read_gpu = !on_host(from), write_gpu = !on_host(to);
-    ucs_status_t status = read_gpu ? reader.begin(what, source, from.device) : UCS_OK;
+    ucs_status_t status = read_gpu ? reader.begin(what, source, from) : UCS_OK;
     if (status != UCS_OK) {
         return status;
     }
-    status = write_gpu ? writer.begin(what, target, to.device) : UCS_OK;
+    status = write_gpu ? writer.begin(what, target, to) : UCS_OK;
     write_gpu = write_gpu && status == UCS_OK;
     for (uint64_t offset = 0; offset < what->packed_size() && status == UCS_OK;) {
         size_t length = std::min<uint64_t>(size, what->packed_size() - offset);
@@ -150,8 +151,7 @@ ucs_status_t copy(const layout_ref &what, const void *source, void *destination)
     }
     if (!on_host(from) && !on_host(to) && from.device == to.device) {
         char *start = const_cast<char *>(static_cast<const char *>(source));
-        ucs_status_t status =
-            copy_on_device(what, start, static_cast<char *>(destination), from.device);
+        ucs_status_t status = copy_on_device(what, start, static_cast<char *>(destination), to);
         if (status == UCS_OK) {
             count(*what, "GPU kernel", "buffers on one GPU");
             return UCS_OK;

@@ -35,18 +35,19 @@ unsigned most_sms(bool staged, uint64_t length) noexcept {
 }  // namespace
 
 ucs_status_t device_packer::open(gpu::direction dir, layout_ref what, char *base,
-                                 int ordinal) noexcept {
-    staging_ = device_staging::get(std::max(ordinal, 0));
+                                 const gpu::memory_info &memory) noexcept {
+    staging_ = device_staging::get(std::max(memory.device, 0));
     if (staging_ == nullptr) {
         return UCS_ERR_NO_DEVICE;
     }
     staging_->reserve_slow_paths();
     dir_ = dir;
+    into_own_memory_ = dir == gpu::direction::unpack && memory.kind == gpu::memory_kind::device;
     base_ = base;
     layout_ = std::move(what);
     serial_ = next_serial.fetch_add(1, std::memory_order_relaxed);
     stream_ = &staging_->pick_stream(dir);
-    zero_copy_ = choose_zero_copy(dir, *layout_, ordinal);
+    zero_copy_ = choose_zero_copy(dir, *layout_, memory.device);
     if (worklist::acquire(staging_->device(), layout_, &list_) != UCS_OK) {
         list_.reset();
     }
@@ -67,6 +68,7 @@ gpu::transfer device_packer::describe(const gpu::memory &packed,
     work.packed = packed.address() + range.position;
     work.packed_offset = range.offset;
     work.length = range.length;
+    work.into_own_memory = into_own_memory_;
     return work;
 }
 
@@ -232,6 +234,7 @@ ucs_status_t device_packer::describe_pipe(gpu::pipe_work &work, bool in_memory_o
     work.layout = reorder ? &ordered.view() : &list.view();
     work.on_host = reorder ? &ordered.view() : &what().view();
     work.base = base_;
+    work.into_own_memory = into_own_memory_;
     return UCS_OK;
 }
 

@@ -13,9 +13,10 @@ namespace cuda_nc::dt {
 
 class device_packer {
   public:
-    // `dir` is pack or unpack, `ordinal` the GPU's. UCS_ERR_NO_DEVICE where there is no such GPU.
-    // UCS_OK does not promise a work list: see has_kernels().
-    ucs_status_t open(gpu::direction dir, layout_ref what, char *base, int ordinal) noexcept;
+    // `dir` is pack or unpack, `memory` what holds the laid-out bytes. UCS_ERR_NO_DEVICE where
+    // there is no such GPU. UCS_OK does not promise a work list: see has_kernels().
+    ucs_status_t open(gpu::direction dir, layout_ref what, char *base,
+                      const gpu::memory_info &memory) noexcept;
     void close() noexcept;  // all work must have ended
 
     uint64_t packed_size() const noexcept { return layout_->packed_size(); }
@@ -89,6 +90,7 @@ class device_packer {
 
     gpu::direction dir_ = gpu::direction::pack;
     bool zero_copy_ = true;
+    bool into_own_memory_ = false;  // as of a transfer
     char *base_ = nullptr;
     uint64_t serial_ = 0;
     device_staging *staging_ = nullptr;

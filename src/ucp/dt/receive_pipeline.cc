@@ -19,9 +19,10 @@ size_t floor_power_of_two(uint64_t n) noexcept {
 
 }  // namespace
 
-ucs_status_t receive_pipeline::begin(layout_ref what, void *base, int ordinal) noexcept {
+ucs_status_t receive_pipeline::begin(layout_ref what, void *base,
+                                     const gpu::memory_info &memory) noexcept {
     ucs_status_t status =
-        open(gpu::direction::unpack, std::move(what), static_cast<char *>(base), ordinal);
+        open(gpu::direction::unpack, std::move(what), static_cast<char *>(base), memory);
     if (status != UCS_OK) {
         return status;
     }

@@ -8,7 +8,7 @@ namespace cuda_nc::dt {
 
 class receive_pipeline : public host_pipeline {
   public:
-    ucs_status_t begin(layout_ref what, void *base, int ordinal) noexcept;
+    ucs_status_t begin(layout_ref what, void *base, const gpu::memory_info &memory) noexcept;
 
     // Accepts packed bytes [offset, offset + length), no byte twice. With the message's last
     // missing byte it waits until all are in the user's memory. Copies move what kernels fail to.

@@ -66,9 +66,9 @@ __attribute__((always_inline)) inline state *start(layout_ref &what, void *base,
 
 // Null: the GPU is not there, or no memory.
 template <typename side, typename pointer>
-side *begin_side(layout_ref what, pointer base, int ordinal) noexcept {
+side *begin_side(layout_ref what, pointer base, const gpu::memory_info &memory) noexcept {
     side *one = free_list<side>::acquire();
-    if (one != nullptr && one->begin(std::move(what), base, ordinal) != UCS_OK) {
+    if (one != nullptr && one->begin(std::move(what), base, memory) != UCS_OK) {
         free_list<side>::release(one);
         one = nullptr;
     }
@@ -122,7 +122,7 @@ request_state *request_state::start_pack(layout_ref what, const void *base,
         return made;
     }
     trace_mark("send begins", 0, made->size);
-    made->sender = begin_side<gpu_sender>(std::move(what), base, info.device);
+    made->sender = begin_side<gpu_sender>(std::move(what), base, info);
     if (made->sender == nullptr) {
         free_list<state>::release(made);
         return nullptr;
@@ -140,7 +140,7 @@ request_state *request_state::start_unpack(layout_ref what, void *base,
         return made;
     }
     trace_mark("receive begins", 0, made->size);
-    made->receiver = begin_side<gpu_receiver>(std::move(what), base, info.device);
+    made->receiver = begin_side<gpu_receiver>(std::move(what), base, info);
     if (made->receiver == nullptr) {
         free_list<state>::release(made);
         return nullptr;

@@ -22,9 +22,10 @@ size_t chunk_limit(int ordinal) noexcept {
 
 }  // namespace
 
-ucs_status_t send_pipeline::begin(layout_ref what, const void *base, int ordinal) noexcept {
+ucs_status_t send_pipeline::begin(layout_ref what, const void *base,
+                                  const gpu::memory_info &memory) noexcept {
     ucs_status_t status = open(gpu::direction::pack, std::move(what),
-                               const_cast<char *>(static_cast<const char *>(base)), ordinal);
+                               const_cast<char *>(static_cast<const char *>(base)), memory);
     if (status == UCS_OK) {
         restart(0);
     }

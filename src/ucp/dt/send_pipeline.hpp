@@ -10,7 +10,7 @@ namespace cuda_nc::dt {
 
 class send_pipeline : public host_pipeline {
   public:
-    ucs_status_t begin(layout_ref what, const void *base, int ordinal) noexcept;
+    ucs_status_t begin(layout_ref what, const void *base, const gpu::memory_info &memory) noexcept;
 
     // Writes packed bytes [offset, offset + length) of the message to host memory, and packs
     // `ahead` chunks of what follows. Fails only where kernels and copies both do.

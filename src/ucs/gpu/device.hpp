@@ -39,6 +39,12 @@ struct memory_info {
 // Words in pinned memory that the thread blocks of a launch write when they end. The CPU sees them
 // a microsecond sooner than an event behind the launch. They tell of success only: a launch that
 // fails does not write them.
+//
+// Whoever uses bytes in a GPU's own memory next - a kernel, a copy engine, another GPU, a network
+// card - reaches them by way of that GPU's L2 cache. So the words of a move that lands there
+// (`into_own_memory`, also of other moves' ends) wait until the bytes are in that cache: a fence of
+// the GPU's scope. All others wait for the bus too, 1.5 us more on an H100: a fence of the system's
+// scope.
 struct end_words {
     static constexpr unsigned most =
         16;                     // a cache line of the CPU, which it fetches again for each
@@ -92,6 +98,8 @@ struct transfer {
     uint64_t length = 0;        // bytes; 0 does nothing
     unsigned max_sms = 0;       // streaming multiprocessors to use at most; 0: as many as pay
     end_words *ends = nullptr;  // null: only events tell of the end
+    // All bytes land in memory of the kind `device` of the GPU that moves them.
+    bool into_own_memory = false;
 };
 
 // Marks a point in a stream, the one where it was last recorded.

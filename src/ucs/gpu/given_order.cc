@@ -16,6 +16,7 @@ bool given_order::give(device &on, const transfer &work) noexcept {
     move_order one;
     one.packed_offset = work.packed_offset;
     one.length = work.length;
+    one.into_own_memory = work.into_own_memory;
     one.source_base = work.base;
     one.target = &work.layout;
     one.target_base = work.packed;

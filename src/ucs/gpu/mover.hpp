@@ -48,7 +48,8 @@ struct move_order {
     const layout_view *target = nullptr;
     char *target_base = nullptr;
     uint64_t packed_offset = 0;
-    uint64_t length = 0;  // bytes, 1 to longest_order
+    uint64_t length = 0;           // bytes, 1 to longest_order
+    bool into_own_memory = false;  // as of a transfer
 };
 
 // Whether all numbers are in range; addresses are not checked.

@@ -120,6 +120,11 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     for (size_t i = 0; i < count; ++i) {
         const ticket number_of = next_ + i;
         tickets[chosen_[i]] = number_of;
+        if (must_zero_ends(number_of)) {
+            for (uint32_t &word : shared_->ends[number_of % order_ring_size].words) {
+                __atomic_store_n(&word, 0u, __ATOMIC_RELAXED);
+            }
+        }
         place &its = place_of(number_of);
         const uint64_t length = bytes_of_long(orders[chosen_[i]]);
         its.length.store(length, std::memory_order_relaxed);
@@ -150,10 +155,9 @@ void mover_desk::expect() noexcept {
 }
 
 ucs_status_t mover_desk::state(ticket which) const noexcept {
-    const uint64_t end =
-        __atomic_load_n(&shared_->ends[which % order_ring_size].value, __ATOMIC_ACQUIRE);
-    return end == which ? UCS_OK
-                        : places_[which % order_ring_size].outcome.load(std::memory_order_acquire);
+    return has_ended(shared_->ends[which % order_ring_size], which)
+               ? UCS_OK
+               : places_[which % order_ring_size].outcome.load(std::memory_order_acquire);
 }
 
 // What becomes of the orders from `first` on that have not ended. No kernel runs.

@@ -21,10 +21,10 @@ struct mover_memory {
         uint64_t value;
     };
     order_line lines[order_ring_size];
-    word ends[order_ring_size];  // the order that has ended last in this place
-    word door;                   // mover_door
-    word position;               // the first order that no kernel has taken
-    word asked;                  // kernels up to this one shall leave
+    order_ends ends[order_ring_size];
+    word door;      // mover_door
+    word position;  // the first order that no kernel has taken
+    word asked;     // kernels up to this one shall leave
 
     void begin() noexcept;
 };

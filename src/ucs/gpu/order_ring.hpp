@@ -12,6 +12,10 @@
 // another kernel. Where both see each other the new kernel, which runs behind the old one on the
 // same stream, begins where that stopped (`position`): so no order is taken twice.
 //
+// Ends: the kernel may cut an order into pieces, and each piece tells of its own end by a word of
+// the order's end line; each word says how many pieces there are. So no piece waits for another,
+// and the CPU finds all words in one cache line.
+//
 // Two state machines, each step of which makes one access to shared memory. `Memory` makes the
 // accesses: on a GPU, on the simulated GPU, and in a test that goes through all interleavings.
 #pragma once
@@ -37,6 +41,33 @@ struct alignas(order_parts * sizeof(order_part)) order_line {
 
 CUDA_NC_HD uint32_t order_tag(uint64_t number) {
     return static_cast<uint32_t>(number);
+}
+
+constexpr uint32_t most_order_pieces = 16;
+
+struct alignas(64) order_ends {
+    uint32_t words[most_order_pieces];  // zero before the first order
+};
+// What each of the `pieces` pieces of order `number` writes into its word. Never 0.
+constexpr uint32_t end_pieces_bits = 5, end_tag_bits = 32 - end_pieces_bits;
+static_assert(most_order_pieces < 1u << end_pieces_bits);
+CUDA_NC_HD uint32_t end_word(uint64_t number, uint32_t pieces) {
+    return static_cast<uint32_t>(number) << end_pieces_bits | pieces;
+}
+// Whether all pieces of order `number` have ended. What they have moved is there for the caller.
+inline bool has_ended(const order_ends &line, uint64_t number) noexcept {
+    const uint32_t first = __atomic_load_n(&line.words[0], __ATOMIC_ACQUIRE);
+    const uint32_t pieces = first & ((1u << end_pieces_bits) - 1);
+    bool ended = pieces != 0 && pieces <= most_order_pieces && first == end_word(number, pieces);
+    for (uint32_t i = 1; ended && i < pieces; ++i) {
+        ended = __atomic_load_n(&line.words[i], __ATOMIC_ACQUIRE) == first;
+    }
+    return ended;
+}
+// Whether the words of an earlier order could be taken for those of `number`, the first one in its
+// place since numbers have come round: the CPU zeroes the line before.
+constexpr bool must_zero_ends(uint64_t number) {
+    return (number & ((uint64_t{1} << end_tag_bits) - 1)) < order_ring_size;
 }
 
 // What a mover's kernel says of itself, in one word. Before the first launch: instance 0 leaves

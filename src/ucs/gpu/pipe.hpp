@@ -113,6 +113,8 @@ struct pipe_work {
     // multiprocessor, cannot be aborted, and is always through when it leaves. Of its report only
     // the first group is written.
     bool copies = false;
+    // Of a pull: all bytes land in memory of the kind `device` of the GPU that pulls.
+    bool into_own_memory = false;
     const layout_view *source = nullptr;  // null: laid out as the target is
     char *source_base = nullptr;          // displacement 0 of the source
     // `layout` with tables that the CPU can read; null: there is none.

@@ -239,6 +239,7 @@ class gpu_transfer final : public timed_transfer {
                                                              : target;
         work.length = size_.packed;
         work.max_sms = request_.max_sms;
+        work.into_own_memory = unpack || request_.memory != memory_choice::pinned;
         return work;
     }
     void launch(gpu::end_words *ends) {

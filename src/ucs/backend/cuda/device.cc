@@ -57,6 +57,8 @@ cuda_device::cuda_device(const driver &calls, int ordinal) : context_(calls, ord
         attribute(calls, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle);
     limits_.num_sms = properties_.num_sms;
     limits_.l2_size = properties_.l2_size;
+    limits_.host_caches_memory =
+        attribute(calls, CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, handle) != 0;
 }
 
 ucs_status_t cuda_device::allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
@@ -99,7 +101,7 @@ mover *cuda_device::get_mover() noexcept {
     }
     std::call_once(mover_once_, [this]() noexcept {
         if (context_.ready() == UCS_OK) {
-            mover_ = cuda_mover::make(*this, context_);
+            mover_ = cuda_mover::make(*this, context_, limits_.host_caches_memory);
         }
     });
     return mover_.get();

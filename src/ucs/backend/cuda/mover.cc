@@ -52,15 +52,18 @@ const char *reason_for_none() noexcept {
 
 }  // namespace
 
-cuda_mover::cuda_mover(primary_context &owner) noexcept
-    : mover_desk(config().mover_idle, false), owner_(owner) {}
+cuda_mover::cuda_mover(primary_context &owner, bool host_caches_memory) noexcept
+    : mover_desk(config().mover_idle, false),
+      owner_(owner),
+      host_caches_memory_(host_caches_memory) {}
 
-std::unique_ptr<cuda_mover> cuda_mover::make(device &on, primary_context &owner) noexcept {
+std::unique_ptr<cuda_mover> cuda_mover::make(device &on, primary_context &owner,
+                                             bool host_caches_memory) noexcept {
     if (const char *why = reason_for_none()) {
         nc_debug("no mover: %s", why);
         return nullptr;
     }
-    std::unique_ptr<cuda_mover> made(new (std::nothrow) cuda_mover(owner));
+    std::unique_ptr<cuda_mover> made(new (std::nothrow) cuda_mover(owner, host_caches_memory));
     if (made == nullptr || made->open(on) != UCS_OK) {
         return nullptr;
     }
@@ -120,7 +123,9 @@ bool cuda_mover::is_usable() noexcept {
 
 bool cuda_mover::describe(const move_order &one, ticket,
                           uint32_t (*words_p)[order_words]) noexcept {
-    return exec::plan_order(one, words_p);
+    move_order mine = one;
+    mine.into_own_memory &= !host_caches_memory_;
+    return exec::plan_order(mine, words_p);
 }
 
 ucs_status_t cuda_mover::launch(const mover_launch &how) noexcept {

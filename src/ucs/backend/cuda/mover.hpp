@@ -23,7 +23,9 @@ class cuda_mover final : public mover_desk {
   public:
     // The context of `owner` is made. Null: it must not be, or there is no memory. Allocates, and
     // loads the kernel: may synchronise the device.
-    static std::unique_ptr<cuda_mover> make(device &on, primary_context &owner) noexcept;
+    // `host_caches_memory`: as in exec::kernel_limits.
+    static std::unique_ptr<cuda_mover> make(device &on, primary_context &owner,
+                                            bool host_caches_memory) noexcept;
     ~cuda_mover() override;
 
   protected:
@@ -34,10 +36,11 @@ class cuda_mover final : public mover_desk {
     ucs_status_t ask_kernels() noexcept override;
 
   private:
-    explicit cuda_mover(primary_context &owner) noexcept;
+    cuda_mover(primary_context &owner, bool host_caches_memory) noexcept;
     ucs_status_t open(device &on) noexcept;
 
     primary_context &owner_;
+    const bool host_caches_memory_;
     bool takes_turns_ = true;  // with other processes
     sole_user sole_;
     std::unique_ptr<memory> pinned_, state_;

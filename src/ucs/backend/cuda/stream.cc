@@ -108,7 +108,8 @@ class cuda_stream final : public borrowed_stream {
             sides);
         cudaError_t result = cudaErrorNotSupported;
         ucs_status_t status = run(owner_, "a pipe's launch", [&] {
-            result = exec::launch_pipes(owner_.kernels(), sides, number, handle_, launched_p);
+            result =
+                exec::launch_pipes(owner_.kernels(), sides, number, limits_, handle_, launched_p);
             return result == cudaErrorNotSupported ? cudaSuccess : result;
         });
         return status == UCS_OK && result == cudaErrorNotSupported ? UCS_ERR_UNSUPPORTED : status;

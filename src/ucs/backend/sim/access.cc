@@ -17,6 +17,10 @@ char *access_checker::reach(uintptr_t address, uint64_t length, const char *what
             known_ = region();
             return fail(address, length, what, "in the memory of another GPU");
         }
+        if (own_ && (known_.kind != memory_kind::device || known_.device != ordinal_)) {
+            known_ = region();
+            return fail(address, length, what, "not in its own memory, as the launch says");
+        }
     }
     return known_.at(address);
 }
@@ -92,7 +96,9 @@ bool unit_is_right(const layout_view &view, uint64_t packed_offset) noexcept {
 
 bool move_piece(const transfer &work, int ordinal, const address_space &space, uint64_t begin,
                 uint64_t end) noexcept {
-    access_checker laid_out(space, ordinal), target(space, ordinal);
+    const bool unpacks = work.dir == direction::unpack;
+    access_checker laid_out(space, ordinal, unpacks && work.into_own_memory),
+        target(space, ordinal, !unpacks && work.into_own_memory);
     auto base = reinterpret_cast<uintptr_t>(work.base);
     auto other = reinterpret_cast<uintptr_t>(work.packed);
     while (begin < end) {
@@ -110,7 +116,7 @@ bool move_piece(const transfer &work, int ordinal, const address_space &space, u
         if (theirs == nullptr) {
             return false;
         }
-        if (work.dir == direction::unpack) {
+        if (unpacks) {
             std::memcpy(ours, theirs, length);
         } else {
             std::memcpy(theirs, ours, length);
@@ -122,7 +128,7 @@ bool move_piece(const transfer &work, int ordinal, const address_space &space, u
 
 bool pull_piece(const transfer &source, const transfer &target, int ordinal,
                 const address_space &space, uint64_t begin, uint64_t end) noexcept {
-    access_checker from(space, ordinal), to(space, ordinal);
+    access_checker from(space, ordinal), to(space, ordinal, target.into_own_memory);
     while (begin < end) {
         const layout_position there = source.layout.locate(begin);
         const layout_position here = target.layout.locate(begin);

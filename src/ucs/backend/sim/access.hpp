@@ -12,8 +12,9 @@ namespace cuda_nc::gpu::sim {
 // accesses are to the same one.
 class access_checker {
   public:
-    access_checker(const address_space &space, int ordinal) noexcept
-        : space_(space), ordinal_(ordinal) {}
+    // `own`: all accesses are to lie in the device's own memory.
+    access_checker(const address_space &space, int ordinal, bool own = false) noexcept
+        : space_(space), ordinal_(ordinal), own_(own) {}
 
     // Null, logged: the device cannot access all of [address, address + length).
     char *reach(uintptr_t address, uint64_t length, const char *what) noexcept;
@@ -23,6 +24,7 @@ class access_checker {
 
     const address_space &space_;
     int ordinal_;
+    bool own_;
     region known_;
 };
 

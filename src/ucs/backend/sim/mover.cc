@@ -117,12 +117,27 @@ class sim_mover::kernel {
              static_cast<uint32_t>(high)},
             static_cast<uint32_t>(high >> 32)};
     }
-    void store_later(uint64_t *word, uint64_t value) { stores_.emplace_back(word, value); }
+    void store_later(uint64_t *word, uint64_t value) { stores_.push_back({word, nullptr, value}); }
     void flush(size_t count) {
         for (size_t i = 0; i < count; ++i) {
-            __atomic_store_n(stores_[i].first, stores_[i].second, __ATOMIC_RELEASE);
+            const store &one = stores_[i];
+            if (one.word != nullptr) {
+                __atomic_store_n(one.word, one.value, __ATOMIC_RELEASE);
+            } else {
+                __atomic_store_n(one.end, static_cast<uint32_t>(one.value), __ATOMIC_RELEASE);
+            }
         }
         stores_.erase(stores_.begin(), stores_.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+
+    // As by pieces, which end in any order.
+    void tell_end(ticket number) {
+        const auto pieces = static_cast<uint32_t>(1 + random_.up_to(most_order_pieces - 1));
+        const auto first = static_cast<uint32_t>(random_.up_to(pieces - 1));
+        for (uint32_t i = 0; i < pieces; ++i) {
+            uint32_t *end = &all_.shared->ends[number % ring_size].words[(first + i) % pieces];
+            stores_.push_back({nullptr, end, end_word(number, pieces)});
+        }
     }
 
     void take(clock::time_point begun) {
@@ -163,6 +178,7 @@ class sim_mover::kernel {
         one.source.base = const_cast<char *>(order.source_base);
         one.target.layout = order.target;
         one.target.base = order.target_base;
+        one.target.into_own_memory = order.into_own_memory;
         one.done = order.packed_offset;
         one.end = order.packed_offset + order.length;
         broken_ |= !translate_tables(all_.all.space, all_.ordinal, &one.source.layout) ||
@@ -180,7 +196,7 @@ class sim_mover::kernel {
         }
         one.done = end;
         if (one.done == one.end) {
-            store_later(&all_.shared->ends[one.number % ring_size].value, one.number);
+            tell_end(one.number);
             taken_.erase(taken_.begin() + static_cast<std::ptrdiff_t>(which));
         }
         return true;
@@ -190,8 +206,13 @@ class sim_mover::kernel {
     const launched launch_;
     random_source random_;
     order_taker<kernel> taker_;
-    std::vector<taken> taken_;                             // not ended
-    std::vector<std::pair<uint64_t *, uint64_t>> stores_;  // that the CPU does not see yet
+    std::vector<taken> taken_;  // not ended
+    struct store {
+        uint64_t *word;  // or null
+        uint32_t *end;   // if so
+        uint64_t value;
+    };
+    std::vector<store> stores_;  // that the CPU does not see yet
     clock::time_point last_order_;
     bool gone_ = false, broken_ = false;
 };
@@ -270,6 +291,7 @@ bool sim_mover::describe(const move_order &one, ticket which,
     made.target_base = one.target_base;
     made.packed_offset = one.packed_offset;
     made.length = one.length;
+    made.into_own_memory = one.into_own_memory;
     for (uint32_t i = 0; i < order_parts; ++i) {
         (*words_p)[i * part_words + 2] = word_of(made, i);
     }

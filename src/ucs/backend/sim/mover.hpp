@@ -44,6 +44,7 @@ class sim_mover final : public mover_desk {
         const char *source_base;
         char *target_base;
         uint64_t packed_offset, length;
+        bool into_own_memory;
     };
     static uint32_t word_of(const described &order, uint32_t which) noexcept;
 

@@ -29,6 +29,7 @@ class chunk_mover {
         seen_.dir = work.dir;
         seen_.layout = *work.layout;
         seen_.base = work.base;
+        seen_.into_own_memory = work.pulls && work.into_own_memory;
         source_.layout = work.source == nullptr ? *work.layout : *work.source;
         source_.base = work.source_base;
     }

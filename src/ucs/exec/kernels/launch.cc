@@ -61,11 +61,12 @@ cudaError_t launch_transfer(loaded_kernels &kernels, const gpu::transfer &work,
         const uint32_t length = cut_part(work, done, &a);
         done += length;
         kernel_choice c = choose_kernel(a, work.layout.align_log2, limits, work.max_sms);
-        end_mark end = {nullptr, 0};
+        end_mark end;
         if (work.ends != nullptr && length == work.length) {
             join_thread_blocks(&c, gpu::end_words::most);
             if (c.grid <= gpu::end_words::most) {
-                end = {work.ends->words, work.ends->value};
+                end = {work.ends->words, work.ends->value,
+                       work.into_own_memory && !limits.host_caches_memory};
                 work.ends->count = c.grid;
             }
         }

@@ -16,7 +16,8 @@ cudaError_t launch_transfer(loaded_kernels &kernels, const gpu::transfer &work,
 // Enqueues the first *launched_p of `number` sides of pipes by one launch: as many as one kernel
 // serves. cudaErrorNotSupported: no kernel serves the layouts of the first side.
 cudaError_t launch_pipes(loaded_kernels &kernels, const gpu::pipe_work *sides, size_t number,
-                         cudaStream_t stream, size_t *launched_p) noexcept;
+                         const kernel_limits &limits, cudaStream_t stream,
+                         size_t *launched_p) noexcept;
 
 // Enqueues `list`, which is not empty. Sets list.ends->count where list.ends is not null.
 cudaError_t launch_pairs(loaded_kernels &kernels, const gpu::pair_list &list,

@@ -11,7 +11,6 @@ namespace cuda_nc::exec {
 struct mover_state {
     gpu::order_line boxes[mover_thread_blocks];  // the piece that a thread block moves next
     uint64_t words[mover_thread_blocks];         // block_word: what a thread block says of itself
-    uint32_t arrived[gpu::order_ring_size];      // ended pieces of the order in this place
 };
 // `done`: pieces that it has ended, of all launches. `instance`: the last launch that it runs in.
 CUDA_NC_HD uint64_t block_word(uint32_t done, uint32_t instance) {

@@ -8,11 +8,11 @@ cudaError_t launch_pairs(loaded_kernels &kernels, const gpu::pair_list &list,
                          const kernel_limits &limits, cudaStream_t stream) noexcept {
     const pair_plan plan =
         plan_pairs(list.count, limits.num_sms, list.max_sms, list.ends != nullptr);
-    end_mark end = {nullptr, 0};
+    end_mark end;
     if (list.ends != nullptr) {
         list.ends->count = plan.tells ? plan.grid : 0;
         if (plan.tells) {
-            end = {list.ends->words, list.ends->value};
+            end = {list.ends->words, list.ends->value, false};
         }
     }
     pair_work work = {list.pairs, list.count, plan.run, plan.parts_log2};

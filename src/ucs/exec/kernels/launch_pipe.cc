@@ -49,7 +49,8 @@ bool is_wide(const pipe_plan &plan) {
 }  // namespace
 
 cudaError_t launch_pipes(loaded_kernels &kernels, const gpu::pipe_work *sides, size_t number,
-                         cudaStream_t stream, size_t *launched_p) noexcept {
+                         const kernel_limits &limits, cudaStream_t stream,
+                         size_t *launched_p) noexcept {
     static thread_local pipe_plan plan;  // its 2 KB are not cleared each time
     plan.num_thread_blocks = plan.slot_size = plan.batch.num_entries = 0;
     size_t added = 0;
@@ -59,6 +60,9 @@ cudaError_t launch_pipes(loaded_kernels &kernels, const gpu::pipe_work *sides, s
     *launched_p = added;
     if (added == 0) {
         return cudaErrorNotSupported;
+    }
+    for (uint32_t i = 0; i < plan.batch.num_entries; ++i) {
+        plan.batch.entries[i].into_own_memory &= !limits.host_caches_memory;
     }
     launch_shape shape = {plan.num_thread_blocks, pipe_threads, plan.slot_size, false};
     const bool wide = is_wide(plan);

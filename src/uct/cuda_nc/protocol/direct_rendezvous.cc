@@ -5,6 +5,7 @@
 #include <new>
 
 #include "ucs/base/log.hpp"
+#include "ucs/base/trace.hpp"
 #include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
@@ -164,6 +165,7 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
 
 void direct_messages::add_early_offer(const control &message) noexcept {
     if (find_peer(services_.iface, message.identity) != nullptr) {
+        trace_mark("offer comes", message.from);
         early_.add(message);
     }
 }

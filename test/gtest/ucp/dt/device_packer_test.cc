@@ -19,7 +19,9 @@ constexpr auto pack = gpu::direction::pack, unpack = gpu::direction::unpack;
 bool is_zero_copy(gpu::direction dir, const std::string &text) {
     std::string error;
     dt::device_packer packer;
-    EXPECT_EQ(packer.open(dir, parse_layout(text, &error), nullptr, 0), UCS_OK) << error;
+    EXPECT_EQ(packer.open(dir, parse_layout(text, &error), nullptr, {gpu::memory_kind::device, 0}),
+              UCS_OK)
+        << error;
     const bool chosen = packer.zero_copy();
     packer.close();
     return chosen;

@@ -220,11 +220,11 @@ TEST(fault_scenario, DISABLED_moves_between_memories) {
     std::unique_ptr<gpu::memory> slot;
     ASSERT_EQ(device->allocate(most, &slot), UCS_OK);
     dt::device_packer packs, unpacks;
-    ASSERT_EQ(
-        packs.open(gpu::direction::pack, type.make_layout(), static_cast<char *>(source.base()), 0),
-        UCS_OK);
+    ASSERT_EQ(packs.open(gpu::direction::pack, type.make_layout(),
+                         static_cast<char *>(source.base()), {gpu::memory_kind::device, 0}),
+              UCS_OK);
     ASSERT_EQ(unpacks.open(gpu::direction::unpack, type.make_layout(),
-                           static_cast<char *>(target.base()), 0),
+                           static_cast<char *>(target.base()), {gpu::memory_kind::device, 0}),
               UCS_OK);
     for (size_t offset = 0; offset < size; offset += most) {
         const size_t length = std::min(most, size - offset);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -460,6 +461,38 @@ TEST(order_ring, the_door_tells_who_is_missed_also_where_numbers_wrap) {
     door.leaving = false;
     EXPECT_FALSE(mover_door::of(door.word()).leaving);
     EXPECT_FALSE(door.misses(uint64_t{1} << 40, 0x7fffffffu));
+}
+
+TEST(order_ends, are_those_of_one_order_when_all_its_pieces_have_told) {
+    const uint64_t period = uint64_t{1} << end_tag_bits;
+    for (uint64_t number : {uint64_t{1}, uint64_t{77}, period, period + 3, 9 * period - 1}) {
+        for (uint32_t pieces : {1u, 2u, most_order_pieces}) {
+            order_ends line = {};
+            EXPECT_FALSE(has_ended(line, number)) << "before the first order";
+            for (uint32_t i = 0; i < pieces; ++i) {
+                EXPECT_FALSE(has_ended(line, number)) << i << " of " << pieces;
+                line.words[pieces - 1 - i] = end_word(number, pieces);
+            }
+            EXPECT_TRUE(has_ended(line, number));
+            EXPECT_FALSE(has_ended(line, number + order_ring_size)) << "the next in this place";
+            // The next one has more pieces; an old word is not taken for one of its.
+            const uint64_t next = number + order_ring_size;
+            line.words[0] = end_word(next, most_order_pieces);
+            EXPECT_FALSE(has_ended(line, next));
+        }
+    }
+}
+
+TEST(order_ends, are_zeroed_once_in_each_place_where_numbers_come_round) {
+    const uint64_t period = uint64_t{1} << end_tag_bits;
+    std::set<uint64_t> places;
+    for (uint64_t number = 5 * period - 1000; number < 5 * period + 1000; ++number) {
+        if (must_zero_ends(number)) {
+            EXPECT_GE(number, 5 * period);
+            EXPECT_TRUE(places.insert(number % order_ring_size).second);
+        }
+    }
+    EXPECT_EQ(places.size(), order_ring_size);
 }
 
 TEST(mover_door, is_open_while_the_last_kernel_is_there) {

@@ -2,6 +2,7 @@
 // file of its own.
 #pragma once
 
+#include "ucs/exec/kernels/instances/end_store.cuh"
 #include "ucs/exec/kernels/move/threads.hpp"
 
 namespace cuda_nc::exec {
@@ -35,8 +36,9 @@ constexpr unsigned thread_blocks_per_sm = (std::is_same_v<Locator, uniform_locat
 
 // One word for each thread block, in pinned memory; null: none.
 struct end_mark {
-    uint32_t *words;
-    uint32_t value;
+    uint32_t *words = nullptr;
+    uint32_t value = 0;
+    bool into_own_memory = false;
 };
 
 #ifdef __CUDACC__
@@ -46,9 +48,7 @@ __device__ __forceinline__ void tell_end(const end_mark &end) {
     if (end.words != nullptr) {
         __syncthreads();
         if (threadIdx.x == 0) {
-            asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(end.words + blockIdx.x),
-                         "r"(end.value)
-                         : "memory");
+            store_end(end.words + blockIdx.x, end.value, end.into_own_memory);
         }
     }
 }

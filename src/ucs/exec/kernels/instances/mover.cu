@@ -5,6 +5,7 @@
 // theirs in GPU memory, where that takes no turn of the bus.
 #include "ucs/exec/kernels/instances/mover.cuh"
 
+#include "ucs/exec/kernels/instances/end_store.cuh"
 #include "ucs/exec/kernels/launch_mover.hpp"
 #include "ucs/exec/kernels/move/order_moves.hpp"
 
@@ -73,9 +74,6 @@ __device__ __forceinline__ uint64_t load_word(const uint64_t *word) {
 __device__ __forceinline__ void store_word(uint64_t *word, uint64_t value) {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
-__device__ __forceinline__ void release_word(uint64_t *word, uint64_t value) {
-    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
 __device__ __forceinline__ uint64_t load_local(const uint64_t *word) {
     uint64_t value;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
@@ -83,15 +81,6 @@ __device__ __forceinline__ uint64_t load_local(const uint64_t *word) {
 }
 __device__ __forceinline__ void store_local(uint64_t *word, uint64_t value) {
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-// What others did before their own calls for this count is done for who reads the last value.
-__device__ __forceinline__ uint32_t count_up(uint32_t *count) {
-    uint32_t before;
-    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;"
-                 : "=r"(before)
-                 : "l"(count)
-                 : "memory");
-    return before;
 }
 __device__ __forceinline__ uint64_t nanoseconds() {
     uint64_t value;
@@ -308,14 +297,16 @@ class dealer {
 
     // False: the thread blocks do not answer.
     __device__ bool deal(const order_part &line, uint64_t number) {
-        static_assert(order_word::length == 1 && order_word::place == 2 && order_word::begin == 3 &&
-                      order_word::end == 4 && order_word::pieces == 5 && order_word::number == 21);
+        static_assert(order_word::header == 0 && order_word::length == 1 &&
+                      order_word::place == 2 && order_word::begin == 3 && order_word::end == 4 &&
+                      order_word::pieces == 5 && order_word::number == 21);
         const uint32_t length = __shfl_sync(all_lanes, line.words[1], 0);
         uint32_t idle = __ballot_sync(all_lanes, is_idle(view_.block()));
         idle = idle != 0 ? idle : await();
         // Orders that come together share the thread blocks: none waits until one has had all.
         const uint32_t share = __popc(idle) / (1 + view_.behind(number));
-        const order_cut cut = cut_order(length, share == 0 ? 1 : share);
+        const uint32_t header = __shfl_sync(all_lanes, line.words[order_word::header], 0);
+        const order_cut cut = cut_order(length, word_log2_of_order(header), share == 0 ? 1 : share);
         for (uint32_t piece = 0; piece < cut.pieces;) {
             idle = idle != 0 ? idle : await();
             if (idle == 0) {
@@ -338,7 +329,7 @@ class dealer {
                     words[2] = cut.pieces;
                 } else if (part == 7) {
                     words[0] = static_cast<uint32_t>(number);
-                    words[1] = static_cast<uint32_t>(number >> 32);
+                    words[1] = mine;
                 }
             });
             piece += __popc(idle);
@@ -434,28 +425,17 @@ __device__ __forceinline__ void move_piece(team_memory *team) {
     team_barrier();
 }
 
-// One thread of the thread block, behind a barrier of all that have moved. The last thread block of
-// an order tells the CPU.
-__device__ void tell_end(const mover_arguments &a, uint32_t place, uint32_t pieces,
-                         uint64_t number) {
-    if (pieces > 1) {
-        if (count_up(&a.state->arrived[place]) != pieces - 1) {
-            return;
-        }
-        a.state->arrived[place] = 0;
-    }
-    release_word(&a.shared->ends[place].value, number);
-}
-
 __device__ void move_pieces(const mover_arguments &a, uint32_t before, team_memory *team) {
     uint32_t tag = before + 1;
     for (; next_piece(a, tag, team); ++tag) {
         move_piece(team);
         if (threadIdx.x == 0) {
             const uint32_t *words = team->words;
-            const uint32_t place = words[order_word::place], pieces = words[order_word::pieces];
-            const uint64_t number =
-                uint64_t{words[order_word::number + 1]} << 32 | words[order_word::number];
+            uint32_t *end =
+                &a.shared->ends[words[order_word::place]].words[words[order_word::piece]];
+            const uint32_t header = words[order_word::header];
+            const uint32_t value =
+                gpu::end_word(words[order_word::number], words[order_word::pieces]);
             // The dealer may give the next line: this thread comes for it when the end is told.
             if (blockIdx.x == 0) {
                 __threadfence_block();
@@ -463,7 +443,7 @@ __device__ void move_pieces(const mover_arguments &a, uint32_t before, team_memo
             } else {
                 store_local(&a.state->words[blockIdx.x], block_word(tag, a.how.instance));
             }
-            tell_end(a, place, pieces, number);
+            store_end(end, value, is_into_own_memory(header));
         }
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {

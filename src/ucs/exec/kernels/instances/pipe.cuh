@@ -1,6 +1,7 @@
 // The kernels of pipes and pulls. Each family of movers is compiled in a file of its own.
 #pragma once
 
+#include "ucs/exec/kernels/instances/end_store.cuh"
 #include "ucs/exec/kernels/move/short_list.hpp"
 #include "ucs/exec/kernels/plan/pipe_plan.hpp"
 #include "ucs/exec/kernels/move/threads.hpp"
@@ -36,10 +37,6 @@ __device__ __forceinline__ uint64_t load_acquire(const uint64_t *word) {
 
 __device__ __forceinline__ void store_release(uint64_t *word, uint64_t value) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-
-__device__ __forceinline__ void store_release(uint16_t *word, uint16_t value) {
-    asm volatile("st.release.sys.global.u16 [%0], %1;" ::"l"(word), "h"(value) : "memory");
 }
 
 __device__ __forceinline__ uint64_t nanoseconds() {
@@ -110,7 +107,8 @@ __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t channel,
     const uint32_t size = gpu::pipe_group_size(a.geometry.channels);
     bool through = k == chunks;
     if (size > 1) {
-        __threadfence_system();  // for the stores of the thread block, as in announce()
+        // For the stores of the thread block, as in announce().
+        a.into_own_memory ? __threadfence() : __threadfence_system();
         const unsigned long long mine = through ? (1ull << 32) + 1 : 1;
         auto *arrivals = reinterpret_cast<unsigned long long *>(&a.state->arrivals);
         const unsigned long long all = atomicAdd(arrivals, mine) + mine;
@@ -121,7 +119,8 @@ __device__ __forceinline__ void leave(const pipe_arguments &a, uint32_t channel,
         through = all >> 32 == size;
     }
     // The fences and the counter order the other channels' stores before this release.
-    store_release(&a.report->groups[channel / size].left, gpu::pipe_left(a.launch_number, through));
+    store_end(&a.report->groups[channel / size].left, gpu::pipe_left(a.launch_number, through),
+              a.into_own_memory);
 }
 
 // The parts of a side, each narrowed to a chunk by the first thread of a warp. They lie in shared

@@ -10,7 +10,7 @@ namespace cuda_nc::exec {
 template <uint32_t Dims, int W>
 CUDA_NC_KERNEL void move_order_line(const order_line_place &line, uint32_t begin, uint32_t end,
                                     uint32_t thread, uint32_t threads) {
-    constexpr int at_once = 4;  // words in flight
+    constexpr int at_once = words_in_flight;
     const uint32_t first = line.first + begin, stop = line.first + end;
     // Bytes before the first whole word and behind the last one.
     const uint32_t head = min_u32((first + W - 1) & ~uint32_t{W - 1}, stop);

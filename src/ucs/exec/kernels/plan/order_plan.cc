@@ -98,6 +98,7 @@ bool plan_order(const gpu::move_order &one, uint32_t (*words_p)[gpu::order_words
     }
     (*words_p)[order_word::length] = static_cast<uint32_t>(one.length);
     write_line(by.word_log2, all, *words_p);
+    (*words_p)[order_word::header] |= one.into_own_memory ? into_own_memory_bit : 0;
     return true;
 }
 

@@ -16,8 +16,11 @@ namespace cuda_nc::exec {
 
 constexpr uint32_t mover_threads = 512;       // of a thread block that moves
 constexpr uint32_t mover_thread_blocks = 16;  // at most 32: a warp deals for all of them
+constexpr uint32_t words_in_flight = 4;       // of a thread
 constexpr uint32_t shortest_piece = 4 << 10;  // bytes: smaller ones are not shared
 constexpr uint32_t longest_piece = 64 << 10;  // so that a thread block is not busy for long
+static_assert(gpu::longest_order <= uint64_t{gpu::most_order_pieces} * longest_piece &&
+              mover_thread_blocks <= gpu::most_order_pieces);
 
 // Places in a line. The thread block that deals orders out fills in which piece another one moves.
 namespace order_word {
@@ -27,7 +30,7 @@ constexpr uint32_t begin = 3, end = 4, pieces = 5;  // of the piece; how many th
 constexpr uint32_t source = 6, target = 8, first = 10, block_length = 11, block_magic = 12;
 constexpr uint32_t stride = 13, count = 15, count_magic = 16;  // of the first dim, ...
 constexpr uint32_t next_stride = 17;                           // ... and of the second
-constexpr uint32_t number = 21;                                // of the order, two words
+constexpr uint32_t number = 21, piece = 22;  // low bits of the order's; of this piece, from 0
 }  // namespace order_word
 constexpr uint32_t most_line_dims = 2, least_line_word_log2 = 2;
 
@@ -51,6 +54,11 @@ CUDA_NC_KERNEL uint32_t word_log2_of_order(uint32_t header) {
 }
 CUDA_NC_KERNEL packed_side packed_side_of_order(uint32_t header) {
     return static_cast<packed_side>(header >> 12 & 3);
+}
+// Of moves alone: a bit of the header beside those of order_header().
+constexpr uint32_t into_own_memory_bit = 1u << 16;
+CUDA_NC_KERNEL bool is_into_own_memory(uint32_t header) {
+    return (header & into_own_memory_bit) != 0;
 }
 
 // Writes `one` into *words_p. False: the kernel does not serve it.
@@ -109,13 +117,15 @@ CUDA_NC_KERNEL order_line_place read_order_line(const uint32_t *words) {
     return line;
 }
 
-// How many pieces an order is cut into where `idle` thread blocks wait for one, and how long they
-// are (the last one may be shorter).
+// How many pieces an order of words of `word_log2` is cut into where `idle` thread blocks wait for
+// one, and how long they are (the last one may be shorter). What one thread block moves in two
+// rounds is not cut: others would get their shares as late as it ends (measured on an H100).
 struct order_cut {
     uint32_t pieces, length;
 };
-CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t idle) {
-    if (length <= shortest_piece) {
+CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t word_log2, uint32_t idle) {
+    constexpr uint32_t rounds = 2;
+    if (length <= (rounds * mover_threads * words_in_flight) << word_log2) {
         return {1, length};
     }
     const uint32_t least = (length + longest_piece - 1) / longest_piece;

@@ -141,6 +141,7 @@ bool add_pipe(const gpu::pipe_work &work, pipe_plan *plan_p) noexcept {
     a.geometry = work.geometry;
     a.dir = work.dir;
     a.pulls = work.pulls;
+    a.into_own_memory = work.pulls && work.into_own_memory;
     a.length = work.length;
     // Divided here, because on a GPU a division takes longer than all else before a kernel's first
     // load.

@@ -18,6 +18,7 @@ struct pipe_arguments {
     gpu::direction dir{};
     bool resumes = false;
     bool pulls = false;
+    bool into_own_memory = false;
     uint32_t num_parts = 0;
     uint32_t chunks = 0,
              longer_channels = 0;  // of a channel; the first longer_channels have one more

@@ -12,8 +12,9 @@ namespace cuda_nc::exec {
 // The properties of a GPU that matter to the choice of kernels; filled once for a device.
 struct kernel_limits {
     unsigned num_sms = 0;
-    size_t l2_size = 0;         // bytes
-    bool starts_early = false;  // kernels may start while the ones before them end
+    size_t l2_size = 0;               // bytes
+    bool starts_early = false;        // kernels may start while the ones before them end
+    bool host_caches_memory = false;  // CPUs keep lines of this GPU's memory in their caches
     const gpu::kernel_rules *rules = &gpu::usual_rules;
 };
 

@@ -51,6 +51,12 @@ TEST_F(gpu_sim, illegal_accesses_fail_and_the_error_stays) {
         {"a table in host memory", "displacements", [&] { return listed(host_table); }},
         {"a table beyond its allocation", "displacements",
          [&] { return listed(reinterpret_cast<int64_t *>(small->address() + 56)); }},
+        {"not where it says that bytes land", "own memory, as the launch says",
+         [&] {
+             transfer work = blocks(one->address(), pinned->address(), 8, 8, 16);
+             work.into_own_memory = true;
+             return work;
+         }},
         {"more bytes than the layout has", "of a layout of",
          [&] {
              transfer work = blocks(one->address(), small->address(), 4, 8, 16);

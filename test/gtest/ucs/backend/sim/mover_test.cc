@@ -133,6 +133,15 @@ TEST_F(sim_mover_test, an_illegal_access_fails_the_order) {
     EXPECT_EQ(move(), UCS_ERR_NO_RESOURCE);
 }
 
+TEST_F(sim_mover_test, an_order_that_lands_elsewhere_than_it_says_fails) {
+    start_with("");
+    order_.into_own_memory = true;
+    EXPECT_EQ(move(), UCS_OK);
+    const std::unique_ptr<memory> pinned = allocate_pinned(4 * bytes);
+    order_.target_base = pinned->address();
+    EXPECT_EQ(move(), UCS_ERR_IO_ERROR);
+}
+
 TEST_F(sim_mover_test, a_kernel_that_waits_long_for_its_turn_is_waited_for) {
     start_with("mover_late:1");
     EXPECT_EQ(move(), UCS_OK);

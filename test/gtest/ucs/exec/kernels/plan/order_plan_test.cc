@@ -48,10 +48,15 @@ std::string run_order(const random_case &from, const random_case *to, case_maker
     order.target = &target_case.view;
     order.target_base = target.data - target_case.layout->lower();
 
+    order.into_own_memory = random.below(2) == 0;
+
     uint32_t words[gpu::order_words] = {};
     if (!plan_order(order, &words)) {
         ++all->refused;
         return "";
+    }
+    if (is_into_own_memory(words[order_word::header]) != order.into_own_memory) {
+        return "another place where the bytes land";
     }
     ++all->planned;
     const packed_side side = packed_side_of_order(words[order_word::header]);
@@ -63,8 +68,8 @@ std::string run_order(const random_case &from, const random_case *to, case_maker
     }
     std::vector<uint8_t> writes(target.size);
     watch = access_watch();
-    const order_cut cut =
-        cut_order(length, static_cast<uint32_t>(random.between(1, mover_thread_blocks)));
+    const order_cut cut = cut_order(length, word_log2_of_order(words[order_word::header]),
+                                    static_cast<uint32_t>(random.between(1, mover_thread_blocks)));
     const auto first_piece = static_cast<uint32_t>(random.below(cut.pieces));
     for (uint32_t i = 0; i < cut.pieces; ++i) {  // in another order
         const uint32_t piece = (first_piece + i) % cut.pieces;
@@ -143,10 +148,12 @@ TEST(order_plan, rows_of_whole_words_are_served) {
 }
 
 TEST(order_plan, pieces_cover_an_order_and_none_keeps_a_thread_block_long) {
-    for (uint32_t length : {1u, 4096u, 4097u, 65536u, 65537u, 300000u, 1u << 20}) {
-        for (uint32_t idle = 1; idle <= mover_thread_blocks; ++idle) {
-            const order_cut cut = cut_order(length, idle);
+    for (uint32_t length : {1u, 4096u, 16385u, 65536u, 65537u, 300000u, 1u << 20}) {
+        for (uint32_t i = 0; i < 3 * mover_thread_blocks; ++i) {
+            const uint32_t idle = i / 3 + 1, word_log2 = least_line_word_log2 + i % 3;
+            const order_cut cut = cut_order(length, word_log2, idle);
             ASSERT_GE(cut.pieces, 1u);
+            ASSERT_LE(cut.pieces, gpu::most_order_pieces);
             EXPECT_LE(cut.length, longest_piece);
             EXPECT_TRUE(cut.pieces == 1 || cut.length % shortest_piece == 0);
             EXPECT_GE(uint64_t{cut.pieces} * cut.length, length);
@@ -154,8 +161,9 @@ TEST(order_plan, pieces_cover_an_order_and_none_keeps_a_thread_block_long) {
             EXPECT_LE(cut.pieces, std::max(idle, length / longest_piece + 1));
         }
     }
-    EXPECT_EQ(cut_order(4096, 16).pieces, 1u);
-    EXPECT_EQ(cut_order(65536, 16).pieces, 16u);
+    EXPECT_EQ(cut_order(65536, 4, 16).pieces, 1u);
+    EXPECT_EQ(cut_order(65536, 3, 16).pieces, 16u);
+    EXPECT_EQ(cut_order(16384, 2, 16).pieces, 1u);
 }
 
 }  // namespace
