@@ -16,8 +16,8 @@ namespace {
 // Bytes. A shorter message in host memory is copied in less time than a round trip takes.
 constexpr uint64_t host_rendezvous = 64 << 10;
 
-bool is_on_gpu(const void *buffer) noexcept {
-    gpu::memory_kind kind = gpu::platform::instance().query(buffer).kind;
+bool is_on_gpu(const gpu::memory_info &memory) noexcept {
+    const gpu::memory_kind kind = memory.kind;
     return kind == gpu::memory_kind::device || kind == gpu::memory_kind::managed;
 }
 
@@ -35,7 +35,8 @@ uint32_t choose_flags(uint32_t given, uint64_t bytes) noexcept {
     return bytes >= model::direct_thresh(buffered) ? given & ~fast : eager(given);
 }
 
-uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size_t count) noexcept {
+uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size_t count,
+                      gpu::known_memory *known) noexcept {
     dt::message_bytes bytes;
     if (!hooks::find_bytes(given.datatype, count, &bytes) &&
         !dt::find_bytes(given.datatype, count, &bytes)) {
@@ -43,7 +44,7 @@ uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size
         return eager(given.op_attr_mask);
     }
     const auto lowest = reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes.lowest);
-    if (is_on_gpu(reinterpret_cast<const void *>(lowest))) {
+    if (is_on_gpu(known->look(reinterpret_cast<const void *>(lowest)))) {
         return choose_flags(given.op_attr_mask, bytes.packed);
     }
     return bytes.packed >= host_rendezvous ? given.op_attr_mask : eager(given.op_attr_mask);
@@ -92,7 +93,8 @@ void *send_generic(const ucx_instance &ucx, const void *buffer, size_t count,
     if (!goes_direct(ucx) || !sees_gpu_memory()) {
         return pass(ucp, buffer, count, &param);
     }
-    param.op_attr_mask = choose_flags(param, buffer, count);
+    gpu::known_memory known;  // the datatype asks for the same in the call
+    param.op_attr_mask = choose_flags(param, buffer, count, &known);
     uct::datatype_send scope;
     return pass(ucp, buffer, count, &param);
 }

@@ -19,7 +19,7 @@ inline gpu::memory_info memory_of(const layout &what, const void *base) noexcept
     if (what.packed_size() == 0) {
         return {};
     }
-    return gpu::platform::instance().query(displaced(base, what.view().locate(0).displacement));
+    return gpu::known_memory::query(displaced(base, what.view().locate(0).displacement));
 }
 
 }  // namespace cuda_nc::dt

@@ -44,6 +44,7 @@ ucs_status_t device_packer::open(gpu::direction dir, layout_ref what, char *base
     dir_ = dir;
     into_own_memory_ = dir == gpu::direction::unpack && memory.kind == gpu::memory_kind::device;
     base_ = base;
+    allocation_ = memory.allocation;
     layout_ = std::move(what);
     serial_ = next_serial.fetch_add(1, std::memory_order_relaxed);
     stream_ = &staging_->pick_stream(dir);

@@ -23,6 +23,7 @@ class device_packer {
     const layout &what() const noexcept { return *layout_; }
     gpu::direction dir() const noexcept { return dir_; }
     char *base() const noexcept { return base_; }
+    const gpu::allocation_info &allocation() const noexcept { return allocation_; }
     device_staging &staging() const noexcept { return *staging_; }
     // False: the layout has no work list (GPU memory is exhausted); only copies of blocks are left.
     bool has_kernels() const noexcept { return list_ != nullptr; }
@@ -92,6 +93,7 @@ class device_packer {
     bool zero_copy_ = true;
     bool into_own_memory_ = false;  // as of a transfer
     char *base_ = nullptr;
+    gpu::allocation_info allocation_;
     uint64_t serial_ = 0;
     device_staging *staging_ = nullptr;
     shared_stream *stream_ = nullptr;

@@ -20,6 +20,9 @@ struct gpu_side final : pipeline, uct::user_buffer {
 
     int device() const noexcept override { return pipeline::packer().ordinal(); }
     uint64_t packed_bytes() const noexcept override { return pipeline::packed_size(); }
+    gpu::allocation_info allocation() const noexcept override {
+        return pipeline::packer().allocation();
+    }
     bool sends() const noexcept override { return std::is_same_v<pipeline, send_pipeline>; }
     uint64_t ucx_state() const noexcept override { return handle; }
     const layout *laid_out(char **base_p) const noexcept override {

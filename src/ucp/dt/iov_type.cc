@@ -181,53 +181,39 @@ type_ref make_type(const ucx_instance &ucx, const ucp_dt_iov_t *list, size_t num
 // Allocations in memory of one GPU and kind.
 class met_allocations {
   public:
-    // `first` is in memory of kind and GPU `info`.
-    met_allocations(gpu::platform &gpus, const gpu::memory_info &info, const char *first) noexcept
-        : gpus_(gpus), info_(info) {
-        add(first);
+    met_allocations(gpu::platform &gpus, const gpu::memory_info &first) noexcept
+        : gpus_(gpus), first_(first) {
+        add(first.allocation);
     }
-
-    // Whether the first one holds `address` too.
-    bool first_holds(const char *address) const noexcept { return met_[0].holds(address); }
 
     // Whether `address` is in such memory.
     bool hold(const char *address) noexcept {
         for (size_t i = 0; i < number_; ++i) {
-            if (met_[i].holds(address)) {
+            if (met_[i].holds(reinterpret_cast<uintptr_t>(address), 1)) {
                 std::swap(met_[i], met_[0]);  // the next one is probably there too
                 return true;
             }
         }
         const gpu::memory_info info = gpus_.query(address);
-        if (info.kind != info_.kind || info.device != info_.device) {
+        if (info.kind != first_.kind || info.device != first_.device) {
             return false;
         }
-        add(address);
+        add(info.allocation);
         return true;
     }
 
   private:
-    struct range {
-        const char *start = nullptr;
-        size_t size = 0;
-        bool holds(const char *address) const noexcept {
-            return address >= start && address < start + size;
-        }
-    };
-
-    void add(const char *address) noexcept {
-        gpu::allocation_info found;
-        gpu::device *device = gpus_.get_device(info_.device);
-        if (device != nullptr && device->find_allocation(address, &found) == UCS_OK) {
+    void add(const gpu::allocation_info &found) noexcept {
+        if (found.id != 0) {
             number_ = std::min(number_ + 1, met_.size());
-            met_[number_ - 1] = {found.base, found.size};
+            met_[number_ - 1] = found;
             std::swap(met_[number_ - 1], met_[0]);
         }
     }
 
     gpu::platform &gpus_;
-    const gpu::memory_info info_;
-    std::array<range, 64> met_;
+    const gpu::memory_info first_;
+    std::array<gpu::allocation_info, 64> met_;
     size_t number_ = 0;
 };
 
@@ -272,8 +258,8 @@ bool is_on_one_gpu(const iov_type &type) noexcept {
         gpus.get_device(info.device) == nullptr) {
         return false;
     }
-    met_allocations met(gpus, info, type.lowest);
-    if (met.first_holds(type.lowest + type.span - 1)) {
+    met_allocations met(gpus, info);
+    if (info.allocation.holds(reinterpret_cast<uintptr_t>(type.lowest), type.span)) {
         return true;  // and all between
     }
     for (const ucp_dt_iov_t &one : type.list) {

@@ -61,8 +61,12 @@ class arrival_rhythm {
         return std::max<uint64_t>(most_ >> (steps - 1 - step), 1);
     }
 
-    // What is counted as met by waiting for bound(i): who comes later might be late.
-    uint64_t sure(unsigned step) const noexcept { return bound(step) - bound(step) / 4; }
+    // What is counted as met by waiting for bound(i): who comes later might be late. An order is
+    // seen a microsecond or two after it is given; the rest is for how distances vary.
+    uint64_t sure(unsigned step) const noexcept {
+        constexpr uint64_t most_margin = 10000;
+        return bound(step) - std::min(bound(step) / 4, most_margin);
+    }
     bool most_come_soon() const noexcept {
         int64_t soon = 0;
         for (unsigned i = 0; i < steps && sure(i) <= begins; ++i) {

@@ -31,9 +31,23 @@ enum class memory_kind : uint8_t {
     unknown   // a GPU knows it, but not of a kind that we can serve
 };
 
+// Memory that somebody allocated in one piece.
+struct allocation_info {
+    char *base = nullptr;
+    size_t size = 0;  // bytes
+    uint64_t id = 0;  // unique among all that this process ever makes; 0: it is not known
+
+    // Whether all of [address, address + length) lies in it.
+    bool holds(uintptr_t address, uint64_t length) const noexcept {
+        const uintptr_t offset = address - reinterpret_cast<uintptr_t>(base);
+        return id != 0 && offset <= size && length <= size - offset;
+    }
+};
+
 struct memory_info {
     memory_kind kind = memory_kind::host;
-    int device = -1;  // ordinal for device and managed memory
+    int device = -1;                  // ordinal for device and managed memory
+    allocation_info allocation = {};  // of device and managed memory
 };
 
 // Words in pinned memory that the thread blocks of a launch write when they end. The CPU sees them
@@ -166,13 +180,6 @@ class memory {
     size_t size_ = 0;
 };
 
-// Memory that somebody allocated in one piece.
-struct allocation_info {
-    char *base = nullptr;
-    size_t size = 0;  // bytes
-    uint64_t id = 0;  // unique among all that this process ever makes; not 0
-};
-
 constexpr size_t ipc_handle_size = 64;
 struct ipc_handle {
     unsigned char bytes[ipc_handle_size];
@@ -222,10 +229,6 @@ class device {
     // The kernel that stays on this device and takes orders; null: there is none, now or ever.
     virtual mover *get_mover() noexcept { return nullptr; }
 
-    // The allocation that holds `address`, in this device's memory, whoever made it.
-    // UCS_ERR_UNSUPPORTED: not known.
-    virtual ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept = 0;
-
     // For other processes: a handle of the allocation that holds `address`, and in *offset_p the
     // bytes from its start to `address`. UCS_ERR_UNSUPPORTED: memory of a kind that has no such
     // handles. ipc_open() maps the whole allocation of another process until the result is
@@ -272,9 +275,33 @@ class platform {
     virtual bool watch_ipc_conflicts(void (*release)() noexcept) noexcept = 0;
 
     // What kind of memory lies at `address`. Takes tens of ns while the process has used no GPU
-    // memory. The first address found on a GPU makes that GPU's context and loads the kernels,
-    // which is slow.
+    // memory, and about 130 then. The first address found on a GPU makes that GPU's context and
+    // loads the kernels, which is slow.
     virtual memory_info query(const void *address) noexcept = 0;
+};
+
+// What a call has found out about an address, for the calls that it makes before it returns: they
+// ask by query() in place of the platform's.
+class known_memory {
+  public:
+    known_memory() = default;
+    known_memory(const known_memory &) = delete;
+    known_memory &operator=(const known_memory &) = delete;
+    ~known_memory() { address_ = nullptr; }
+
+    const memory_info &look(const void *address) noexcept {
+        info_ = platform::instance().query(address);
+        address_ = address;
+        return info_;
+    }
+    static memory_info query(const void *address) noexcept {
+        return address_ != nullptr && address == address_ ? info_
+                                                          : platform::instance().query(address);
+    }
+
+  private:
+    static inline thread_local const void *address_ = nullptr;
+    static inline thread_local memory_info info_;
 };
 
 }  // namespace cuda_nc::gpu

@@ -1,7 +1,5 @@
 #include "ucs/gpu/given_order.hpp"
 
-#include <chrono>
-
 namespace cuda_nc::gpu {
 
 bool given_order::give(device &on, const transfer &work) noexcept {
@@ -34,6 +32,7 @@ bool given_order::give(device &on, const transfer &work) noexcept {
     }
     by_ = by;
     status_ = UCS_INPROGRESS;
+    polls_ = 0;
     return true;
 }
 
@@ -51,24 +50,26 @@ void given_order::note(ucs_status_t status) noexcept {
 }
 
 ucs_status_t given_order::query() noexcept {
-    if (status_ == UCS_INPROGRESS) {
-        note(by_->state(which_));
+    // An order that runs for longer may never end.
+    constexpr auto doubt = std::chrono::milliseconds(5);
+    constexpr unsigned polls_between_looks = 64;
+    if (status_ != UCS_INPROGRESS) {
+        return status_;
+    }
+    note(by_->state(which_));
+    if (status_ == UCS_INPROGRESS && ++polls_ % polls_between_looks == 0) {
+        const auto now = std::chrono::steady_clock::now();
+        if (polls_ == polls_between_looks) {
+            polled_since_ = now;
+        } else if (now - polled_since_ >= doubt) {
+            note(by_->ask(which_));
+        }
     }
     return status_;
 }
 
 ucs_status_t given_order::await() noexcept {
-    // An order that runs for longer may never end: the GPU is asked.
-    constexpr auto doubt = std::chrono::milliseconds(5);
-    constexpr unsigned polls_between_looks = 1024;
-    if (query() != UCS_INPROGRESS) {
-        return status_;
-    }
-    const auto begun = std::chrono::steady_clock::now();
-    for (unsigned polls = 1; query() == UCS_INPROGRESS; ++polls) {
-        if (polls % polls_between_looks == 0 && std::chrono::steady_clock::now() - begun >= doubt) {
-            note(by_->ask(which_));
-        }
+    while (query() == UCS_INPROGRESS) {
     }
     return status_;
 }

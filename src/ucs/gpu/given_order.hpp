@@ -2,6 +2,8 @@
 // place of a launch and a wait for it.
 #pragma once
 
+#include <chrono>
+
 #include "ucs/base/status.hpp"
 #include "ucs/gpu/device.hpp"
 #include "ucs/gpu/mover.hpp"
@@ -25,7 +27,7 @@ class given_order {
     // Whether one was given since the last forget().
     bool is_given() const noexcept { return by_ != nullptr; }
     // UCS_INPROGRESS, UCS_OK, UCS_ERR_CANCELED: no byte has been touched, the move is to be
-    // launched; UCS_ERR_IO_ERROR.
+    // launched; UCS_ERR_IO_ERROR. Now and then it asks the GPU about an order that is overdue.
     ucs_status_t query() noexcept;
     ucs_status_t await() noexcept;
     // Waits for the end.
@@ -37,6 +39,8 @@ class given_order {
     mover *by_ = nullptr;
     mover::ticket which_ = 0;
     ucs_status_t status_ = UCS_OK;
+    unsigned polls_ = 0;
+    std::chrono::steady_clock::time_point polled_since_;
 };
 
 }  // namespace cuda_nc::gpu

@@ -3,7 +3,9 @@
 // A kernel changes what it serves: a program that synchronises the device waits for it too, and
 // compute kernels have it beside them. How soon orders come after each other does not tell that
 // beforehand. So now and then a stretch of orders goes the other way, and the way by which orders
-// came sooner is kept. A way that is confirmed is put to the test less and less often.
+// came sooner is kept. A way that is confirmed is put to the test less and less often; it is given
+// up when two trials in a row say so. The first stretch says nothing: what a program does first
+// takes longer.
 #pragma once
 
 #include <algorithm>
@@ -39,16 +41,27 @@ class pace_trial {
     bool kernel_is_better() const noexcept { return pace_[1] <= pace_[0] + pace_[0] / 20; }
 
     void end_stretch() noexcept {
-        uint64_t &pace = pace_[allows() ? 1 : 0];
-        pace = pace == 0 || tries_ ? elapsed_ : (3 * pace + elapsed_) / 4;
+        const uint64_t elapsed = elapsed_;
         elapsed_ = 0;
         count_ = 0;
+        if (!is_warm_) {
+            is_warm_ = true;
+            return;
+        }
+        uint64_t &pace = pace_[allows() ? 1 : 0];
+        pace = pace == 0 || tries_ || doubts_ ? elapsed : (3 * pace + elapsed) / 4;
         if (!tries_) {
             tries_ = --until_trial_ == 0;
             return;
         }
         tries_ = false;
         const bool was_right = kernel_is_better() == favours_;
+        if (!was_right && !doubts_) {
+            doubts_ = true;
+            until_trial_ = 1;
+            return;
+        }
+        doubts_ = false;
         favours_ = kernel_is_better();
         between_ = was_right ? std::min(2 * between_, most_between) : least_between;
         until_trial_ = between_;
@@ -56,7 +69,7 @@ class pace_trial {
 
     uint64_t last_ = 0, elapsed_ = 0;
     unsigned count_ = 0;
-    bool favours_ = true, tries_ = false;
+    bool is_warm_ = false, favours_ = true, tries_ = false, doubts_ = false;
     unsigned between_ = least_between, until_trial_ = 1;
     std::array<uint64_t, 2> pace_{};  // how long a stretch takes without a kernel, and with it
 };

@@ -18,7 +18,7 @@ struct counters {
     std::atomic<uint64_t> early{0};      // offers taken before UCP asked for data
     std::atomic<uint64_t> relaunches{0};
     std::atomic<uint64_t> launches{0}, launched_sides{0};  // of pipes; one launch serves several
-    std::atomic<uint64_t> orders{0};  // pulls that a mover was given, in place of launches
+    std::atomic<uint64_t> orders{0};  // that a mover was given, in place of launches
 
     std::atomic<uint64_t> puts{0}, gets{0}, lists{0};  // one-sided; one launch moves a list
     std::atomic<uint64_t> layout_orders{0};            // puts and gets from layout to layout

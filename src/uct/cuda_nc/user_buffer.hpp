@@ -44,6 +44,9 @@ class user_buffer {
     // it keeps nothing such.
     virtual uint64_t ucx_state() const noexcept { return 0; }
 
+    // What holds the bytes, or the first of them; id 0: not known.
+    virtual gpu::allocation_info allocation() const noexcept { return {}; }
+
     // How the bytes are laid out, and where displacement 0 is; null: unknown.
     virtual const layout *laid_out(char **base_p) const noexcept {
         *base_p = nullptr;

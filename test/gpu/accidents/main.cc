@@ -1,5 +1,5 @@
-// gpu-accidents reset|trap|exit|reuse|messages|open|contiguous|guest|nccl-before|nccl-after
-//               [--count N] [--bytes N] [--kind KIND] [--limit SECONDS]
+// gpu-accidents reset|trap|exit|reuse|messages|open|contiguous|guest|landing|
+//               nccl-before|nccl-after [--count N] [--bytes N] [--kind KIND] [--limit SECONDS]
 //
 // Exit status: 0; 1 wrong bytes; 77 this machine cannot run it; 124 no end within the limit.
 #include <unistd.h>
@@ -31,6 +31,7 @@ int run(const std::string &name, const case_options &options) {
         {"open", run_open},
         {"contiguous", run_contiguous},
         {"guest", run_guest},
+        {"landing", run_landing},
         {"nccl-before", run_nccl_before},
         {"nccl-after", run_nccl_after}};
     try {

@@ -107,27 +107,6 @@ mover *cuda_device::get_mover() noexcept {
     return mover_.get();
 }
 
-// No context is needed.
-ucs_status_t cuda_device::find_allocation(const void *address, allocation_info *info_p) noexcept {
-    if (forked()) {
-        return UCS_ERR_IO_ERROR;
-    }
-    CUdeviceptr base = 0;
-    size_t size = 0;
-    unsigned long long id = 0;
-    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
-                                    CU_POINTER_ATTRIBUTE_RANGE_SIZE,
-                                    CU_POINTER_ATTRIBUTE_BUFFER_ID};
-    void *values[] = {&base, &size, &id};
-    CUresult result = context_.calls().pointer_attributes(3, wanted, values,
-                                                          reinterpret_cast<CUdeviceptr>(address));
-    if (result != CUDA_SUCCESS || base == 0 || size == 0 || id == 0) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-    *info_p = {reinterpret_cast<char *>(base), size, id};
-    return UCS_OK;
-}
-
 ucs_status_t cuda_device::ipc_export(const void *address, ipc_handle *handle_p,
                                      size_t *offset_p) noexcept {
     return run(context_, [&] { return export_handle(context_, address, handle_p, offset_p); });

@@ -32,7 +32,6 @@ class cuda_device final : public device {
     bool copies_rows() const noexcept override { return context_.calls().write_value != nullptr; }
     // Made at the first call, where the setting MOVER says so.
     mover *get_mover() noexcept override;
-    ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override;
     ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                             size_t *offset_p) noexcept override;
     ucs_status_t ipc_open(const ipc_handle &handle,

@@ -182,18 +182,21 @@ memory_info cuda_platform::query(const void *address) noexcept {
         return {};
     }
     CUpointer_attribute wanted[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        CU_POINTER_ATTRIBUTE_IS_MANAGED,     CU_POINTER_ATTRIBUTE_CONTEXT,
-        CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        CU_POINTER_ATTRIBUTE_IS_MANAGED,       CU_POINTER_ATTRIBUTE_CONTEXT,
+        CU_POINTER_ATTRIBUTE_DEVICE_POINTER,   CU_POINTER_ATTRIBUTE_BUFFER_ID,
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
     unsigned type = 0, managed = 0;
     int ordinal = -1;
     CUcontext context = nullptr;
     CUdeviceptr on_device = 0;
     unsigned long long id = 0;
-    void *answers[] = {&type, &ordinal, &managed, &context, &on_device, &id};
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    void *answers[] = {&type, &ordinal, &managed, &context, &on_device, &id, &base, &size};
     auto pointer = reinterpret_cast<CUdeviceptr>(address);
     // Works in threads without a context; unknown values become 0.
-    CUresult result = calls_.pointer_attributes(6, wanted, answers, pointer);
+    CUresult result = calls_.pointer_attributes(8, wanted, answers, pointer);
     if (result != CUDA_SUCCESS || (type == 0 && managed == 0)) {
         return {};
     }
@@ -217,7 +220,10 @@ memory_info cuda_platform::query(const void *address) noexcept {
         }
         return {memory_kind::unknown, ordinal};
     }
-    return {managed != 0 ? memory_kind::managed : memory_kind::device, where->properties().ordinal};
+    const bool known = base != 0 && size != 0;
+    return {managed != 0 ? memory_kind::managed : memory_kind::device,
+            where->properties().ordinal,
+            {reinterpret_cast<char *>(base), size, known ? id : 0}};
 }
 
 }  // namespace

@@ -47,7 +47,13 @@ memory_info address_space::query(const void *address) const noexcept {
     auto wanted = reinterpret_cast<uintptr_t>(address);
     for (const range &one : ranges_) {
         if (wanted >= one.begin && wanted < one.end) {
-            return {memory_kind::device, one.device};
+            region found;
+            if (!find(address, 1, &found)) {
+                return {memory_kind::device, one.device};
+            }
+            return {memory_kind::device,
+                    one.device,
+                    {reinterpret_cast<char *>(found.begin), found.end - found.begin, found.id}};
         }
     }
     region found;

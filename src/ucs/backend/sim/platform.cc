@@ -203,16 +203,6 @@ class sim_device final : public device {
         return default_stream_.get();
     }
 
-    ucs_status_t find_allocation(const void *address, allocation_info *info_p) noexcept override {
-        region one;
-        if (forked() || !all_.space.find(address, 1, &one) || one.device != properties_.ordinal ||
-            one.everywhere) {
-            return UCS_ERR_UNSUPPORTED;
-        }
-        *info_p = {reinterpret_cast<char *>(one.begin), one.end - one.begin, one.id};
-        return UCS_OK;
-    }
-
     ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                             size_t *offset_p) noexcept override {
         region one;

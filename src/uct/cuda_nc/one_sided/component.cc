@@ -90,14 +90,12 @@ ucs_status_t pack_key(uct_md *, void *memh, void *address, size_t length, const 
 
 ucs_status_t query_memory(uct_md *, const void *address, size_t length, void *attributes) {
     auto &attr = *static_cast<uct_md_mem_attr *>(attributes);
-    gpu::platform &gpus = gpu::platform::instance();
-    const gpu::memory_info memory = gpus.query(address);
+    const gpu::memory_info memory = gpu::platform::instance().query(address);
     if (!is_simulated() || memory.kind != gpu::memory_kind::device) {
         return UCS_ERR_INVALID_ADDR;
     }
-    gpu::allocation_info whole;
-    gpu::device *gpu = gpus.get_device(memory.device);
-    const bool known = gpu != nullptr && gpu->find_allocation(address, &whole) == UCS_OK;
+    const gpu::allocation_info &whole = memory.allocation;
+    const bool known = whole.id != 0;
     if (attr.field_mask & mem_attr_field::mem_type) {
         attr.mem_type = memory_type::cuda_number;
     }

@@ -11,10 +11,11 @@ packed_key make_key(int device, uint64_t address, uint64_t length) noexcept {
     key.version = one_sided_version;
     key.host = this_machine();
     gpu::device *gpu = gpu::platform::instance().get_device(device);
-    gpu::allocation_info memory;
+    const gpu::memory_info found =
+        gpu::platform::instance().query(reinterpret_cast<const void *>(address));
+    const gpu::allocation_info &memory = found.allocation;
     size_t offset;
-    if (gpu == nullptr ||
-        gpu->find_allocation(reinterpret_cast<const void *>(address), &memory) != UCS_OK ||
+    if (gpu == nullptr || found.device != device || memory.id == 0 ||
         gpu->ipc_export(memory.base, &key.memory, &offset) != UCS_OK) {
         return key;
     }

@@ -139,8 +139,8 @@ bool pipe_drive::describe(gpu::move_order *order_p) noexcept {
     if (buffer_->describe(seen, in_memory_order_) != UCS_OK) {
         return false;  // a launch lets its stream wait for what is missing
     }
-    *order_p = {seen.source, seen.source_base,   seen.layout,
-                seen.base,   seen.packed_offset, seen.length};
+    *order_p = {seen.source,        seen.source_base, seen.layout,         seen.base,
+                seen.packed_offset, seen.length,      seen.into_own_memory};
     return true;
 }
 

@@ -148,7 +148,7 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
     message.kind = control_kind::early_offer;
     message.offset = rts.request;
     message.length = rts.size;
-    message.early.source = describe_memory(memory.device, rts.address, rts.size);
+    message.early.source = describe_memory(memory, rts.address, rts.size);
     if (message.early.source.allocation == 0) {
         return leaving::now;
     }
@@ -232,7 +232,7 @@ std::unique_ptr<plain_memory> direct_messages::find_plain(const rtr_head &rtr) c
         return nullptr;
     }
     return std::unique_ptr<plain_memory>(new (std::nothrow)
-                                             plain_memory(memory.device, rtr.address, rtr.size));
+                                             plain_memory(memory, rtr.address, rtr.size));
 }
 
 // From one of our datatypes into contiguous memory.

@@ -8,11 +8,13 @@ namespace cuda_nc::uct {
 
 class plain_memory final : public user_buffer {
   public:
-    // `length` bytes at `address`, on GPU `device`.
-    plain_memory(int device, uint64_t address, uint64_t length) noexcept
-        : device_(device), address_(address), length_(length) {}
+    // `length` bytes at `address`, in GPU memory.
+    plain_memory(const gpu::memory_info &memory, uint64_t address, uint64_t length) noexcept
+        : memory_(memory), address_(address), length_(length) {}
 
-    int device() const noexcept override { return device_; }
+    int device() const noexcept override { return memory_.device; }
+    gpu::allocation_info allocation() const noexcept override { return memory_.allocation; }
+    const gpu::memory_info &memory() const noexcept { return memory_; }
     uint64_t packed_bytes() const noexcept override { return length_; }
     uint64_t address() const noexcept { return address_; }
     // The sender packs straight into it: no launch of ours is needed.
@@ -21,7 +23,7 @@ class plain_memory final : public user_buffer {
     }
 
   private:
-    const int device_;
+    const gpu::memory_info memory_;
     const uint64_t address_, length_;
 };
 

@@ -17,30 +17,73 @@ straight_move::~straight_move() {
 }
 
 bool straight_move::begin(user_buffer &buffer, peer_memory there, uint64_t total) noexcept {
-    done_ = services_.events.acquire(device_);
-    if (done_ == nullptr || buffer.enqueue(0, total, there.address, *done_) != UCS_OK) {
+    buffer_ = &buffer;
+    total_ = total;
+    there_ = std::move(there);
+    runs_ = give_order() || launch();
+    if (runs_) {
+        services_.looks.poll(id_);
+    } else {
+        there_ = {};
+    }
+    return runs_;
+}
+
+bool straight_move::give_order() noexcept {
+    gpu::device *const where = gpu::platform::instance().get_device(device_);
+    gpu::pipe_work part;
+    part.length = total_;
+    if (where == nullptr || total_ > gpu::longest_order ||
+        buffer_->describe(part, false) != UCS_OK) {
         return false;
     }
-    there_ = std::move(there);
-    runs_ = true;
-    services_.looks.poll(id_);
+    gpu::transfer work;
+    work.dir = part.dir;
+    work.layout = *part.layout;
+    work.base = part.base;
+    work.packed = there_.address;
+    work.length = total_;
+    work.into_own_memory = part.into_own_memory;
+    if (!order_.give(*where, work)) {
+        return false;
+    }
+    trace_mark("order given", id_);
+    count(counters::all().orders);
+    return true;
+}
+
+bool straight_move::launch() noexcept {
+    done_ = services_.events.acquire(device_);
+    if (done_ == nullptr || buffer_->enqueue(0, total_, there_.address, *done_) != UCS_OK) {
+        return false;
+    }
+    trace_mark("launched", id_);
+    if (gpu::device *where = gpu::platform::instance().get_device(device_)) {
+        gpu::given_order::launched_instead(*where);
+    }
     return true;
 }
 
 ucs_status_t straight_move::progress() noexcept {
-    if (runs_) {
+    if (!runs_) {
+        return status_;
+    }
+    if (!order_.is_given()) {
         status_ = done_->query();
-        runs_ = status_ == UCS_INPROGRESS;
-        if (!runs_) {
-            there_ = {};  // nobody touches it any more
-        }
+    } else if ((status_ = order_.query()) == UCS_ERR_CANCELED) {
+        order_.forget();
+        status_ = launch() ? UCS_INPROGRESS : UCS_ERR_IO_ERROR;
+    }
+    runs_ = status_ == UCS_INPROGRESS;
+    if (!runs_) {
+        there_ = {};  // nobody touches it any more
     }
     return status_;
 }
 
 void straight_move::stop() noexcept {
     if (std::exchange(runs_, false)) {
-        status_ = done_->synchronize();
+        status_ = order_.is_given() ? order_.await() : done_->synchronize();
         there_ = {};
     }
 }
@@ -94,7 +137,7 @@ std::unique_ptr<receive_route> straight_target::prepare(receive_context &context
         return nullptr;
     }
     const wire::source_descriptor place =
-        describe_memory(context.device, memory.address(), context.total);
+        describe_memory(memory.memory(), memory.address(), context.total);
     if (place.allocation == 0) {
         return nullptr;
     }

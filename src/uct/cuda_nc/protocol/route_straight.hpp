@@ -4,18 +4,21 @@
 //   datatype to contiguous memory   a kernel of the sender's packs into the receiver's memory
 //   contiguous memory to datatype   a kernel of the receiver's unpacks from the sender's memory,
 //                                   where a pull does not serve its layout
+//
+// The mover's kernel, where it takes the order.
 #pragma once
 
 #include <memory>
 
 #include "ucs/gpu/device.hpp"
+#include "ucs/gpu/given_order.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
 #include "uct/cuda_nc/protocol/plain_memory.hpp"
 #include "uct/cuda_nc/protocol/route.hpp"
 
 namespace cuda_nc::uct {
 
-// One launch of the user's part between its memory and `there`.
+// One order, or one launch, for the user's part between its memory and `there`.
 class straight_move {
   public:
     straight_move(message_services &services, int device, uint64_t id) noexcept
@@ -32,13 +35,19 @@ class straight_move {
     void stop() noexcept;  // waits for the GPU
 
   private:
+    bool give_order() noexcept;
+    bool launch() noexcept;
+
     message_services &services_;
     const int device_;
     const uint64_t id_;
     bool runs_ = false;
     ucs_status_t status_ = UCS_OK;
-    std::unique_ptr<gpu::event> done_;
+    user_buffer *buffer_ = nullptr;
+    uint64_t total_ = 0;
     peer_memory there_;
+    gpu::given_order order_;
+    std::unique_ptr<gpu::event> done_;  // of a launch
 };
 
 class straight_sender final : public send_route {

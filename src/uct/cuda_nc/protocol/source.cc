@@ -114,33 +114,26 @@ uint64_t count_detour(const layout &what) noexcept {
     return detour + (length < short_block ? what.packed_size() / 10 : 0);
 }
 
-// Where the allocation that holds `address` lies, for other processes. False: it is not shared.
-bool place_memory(gpu::device &gpu, uintptr_t address, wire::source_descriptor *descriptor_p,
-                  uint64_t *size_p) {
-    gpu::allocation_info memory;
-    if (gpu.find_allocation(reinterpret_cast<const void *>(address), &memory) != UCS_OK ||
-        !handle_of(gpu, memory, &descriptor_p->memory)) {
+// Where `memory` lies, for other processes. False: it is not shared, or not known.
+bool place_memory(gpu::device &gpu, const gpu::allocation_info &memory,
+                  wire::source_descriptor *descriptor_p) {
+    if (memory.id == 0 || !handle_of(gpu, memory, &descriptor_p->memory)) {
         return false;
     }
     descriptor_p->allocation = memory.id;
     descriptor_p->address = reinterpret_cast<uintptr_t>(memory.base);
-    *size_p = memory.size;
     return true;
 }
 
 // Of this very process: launches reach what is on their own GPU.
 char *find_own(int device, const wire::source_descriptor &descriptor, uint64_t *size_p) noexcept {
     auto *address = reinterpret_cast<char *>(static_cast<uintptr_t>(descriptor.address));
-    gpu::platform &gpus = gpu::platform::instance();
-    gpu::device *gpu = gpus.get_device(device);
-    const gpu::memory_info kind = gpus.query(address);
-    gpu::allocation_info memory;
-    if (gpu == nullptr || kind.kind != gpu::memory_kind::device || kind.device != device ||
-        gpu->find_allocation(address, &memory) != UCS_OK || memory.id != descriptor.allocation ||
-        memory.base != address) {
+    const gpu::memory_info memory = gpu::platform::instance().query(address);
+    if (memory.kind != gpu::memory_kind::device || memory.device != device ||
+        memory.allocation.id != descriptor.allocation || memory.allocation.base != address) {
         return nullptr;
     }
-    *size_p = memory.size;
+    *size_p = memory.allocation.size;
     return address;
 }
 
@@ -179,13 +172,12 @@ wire::source_descriptor describe_source(const user_buffer &buffer) noexcept try 
         return descriptor;
     }
     const auto zero = reinterpret_cast<uintptr_t>(base);
-    const uintptr_t first = zero + static_cast<uintptr_t>(what->lower_bound());
-    uint64_t size;
-    if (!place_memory(*gpu, first, &descriptor, &size)) {
+    const gpu::allocation_info memory = buffer.allocation();
+    if (!place_memory(*gpu, memory, &descriptor)) {
         return {};
     }
     descriptor.displacement_0 = static_cast<int64_t>(zero - descriptor.address);
-    if (!inside(descriptor.displacement_0, *what, size)) {
+    if (!inside(descriptor.displacement_0, *what, memory.size)) {
         return {};
     }
     const layout_view &view = what->view();
@@ -201,13 +193,12 @@ wire::source_descriptor describe_source(const user_buffer &buffer) noexcept try 
     return {};
 }
 
-wire::source_descriptor describe_memory(int device, uint64_t address, uint64_t length) noexcept
-    try {
+wire::source_descriptor describe_memory(const gpu::memory_info &memory, uint64_t address,
+                                        uint64_t length) noexcept try {
     wire::source_descriptor descriptor = {};
-    gpu::device *gpu = gpu::platform::instance().get_device(device);
-    uint64_t size;
-    if (gpu == nullptr || length == 0 || !place_memory(*gpu, address, &descriptor, &size) ||
-        length > size || address - descriptor.address > size - length) {
+    gpu::device *gpu = gpu::platform::instance().get_device(memory.device);
+    if (gpu == nullptr || length == 0 || !memory.allocation.holds(address, length) ||
+        !place_memory(*gpu, memory.allocation, &descriptor)) {
         return {};
     }
     descriptor.displacement_0 = static_cast<int64_t>(address - descriptor.address);

@@ -16,8 +16,9 @@ bool is_on(const gpu::device *gpu, const wire::sender_offer &offer) noexcept;
 // allocation, or in memory that CUDA IPC does not share.
 wire::source_descriptor describe_source(const user_buffer &buffer) noexcept;
 
-// The same of contiguous memory on a GPU.
-wire::source_descriptor describe_memory(int device, uint64_t address, uint64_t length) noexcept;
+// The same of contiguous GPU memory; `memory` is what was found at `address`.
+wire::source_descriptor describe_memory(const gpu::memory_info &memory, uint64_t address,
+                                        uint64_t length) noexcept;
 
 struct source {
     peer_memory memory;

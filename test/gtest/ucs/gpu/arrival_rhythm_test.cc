@@ -27,7 +27,7 @@ TEST(arrival_rhythm, a_few_orders_say_nothing) {
 }
 
 TEST(arrival_rhythm, orders_are_waited_for_as_long_as_they_usually_take) {
-    for (uint64_t distance : {300u, 3000u, 20000u, 35000u}) {
+    for (uint64_t distance : {300u, 3000u, 20000u, 35000u, 39000u}) {
         heard one;
         for (int i = 0; i < 100; ++i) {
             one.after(distance);
@@ -121,7 +121,7 @@ TEST(arrival_rhythm, two_at_a_time_with_a_pause_as_long_as_a_kernel_waits_do_not
 
 // Messages that go to and fro: all that the kernel waits for is known, not just its bound.
 TEST(arrival_rhythm, even_distances_up_to_what_is_sure_pay) {
-    for (uint64_t distance : {19000u, 24000u, 30000u, 37000u}) {
+    for (uint64_t distance : {19000u, 24000u, 30000u, 37000u, 39000u}) {
         heard one;
         for (int i = 0; i < 100; ++i) {
             one.after(distance);

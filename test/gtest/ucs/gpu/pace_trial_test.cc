@@ -45,6 +45,22 @@ TEST(pace_trial, keeps_the_way_by_which_orders_come_sooner) {
     }
 }
 
+// What a program does first takes long, and so do single orders later.
+TEST(pace_trial, is_not_misled_by_a_slow_start_nor_by_a_hiccup) {
+    for (int slow : {20, 70}) {
+        program gains{13000, 10000};
+        gains.with = 600000;
+        gains.go_on(slow);
+        gains.with = 10000;
+        EXPECT_GT(gains.go_on(2000), 0.85) << slow;
+        for (int i = 0; i < 40; ++i) {
+            gains.go_on(i % 7 * 64 + 100);
+            gains.now += 10000000;
+        }
+        EXPECT_GT(gains.go_on(4000), 0.9) << slow;
+    }
+}
+
 TEST(pace_trial, prefers_a_kernel_that_changes_little) {
     program same{20000, 20500};
     same.go_on(1000);

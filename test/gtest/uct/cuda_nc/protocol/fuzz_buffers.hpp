@@ -59,6 +59,9 @@ class fuzz_buffer : public user_buffer {
     int device() const noexcept override { return 0; }
     uint64_t packed_bytes() const noexcept override { return rows_.bytes(); }
     uint64_t ucx_state() const noexcept override { return reinterpret_cast<uint64_t>(this); }
+    gpu::allocation_info allocation() const noexcept override {
+        return gpu::platform::instance().query(memory_->address()).allocation;
+    }
     const layout *laid_out(char **base_p) const noexcept override {
         *base_p = memory_->address() + margin;
         return rows_.told ? what_.get() : nullptr;

@@ -53,6 +53,12 @@ class fake_end final : public user_buffer {
         *base_p = base;
         return what.get();
     }
+    gpu::allocation_info allocation() const noexcept override {
+        return what == nullptr ? gpu::allocation_info()
+                               : gpu::platform::instance()
+                                     .query(base + what->view().locate(0).displacement)
+                                     .allocation;
+    }
     layout_ref what;       // null: not to be known
     char *base = nullptr;  // of displacement 0
     struct range {

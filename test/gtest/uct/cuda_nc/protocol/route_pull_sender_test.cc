@@ -13,7 +13,8 @@ class direct_messages_with_early_send : public direct_messages_test {
         }
         gpu::device *device = gpu::platform::instance().get_device(0);
         ASSERT_EQ(device->allocate(target_bytes, &memory_), UCS_OK);
-        ASSERT_EQ(device->find_allocation(memory_->address(), &allocation_), UCS_OK);
+        allocation_ = gpu::platform::instance().query(memory_->address()).allocation;
+        ASSERT_NE(allocation_.id, 0u);
         end_.what = blocks(64, 128);
         end_.base = memory_->address();
         end_.sending_side = true;
