@@ -116,6 +116,7 @@ THREAD_LOCALS = {
     'src/hooks/common/watched_types.cc': 'the type that this thread used last, without a lock',
     'src/ucp/dt/free_list.hpp': 'objects at hand, without a lock',
     'src/ucs/base/trace.cc': 'the number of the thread, asked once',
+    'src/ucs/gpu/known_memory.hpp': 'what a hook found of the memory, for the datatype',
     'src/ucs/exec/kernels/launch_pipe.cc': '2 KB of arguments that need not be cleared each time',
     'src/uct/cuda_nc/layout_order.hpp': 'what a call of UCP carries from the C API to the transport',
     'src/uct/cuda_nc/thread_context.cc': 'what a call of UCP carries from one layer to another',

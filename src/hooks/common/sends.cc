@@ -6,6 +6,7 @@
 #include "hooks/common/passed_call.hpp"
 #include "ucp/dt/datatype.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/gpu/known_memory.hpp"
 #include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/selection.hpp"
 #include "uct/cuda_nc/thread_context.hpp"

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ucs/gpu/device.hpp"
+#include "ucs/gpu/known_memory.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::dt {

@@ -280,28 +280,4 @@ class platform {
     virtual memory_info query(const void *address) noexcept = 0;
 };
 
-// What a call has found out about an address, for the calls that it makes before it returns: they
-// ask by query() in place of the platform's.
-class known_memory {
-  public:
-    known_memory() = default;
-    known_memory(const known_memory &) = delete;
-    known_memory &operator=(const known_memory &) = delete;
-    ~known_memory() { address_ = nullptr; }
-
-    const memory_info &look(const void *address) noexcept {
-        info_ = platform::instance().query(address);
-        address_ = address;
-        return info_;
-    }
-    static memory_info query(const void *address) noexcept {
-        return address_ != nullptr && address == address_ ? info_
-                                                          : platform::instance().query(address);
-    }
-
-  private:
-    static inline thread_local const void *address_ = nullptr;
-    static inline thread_local memory_info info_;
-};
-
 }  // namespace cuda_nc::gpu

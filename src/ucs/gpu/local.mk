@@ -9,6 +9,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/given_order.cc \
 	src/ucs/gpu/given_order.hpp \
 	src/ucs/gpu/kernel_rules.hpp \
+	src/ucs/gpu/known_memory.hpp \
 	src/ucs/gpu/layout_move.cc \
 	src/ucs/gpu/layout_move.hpp \
 	src/ucs/gpu/mover.hpp \

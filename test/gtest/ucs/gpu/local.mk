@@ -10,6 +10,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/given_order_test.cc \
 	test/gtest/ucs/gpu/mover_test.cc \
 	test/gtest/ucs/gpu/order_ring_test.cc \
+	test/gtest/ucs/gpu/known_memory_test.cc \
 	test/gtest/ucs/gpu/launch_test.cc \
 	test/gtest/ucs/gpu/pace_trial_test.cc \
 	test/gtest/ucs/gpu/pair_list_test.cc \
