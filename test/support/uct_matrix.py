@@ -130,15 +130,17 @@ SLEEPS = "--ranks 4 --each-way 16 --kinds g --batches 2 --sleep-batch 1 --larges
 for pull_max in ("0", "64M"):
     row(f"a-sleeper-pulls-{pull_max}", f"UCX_CUDA_NC_PULL_MAX={pull_max}",
         "UCX_CUDA_NC_STAGING_SIZE=128K", "--", SLEEPS)
-# A sender that ends once its sends are complete.
+# A sender that ends once its sends are complete. Over tcp UCX may lose what it has not read then:
+# bytes of short messages, which go through host memory, and what is said of slots.
 LEAVES = "--leave-batch 2 --window 24 --kinds g"
-for carrier in ("posix", "tcp"):
+for carrier, arguments in (("posix", LEAVES), ("tcp", LEAVES + " --least 4096")):
     RENDEZVOUS = {"UCX_CUDA_NC_CARRIERS": carrier, "UCX_RNDV_THRESH": 1}
-    row(f"sender-leaves-pull-{carrier}", RENDEZVOUS, "--", LEAVES)
-    row(f"sender-leaves-pipe-{carrier}", RENDEZVOUS, "UCX_CUDA_NC_PULL_MAX=0", "--", LEAVES)
-    row(f"sender-leaves-slots-{carrier}", RENDEZVOUS, "UCX_CUDA_NC_PIPE=n", "--", LEAVES)
-    row(f"sender-leaves-host-slots-{carrier}", RENDEZVOUS, "UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+",
-        "--", LEAVES)
+    row(f"sender-leaves-pull-{carrier}", RENDEZVOUS, "--", arguments)
+    row(f"sender-leaves-pipe-{carrier}", RENDEZVOUS, "UCX_CUDA_NC_PULL_MAX=0", "--", arguments)
+    if carrier != "tcp":
+        row(f"sender-leaves-slots-{carrier}", RENDEZVOUS, "UCX_CUDA_NC_PIPE=n", "--", arguments)
+        row(f"sender-leaves-host-slots-{carrier}", RENDEZVOUS,
+            "UCX_CUDA_NC_SIM_FAULTS=ipc_open:1+", "--", arguments)
 row("sender-leaves-four-ranks", "UCX_RNDV_THRESH=1", "--", "--ranks 4 --leave-batch 2 --window 24")
 row("killed-peer-four-ranks", "UCX_CUDA_NC_CARRIERS=tcp", "UCX_KEEPALIVE_INTERVAL=0.3s", "--",
     "--ranks 4 --kill-batch 1 --window 24 --kinds gggc")

@@ -2,8 +2,9 @@
 // (simulated, unless told otherwise) and in host memory, contiguous memory, IOV; expected and
 // unexpected, in batches in all directions. Each process derives the same plan from the seed.
 //
-// usage: matrix [--ranks N] [--batches N] [--window N] [--each-way N] [--largest BYTES] [--seed N]
-//               [--wakeup] [--peer-errors] [--kinds LETTERS] [--kill-batch N]
+// usage: matrix [--ranks N] [--batches N] [--window N] [--each-way N] [--least BYTES]
+//               [--largest BYTES] [--seed N] [--wakeup] [--peer-errors] [--kinds LETTERS]
+//               [--kill-batch N]
 //               [--notice-within SECONDS] [--close-batch N] [--leave-batch N] [--sleep-batch N]
 //               [--may-fail] [--hosts] [--gpus N] [--memory sim|cuda] [--self] [--odd NAME=VALUE]
 //               [--seconds N] [--calls LETTERS]
@@ -26,7 +27,8 @@
 //                once, and what is sent over new endpoints afterwards arrives
 //   leave-batch: all messages of that batch are from rank 1, which ends without a word once its
 //                sends are complete; all of them arrive, and the others go on without it. (Over tcp
-//                UCX itself keeps back bytes of messages through host memory: kinds g alone there)
+//                UCX itself may lose bytes of messages through host memory: it closes an endpoint
+//                at the end of one of its connections, and drops what it has not read of the others)
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, what was received well is right, and they send among themselves
 //               over new endpoints, one that is alone to itself

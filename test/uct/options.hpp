@@ -19,7 +19,7 @@ struct options {
     int batches = 20;
     int window = 8;
     int each_way = 0;  // 0: as many messages as the window allows, between any two
-    size_t largest = 3 << 20;
+    size_t least = 1, largest = 3 << 20;  // bytes
     unsigned long long seed = 1;
     bool wakeup = false;
     bool peer_errors = false;
@@ -91,7 +91,9 @@ inline bool set_number(const std::string &name, const char *value) {
 }
 
 inline bool set_other(const std::string &name, const char *value) {
-    if (name == "--largest") {
+    if (name == "--least") {
+        chosen.least = std::strtoull(value, nullptr, 10);
+    } else if (name == "--largest") {
         chosen.largest = std::strtoull(value, nullptr, 10);
     } else if (name == "--seed") {
         chosen.seed = std::strtoull(value, nullptr, 10);

@@ -50,7 +50,7 @@ class planner {
     size_t size() {
         size_t limit = size_t(1) << below(64 - __builtin_clzll(chosen.largest));
         // Shorter ones UCX would read itself.
-        const size_t least = has_plain() ? 4096 : 1;
+        const size_t least = std::max(chosen.least, size_t(has_plain() ? 4096 : 1));
         return least + random_() % (below(4) == 0 ? std::min(limit, size_t(2000)) : limit * 2 - 1) %
                            chosen.largest;
     }

@@ -1,5 +1,7 @@
 #include "uct/cuda_nc/protocol/receive_message.hpp"
 
+#include <algorithm>
+
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
@@ -146,7 +148,35 @@ void receive_message::endpoint_closed() noexcept {
     message_.ep = nullptr;
     if (message_.buffer == nullptr || plain_ != nullptr) {
         end();
+    } else if (is_without_fin()) {
+        message_.services.looks.look_soon(message_.id);
     }
+}
+
+bool receive_message::is_without_fin() const noexcept {
+    return message_.ep == nullptr && !has_fin_ && !stopped_;
+}
+
+// A process may end long after its connections: it is looked for in pauses that double, and the
+// last of which may be missed by a message that nothing else progresses.
+bool receive_message::replaces_fin() noexcept {
+    constexpr std::chrono::milliseconds first_pause{1}, last_pause{4096};
+    const auto now = agenda::clock::now();
+    if (now < next_look_) {
+        return false;
+    }
+    if (route_->is_through() && !route_->has_failed() && route_->status() == UCS_OK &&
+        is_gone(message_.sending_process)) {
+        nc_debug("a sender has left, and its FIN is lost: all bytes are here");
+        return true;
+    }
+    const bool is_last = pause_ == last_pause;
+    pause_ = is_last ? pause_ : std::max(first_pause, 2 * pause_);
+    next_look_ = now + pause_;
+    if (!is_last) {
+        message_.services.looks.look_at(message_.id, next_look_);
+    }
+    return false;
 }
 
 void receive_message::handle_fin(const wire::rndv_header &header, uint64_t length) noexcept {
@@ -243,6 +273,10 @@ unsigned receive_message::progress() noexcept {
         return 0;
     }
     const unsigned happened = route_->progress();
+    if (is_without_fin() && replaces_fin()) {
+        header_ = {request_, message_.first};
+        has_fin_ = true;
+    }
     if (has_fin_ && route_->is_through()) {
         if (held_ && !acknowledge(route_->status())) {
             return happened;

@@ -6,6 +6,10 @@
 //                 | leave(), route failed: "stop" is sent
 //                 +-> stopped --- the sender's cancel or FIN, or closed endpoint -> gone
 //
+// UCX closes an endpoint as soon as one of its connections ends, and drops what it has not read of
+// the others: with it the FIN of a sender that has left when its sends were complete. A message
+// whose bytes are all here is then delivered without its FIN, once the sender's process is gone.
+//
 // A route that wants nothing of the sender but its memory (a pull, or straight from contiguous
 // memory) holds UCP's RTR back. Then nothing is said to the sender until the end: when the route is
 // through UCP's ATS goes in the place of the RTR, and ends the send; where it fails, the RTR goes.
@@ -72,6 +76,8 @@ class receive_message final : public direct_message {
     void deliver() noexcept;
     void deliver_plain(ucs_status_t status) noexcept;
     bool acknowledge(ucs_status_t status) noexcept;
+    bool is_without_fin() const noexcept;
+    bool replaces_fin() noexcept;
     void release_rtr() noexcept;
     void end() noexcept;
 
@@ -83,6 +89,8 @@ class receive_message final : public direct_message {
     bool stopped_ = false;                 // the sender has been told to stop
     bool is_acknowledged_ = false;         // ATS goes, or has gone
     bool has_fin_ = false;                 // the sender's bytes are all there
+    agenda::clock::time_point next_look_;  // whether a sender that is to send its FIN is gone
+    std::chrono::milliseconds pause_{0};   // before the look after that
     wire::rndv_header header_ = {};        // UCP's, that came with the FIN
     std::unique_ptr<receive_route> route_;
 };
