@@ -28,7 +28,8 @@
 //   leave-batch: all messages of that batch are from rank 1, which ends without a word once its
 //                sends are complete; all of them arrive, and the others go on without it. (Over tcp
 //                UCX itself may lose bytes of messages through host memory: it closes an endpoint
-//                at the end of one of its connections, and drops what it has not read of the others)
+//                at the end of one of its connections, and drops what it has not read of the
+//                others)
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, what was received well is right, and they send among themselves
 //               over new endpoints, one that is alone to itself
