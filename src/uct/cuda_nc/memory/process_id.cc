@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "ucs/backend/backends.hpp"
@@ -13,27 +14,43 @@
 namespace cuda_nc::uct {
 namespace {
 
-// The 22nd field of /proc/PID/stat, behind a name that may hold anything; 0: not found, and then
-// *absent_p says whether there is no such process.
-uint64_t start_time(uint32_t pid, bool *absent_p) noexcept {
-    *absent_p = false;
+struct process_status {
+    uint64_t started = 0;    // 0: not found
+    bool is_absent = false;  // not found, because there is no such process
+    bool has_ended = false;  // its parent has yet to hear of it: its memory and files are closed
+};
+
+// Fields 3, 20 and 22 of /proc/PID/stat, behind a name that may hold anything.
+process_status status_of(uint32_t pid) noexcept {
+    process_status found;
     char path[64], text[1024];
     std::snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
     FILE *file = std::fopen(path, "r");
     if (file == nullptr) {
-        *absent_p = errno == ENOENT;
-        return 0;
+        found.is_absent = errno == ENOENT;
+        return found;
     }
     size_t length = std::fread(text, 1, sizeof(text) - 1, file);
-    *absent_p = std::ferror(file) != 0 && errno == ESRCH;
+    found.is_absent = std::ferror(file) != 0 && errno == ESRCH;
     std::fclose(file);
     text[length] = '\0';
     const char *at = std::strrchr(text, ')');
+    char state = 0;
+    long threads = 0;
     for (int field = 2; at != nullptr && field < 22; ++field) {
         at = std::strchr(at + 1, ' ');
+        if (at != nullptr && field == 2) {
+            state = at[1];
+        } else if (at != nullptr && field == 19) {
+            threads = std::strtol(at, nullptr, 10);
+        }
     }
-    uint64_t value = 0;
-    return at != nullptr && std::sscanf(at, " %" SCNu64, &value) == 1 ? value : 0;
+    if (at == nullptr || std::sscanf(at, " %" SCNu64, &found.started) != 1) {
+        found.started = 0;
+    }
+    // A first thread that has ended before the others is shown so too.
+    found.has_ended = (state == 'Z' || state == 'X') && threads <= 1;
+    return found;
 }
 
 uint32_t own_pid_space() noexcept {
@@ -44,8 +61,7 @@ uint32_t own_pid_space() noexcept {
 }  // namespace
 
 process_id process_id_of(uint32_t pid) noexcept {
-    bool absent;
-    process_id one = {pid, own_pid_space(), start_time(pid, &absent)};
+    process_id one = {pid, own_pid_space(), status_of(pid).started};
     return one.started != 0 && one.pid_space != 0 ? one : process_id{};
 }
 
@@ -62,9 +78,8 @@ bool is_gone(const process_id &process) noexcept {
     if (process.started == 0 || process.pid_space != own_pid_space()) {
         return false;
     }
-    bool absent;
-    uint64_t started = start_time(process.pid, &absent);
-    return absent || (started != 0 && started != process.started);
+    const process_status now = status_of(process.pid);
+    return now.is_absent || (now.started != 0 && (now.started != process.started || now.has_ended));
 }
 
 }  // namespace cuda_nc::uct

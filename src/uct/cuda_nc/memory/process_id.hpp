@@ -25,8 +25,9 @@ process_id process_id_of(uint32_t pid) noexcept;  // one of our own numbering
 // False where that cannot be told, and in a forked child, which has no GPU.
 bool is_own(const process_id &process) noexcept;
 
-// True when the process has ended, and with it all that its GPUs were doing. False too where that
-// cannot be told: it counts its processes otherwise than we do.
+// True when the process has ended, and with it all that its GPUs were doing, though its parent may
+// not have heard of it (a zombie). False too where that cannot be told: it counts its processes
+// otherwise than we do.
 bool is_gone(const process_id &process) noexcept;
 
 }  // namespace cuda_nc::uct

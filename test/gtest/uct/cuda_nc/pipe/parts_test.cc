@@ -1,12 +1,16 @@
 // The pieces that pipes and rings are made of.
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "ucs/base/settings.hpp"
+#include "ucs/gpu/child_process.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/pipe/shape.hpp"
 #include "uct/cuda_nc/pipe/port.hpp"
@@ -133,6 +137,47 @@ TEST(process_id, a_process_is_gone_when_it_has_ended) {
     waitpid(child, nullptr, 0);
     EXPECT_TRUE(is_gone(one));
     EXPECT_FALSE(is_gone(elsewhere)) << "not known";
+}
+
+constexpr std::chrono::seconds patience{20};
+
+bool is_gone_within(const process_id &process, std::chrono::milliseconds limit) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!is_gone(process)) {
+        if (std::chrono::steady_clock::now() > end) {
+            return false;
+        }
+        usleep(1000);
+    }
+    return true;
+}
+
+// In a child: the first thread ends, another goes on.
+TEST(process_id, DISABLED_first_thread_ends) {
+    std::thread([] { pause(); }).detach();
+    char byte = 1;
+    gpu::test::send_to_parent(&byte, 1);
+    syscall(SYS_exit, 0);
+}
+
+// The kernel shows both as zombies.
+TEST(process_id, a_process_of_which_its_parent_has_not_heard_is_gone_when_all_its_threads_are) {
+    const pid_t ended = fork();
+    if (ended == 0) {
+        _exit(0);
+    }
+    EXPECT_TRUE(is_gone_within(process_id_of(static_cast<uint32_t>(ended)), patience));
+    waitpid(ended, nullptr, 0);
+
+    gpu::test::child_process child("process_id.DISABLED_first_thread_ends", {});
+    char byte;
+    ASSERT_TRUE(child.receive(&byte, 1)) << child.output();
+    const process_id one = process_id_of(static_cast<uint32_t>(child.pid()));
+    EXPECT_FALSE(is_gone_within(one, std::chrono::milliseconds(100)));
+    child.kill();
+    EXPECT_TRUE(is_gone_within(one, patience));
+    child.wait();
+    EXPECT_TRUE(is_gone(one));
 }
 
 }  // namespace
