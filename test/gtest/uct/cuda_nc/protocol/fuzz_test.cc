@@ -185,7 +185,7 @@ class fuzz_case : public network_test {
         } else if (made.id == ats_id) {
             messages.handle_ats(bytes.get(), made.bytes.size());
             end_as_ucp_does(bytes.get(), made.bytes.size());
-        } else if (is_marked(bytes.get(), made.bytes.size())) {
+        } else if (made.id == rndv_data_id && is_marked(bytes.get(), made.bytes.size())) {
             messages.handle_data(bytes.get(), made.bytes.size());
         }
     }
