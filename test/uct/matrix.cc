@@ -4,10 +4,10 @@
 //
 // usage: matrix [--ranks N] [--batches N] [--window N] [--each-way N] [--least BYTES]
 //               [--largest BYTES] [--seed N] [--wakeup] [--peer-errors] [--kinds LETTERS]
-//               [--kill-batch N]
-//               [--notice-within SECONDS] [--close-batch N] [--leave-batch N] [--sleep-batch N]
-//               [--may-fail] [--hosts] [--gpus N] [--memory sim|cuda] [--self] [--odd NAME=VALUE]
-//               [--seconds N] [--calls LETTERS]
+//               [--kill-batch N] [--notice-within SECONDS] [--close-batch N] [--leave-batch N]
+//               [--sleep-batch N] [--may-fail] [--hosts] [--gpus N] [--memory sim|cuda] [--self]
+//               [--odd NAME=VALUE] [--seconds N] [--calls LETTERS]
+//   least: every message has so many bytes (1)
 //   each-way: a batch has so many messages from each process to each other, not up to a window
 //   seconds: batches go on for so long, and no process may grow meanwhile
 //   may-fail: a request may, but it ends, and what was received well is right

@@ -112,7 +112,7 @@ def test_closed_by_flush(run, build, arguments, variables):
                      env=env(variables, {"UCX_CUDA_NC_SIM_FAULTS": f"slow:{slow}"}))
         if "GPUs are not slow enough" not in result.output:
             break
-    assert "RIGHT" in result.output
+    assert result.status == 0 and "RIGHT" in result.output
     assert "illegal access" not in result.output
 
 

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "ucs/backend/backends.hpp"
@@ -34,18 +33,14 @@ process_status status_of(uint32_t pid) noexcept {
     found.is_absent = std::ferror(file) != 0 && errno == ESRCH;
     std::fclose(file);
     text[length] = '\0';
-    const char *at = std::strrchr(text, ')');
+    const char *behind_name = std::strrchr(text, ')');
     char state = 0;
     long threads = 0;
-    for (int field = 2; at != nullptr && field < 22; ++field) {
-        at = std::strchr(at + 1, ' ');
-        if (at != nullptr && field == 2) {
-            state = at[1];
-        } else if (at != nullptr && field == 19) {
-            threads = std::strtol(at, nullptr, 10);
-        }
-    }
-    if (at == nullptr || std::sscanf(at, " %" SCNu64, &found.started) != 1) {
+    if (behind_name == nullptr ||
+        std::sscanf(behind_name + 1,
+                    " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s "
+                    "%" SCNu64,
+                    &state, &threads, &found.started) != 3) {
         found.started = 0;
     }
     // A first thread that has ended before the others is shown so too.

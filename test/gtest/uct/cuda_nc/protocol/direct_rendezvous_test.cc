@@ -99,7 +99,7 @@ TEST_P(direct_messages_with_plain, wait_for_room_with_their_ats) {
     carrier_is_full = true;
     run_until([this] { return ports_lent() == sides_; });
     for (int i = 0; i < 100; ++i) {
-        progress_(argument_);
+        progress();
     }
     EXPECT_TRUE(sent_of_ucp.empty());
     EXPECT_TRUE(ucp.rest_statuses.empty()) << "the user may close the endpoint next";
@@ -159,7 +159,7 @@ TEST_P(direct_messages_with_plain, get_the_rtr_when_their_endpoint_is_closed) {
     EXPECT_EQ(end_.message, nullptr);
     expect_rtr();
     for (int i = 0; i < 100; ++i) {
-        progress_(argument_);
+        progress();
     }
     EXPECT_EQ(sent_of_ucp.size(), 1u);
     EXPECT_TRUE(sent.empty() && ucp.lengths.empty());

@@ -149,8 +149,13 @@ class direct_messages_test : public testing::Test {
         sent.clear();
         sent_of_ucp.clear();
         ended_by_atp.clear();
-        ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*)(void *), void *, unsigned,
-                                                    int *id_p) { *id_p = 1; };
+        progress_ = nullptr;
+        ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
+                                                    unsigned, int *id_p) {
+            progress_ = function;
+            argument_ = arg;
+            *id_p = 1;
+        };
         ucx_.uct_worker_progress_unregister_safe = [](void *, int *id_p) { *id_p = -1; };
         iface_.ucx = &ucx_;
         iface_.super.am[rndv_data_id].cb = ucp_handler;
@@ -169,6 +174,11 @@ class direct_messages_test : public testing::Test {
     }
     void TearDown() override { buffer_finder = finder_; }
 
+    // As UCX's worker does. The interface must have asked for it.
+    static void progress() {
+        ASSERT_NE(progress_, nullptr);
+        progress_(argument_);
+    }
     void offer(uint64_t length = total, uint64_t bytes = first) {
         struct {
             data_prefix prefix;
@@ -257,6 +267,8 @@ class direct_messages_test : public testing::Test {
         return sent.back().from;
     }
 
+    static inline unsigned (*progress_)(void *);
+    static inline void *argument_;
     ucx_api ucx_ = {};
     interface iface_ = {};
     abi::uct_iface carrier_ = {};

@@ -56,20 +56,11 @@ TEST_F(direct_messages_test, on_one_gpu_a_message_comes_in_one_slot) {
 }
 
 TEST_F(direct_messages_test, what_an_interface_tells_itself_waits_for_its_turn) {
-    static unsigned (*progress)(void *);
-    static void *argument;
-    ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
-                                                unsigned, int *id_p) {
-        progress = function;
-        argument = arg;
-        *id_p = 1;
-    };
     ep_.is_loopback = true;
     offer();
     EXPECT_TRUE(sent.empty()) << "the sender is in the middle of its offer";
     EXPECT_TRUE(messages_->is_busy());
-    ASSERT_NE(progress, nullptr);
-    progress(argument);
+    progress();
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
     say(control_kind::cancel, sent.back().from);
@@ -264,29 +255,6 @@ TEST_F(direct_messages_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
     EXPECT_EQ(quarantined(), 0u);
 }
 
-TEST_F(direct_messages_test, a_ring_whose_sender_is_lost_is_used_again_when_its_process_is_gone) {
-    pid_t sender = fork();
-    if (sender == 0) {
-        pause();
-        _exit(0);
-    }
-    ASSERT_GT(sender, 0);
-    terms_.process = process_id_of(static_cast<uint32_t>(sender));
-    size_t lent = regions_lent();
-    accepted();
-    messages_->endpoint_closed(ep_);
-    ASSERT_NE(end_.message, nullptr);
-    end_.message->leave();
-    release_quarantined(true);
-    EXPECT_EQ(quarantined(), 1u) << "its GPU may still write";
-    EXPECT_EQ(regions_lent(), lent + 1);
-    kill(sender, SIGKILL);
-    waitpid(sender, nullptr, 0);
-    release_quarantined(true);
-    EXPECT_EQ(quarantined(), 0u);
-    EXPECT_EQ(regions_lent(), lent);
-}
-
 // Another process, in whose name offers come, and whose endpoint is lost before its FIN.
 class direct_messages_of_leaver : public direct_messages_test {
   protected:
@@ -295,12 +263,6 @@ class direct_messages_of_leaver : public direct_messages_test {
         if (messages_ == nullptr) {
             return;
         }
-        ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
-                                                    unsigned, int *id_p) {
-            progress_ = function;
-            argument_ = arg;
-            *id_p = 1;
-        };
         leaver_ = fork();
         if (leaver_ == 0) {
             pause();
@@ -324,7 +286,7 @@ class direct_messages_of_leaver : public direct_messages_test {
     void progress_for(int ms) {
         const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
         do {
-            progress_(argument_);
+            progress();
         } while (std::chrono::steady_clock::now() < end);
     }
     // But for `missing` bytes at the end.
@@ -340,10 +302,23 @@ class direct_messages_of_leaver : public direct_messages_test {
         return message;
     }
 
-    static inline unsigned (*progress_)(void *);
-    static inline void *argument_;
     pid_t leaver_ = 0;
 };
+
+TEST_F(direct_messages_of_leaver, a_ring_whose_sender_is_lost_is_used_again_when_it_is_gone) {
+    size_t lent = regions_lent();
+    accepted();
+    messages_->endpoint_closed(ep_);
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    release_quarantined(true);
+    EXPECT_EQ(quarantined(), 1u) << "its GPU may still write";
+    EXPECT_EQ(regions_lent(), lent + 1);
+    leave();
+    release_quarantined(true);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+}
 
 TEST_F(direct_messages_of_leaver, a_message_that_is_here_needs_no_fin_when_its_process_is_gone) {
     const size_t lent = regions_lent();

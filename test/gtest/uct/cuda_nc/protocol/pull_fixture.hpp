@@ -65,12 +65,6 @@ class direct_messages_with_source : public direct_messages_with_lender,
         copy(target_->address(), std::vector<char>(target_bytes).data(), target_bytes);
         end_.what = blocks(64, 128);
         end_.base = target_->address();
-        ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
-                                                    unsigned, int *id_p) {
-            progress_ = function;
-            argument_ = arg;
-            *id_p = 1;
-        };
         learn_requests();
         ucp = {};
         source_ = lent_.source;
@@ -119,7 +113,7 @@ class direct_messages_with_source : public direct_messages_with_lender,
     static void run_until(F &&done) {
         auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (!done()) {
-            progress_(argument_);
+            progress();
             std::this_thread::yield();
             ASSERT_LT(std::chrono::steady_clock::now(), limit);
         }
@@ -211,8 +205,6 @@ class direct_messages_with_source : public direct_messages_with_lender,
         return reach_user_memory(0, source_.memory, lent_.process, id, base);
     }
 
-    inline static unsigned (*progress_)(void *);
-    inline static void *argument_;
     with_setting copy_engines_{"UCX_CUDA_NC_COPY_ENGINES", GetParam() ? "y" : "n"};
     std::unique_ptr<gpu::memory> target_;
     size_t sides_ = 0, regions_ = 0;

@@ -58,7 +58,7 @@ TEST_P(direct_messages_with_source, nobody_ends_a_pull_before_all_is_read) {
     ASSERT_NE(end_.message, nullptr);
     rest(number(), total, 0);  // logged
     say(control_kind::cancel, number());
-    progress_(argument_);
+    progress();
     EXPECT_TRUE(ucp.lengths.empty());
     EXPECT_TRUE(sent.empty() && sent_of_ucp.empty());
     release_channels(0, gpu::direction::unpack, limit);
@@ -73,7 +73,7 @@ TEST_P(direct_messages_with_source, a_message_is_delivered_when_its_ats_has_left
     carrier_is_full = true;
     run_until([this] { return ports_lent() == sides_; });
     for (int i = 0; i < 100; ++i) {
-        progress_(argument_);
+        progress();
     }
     EXPECT_TRUE(ucp.rest_statuses.empty());
     carrier_is_full = false;
@@ -86,7 +86,7 @@ TEST_P(direct_messages_with_source, an_ats_that_finds_no_room_leaves_over_the_ne
     carrier_is_full = true;
     run_until([this] { return ports_lent() == sides_; });
     for (int i = 0; i < 100; ++i) {
-        progress_(argument_);
+        progress();
     }
     messages_->endpoint_closed(ep_);
     run_until_delivered();
@@ -382,7 +382,7 @@ TEST_P(direct_messages_with_source, a_refused_launch_lets_the_rtr_go) {
     run_until([] { return !sent_of_ucp.empty(); });
     expect_fragments();
     EXPECT_EQ(counters::all().abandoned, abandoned + 1);
-    progress_(argument_);
+    progress();
     EXPECT_EQ(sent_of_ucp.size(), 1u);
 }
 
@@ -409,7 +409,7 @@ TEST_P(direct_messages_with_source, a_receive_that_ends_while_it_pulls_leaves_me
         EXPECT_EQ(end_.message, nullptr);
         EXPECT_EQ(ports_lent(), sides_);
         expect_ats_of_failure();
-        progress_(argument_);
+        progress();
         EXPECT_TRUE(sent.empty() && sent_of_ucp.size() == 1);
         EXPECT_TRUE(ucp.lengths.empty());
         copy(seen.data(), target_->address(), target_bytes);
@@ -442,7 +442,7 @@ TEST_P(direct_messages_with_source, a_pull_whose_offer_is_withdrawn_stops_and_sa
     release_channels(0, gpu::direction::unpack, limit);
     messages_->handle_control(&own, length_of(own.kind));
     for (int i = 0; i < 100; ++i) {
-        progress_(argument_);
+        progress();
     }
     EXPECT_TRUE(sent.empty() && sent_of_ucp.empty() && ucp.lengths.empty());
 }
@@ -458,7 +458,7 @@ TEST_P(direct_messages_with_source, a_pull_whose_endpoint_is_closed_lets_its_rtr
         }
         EXPECT_EQ(end_.message, nullptr);
         EXPECT_EQ(ports_lent(), sides_);
-        progress_(argument_);
+        progress();
         EXPECT_EQ(sent_of_ucp.size(), has_room ? 1u : 0u) << "no endpoint leads there";
         messages_->endpoint_connected(ep_);
         expect_rtr();
