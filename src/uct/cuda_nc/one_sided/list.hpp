@@ -21,6 +21,8 @@ struct list_mover::list {
     uint64_t bytes = 0;
     uint64_t seen_bytes = 0;  // at the last progress that saw it grow, which was then:
     clock::time_point seen;
+    clock::time_point began;     // under way
+    clock::time_point asked;     // the driver, for the last time
     gpu::block_pair alone = {};  // not cut into pairs
     std::shared_ptr<layout_order> order;
     char *order_remote = nullptr;  // displacement 0 of its remote bytes, as our GPU reaches them
@@ -33,12 +35,8 @@ struct list_mover::list {
     }
     bool is_empty() const noexcept { return bytes == 0; }
     bool is_full() const noexcept { return num_pairs == list_pairs; }
-    ucs_status_t query() noexcept {
-        if (status == UCS_INPROGRESS && is_launched) {
-            status = ends.reached() ? UCS_OK : done->query();
-        }
-        return status;
-    }
+    // Cheap: the driver is asked now and then.
+    ucs_status_t query() noexcept;
     void await() noexcept {
         if (query() == UCS_INPROGRESS) {
             status = done->synchronize();
@@ -50,6 +48,7 @@ struct list_mover::list {
     ucs_status_t launch_order(gpu::device &gpu, gpu::stream &stream) const noexcept;
     ucs_status_t copy(gpu::stream &stream) const noexcept;
     ucs_status_t copy_order(gpu::stream &stream) const noexcept;
+    bool is_to_be_asked() noexcept;
     void clear() noexcept;
 };
 

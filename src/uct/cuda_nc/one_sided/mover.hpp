@@ -72,9 +72,10 @@ class list_mover {
     using purge_callback = void (*)(void *request, void *argument);
     void purge_pending(const void *ep, purge_callback callback, void *argument) noexcept;
 
+    struct list;  // what one launch moves
+
   private:
     using clock = std::chrono::steady_clock;
-    struct list;
     struct lane;
     struct flush_entry {
         uint64_t last;  // the number of the list that ends it

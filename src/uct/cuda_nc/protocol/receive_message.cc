@@ -53,14 +53,18 @@ std::unique_ptr<receive_route> receive_message::prepare_route(
         return straight_target::prepare(message_, *plain_, offer.offer);
     }
     std::unique_ptr<receive_route> route;
-    if (message_.first == 0) {
-        route = pull_receiver::prepare(message_, offer);
+    const bool may_pull = message_.first == 0;
+    if (may_pull) {
+        route = pull_receiver::prepare(message_, offer, pull_receiver::instead_of::pipe);
     }
     if (message_.sender == 0) {
         return route != nullptr ? std::move(route) : straight_receiver::prepare(message_, offer);
     }
     if (route == nullptr) {
         route = pipe_receiver::prepare(message_, offer.offer);
+    }
+    if (route == nullptr && may_pull) {
+        route = pull_receiver::prepare(message_, offer, pull_receiver::instead_of::slots);
     }
     return route != nullptr ? std::move(route) : slot_receiver::prepare(message_, offer.offer);
 }

@@ -21,10 +21,11 @@ namespace {
 // A pipe's second kernel, and what the two kernels tell each other, take as long as 2 MB cross a
 // link. Among many messages it is launches that a pull saves, as long as 1.75 MB take: what crosses
 // for nothing is others' time, and the reads of long messages keep the link busy the other way too.
-// Measured on two H200 (bench/results, messages).
-std::optional<uint64_t> most_detour(uint64_t bytes, bool alone) noexcept {
+// Measured on two H200 (bench/results, messages). Where there is no pipe the bytes would go through
+// host memory: then a message is pulled as if it were alone.
+std::optional<uint64_t> most_detour(uint64_t bytes, bool alone_or_without_pipe) noexcept {
     constexpr uint64_t alone_most = 2 << 20, long_message = 4 << 20, launch_bytes = 7 << 18;
-    if (alone) {
+    if (alone_or_without_pipe) {
         return alone_most;
     }
     if (bytes > long_message) {
@@ -48,7 +49,8 @@ std::atomic<uint64_t> &pull_sender::counter() const noexcept {
 }
 
 std::unique_ptr<receive_route> pull_receiver::prepare(receive_context &context,
-                                                      const wire::early_offer &offer) noexcept {
+                                                      const wire::early_offer &offer,
+                                                      instead_of other) noexcept {
     const int device = context.device;
     const uint64_t total = context.total;
     gpu::device *gpu = gpu::platform::instance().get_device(device);
@@ -60,7 +62,8 @@ std::unique_ptr<receive_route> pull_receiver::prepare(receive_context &context,
         return nullptr;
     }
     const bool same_gpu = is_on(gpu, offer.offer), alone = context.services.messages.size() == 1;
-    const std::optional<uint64_t> most = same_gpu ? UINT64_MAX : most_detour(total, alone);
+    const std::optional<uint64_t> most =
+        same_gpu ? UINT64_MAX : most_detour(total, alone || other == instead_of::slots);
     if (!most) {
         return nullptr;
     }

@@ -29,10 +29,14 @@ class pull_sender final : public send_route {
 
 class pull_receiver : public driven_receiver {
   public:
+    // What the message would go by otherwise.
+    enum class instead_of : uint8_t { pipe, slots };
+
     // A pull, or a copy where that is quicker. Null: it cannot be, or does not pay; nothing was
     // said.
     static std::unique_ptr<receive_route> prepare(receive_context &context,
-                                                  const wire::early_offer &offer) noexcept;
+                                                  const wire::early_offer &offer,
+                                                  instead_of other) noexcept;
     ~pull_receiver() override;
 
     bool reads_alone() const noexcept final { return true; }

@@ -12,6 +12,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/memory/lent.hpp \
 	test/gtest/uct/cuda_nc/memory/ring_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/key_test.cc \
+	test/gtest/uct/cuda_nc/one_sided/list_test.cc \
 	test/gtest/uct/cuda_nc/pipe/drive_test.cc \
 	test/gtest/uct/cuda_nc/pipe/parts_test.cc \
 	test/gtest/uct/cuda_nc/protocol/direct_rendezvous_test.cc \

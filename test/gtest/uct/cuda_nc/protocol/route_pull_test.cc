@@ -1,5 +1,6 @@
 // Messages that the receiver's GPU takes from the sender's memory: offers, answers, ends and
 // failures of them, and what a hostile sender makes of it.
+#include <array>
 #include <cstring>
 
 #include "uct/cuda_nc/engine/stream_pool.hpp"
@@ -332,6 +333,34 @@ TEST_P(direct_messages_with_source, a_long_detour_is_made_on_one_gpu_alone) {
     std::memset(terms_.gpu, 0, sizeof(terms_.gpu));
     std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
     expect_pull();
+}
+
+// No pipe is offered here, so what remains is host memory. The second message reads as many bytes
+// beside those wanted, which among others does not pay where there is a pipe.
+TEST_P(direct_messages_with_source, one_among_others_is_pulled_rather_than_sent_through_the_host) {
+    static std::array<fake_end, 2> ends;  // the finder knows no test
+    ends = {};
+    buffer_finder = [](uint64_t word) noexcept -> user_buffer * {
+        return word == 0x10001 || word == 0x10002 ? &ends[word - 0x10001] : nullptr;
+    };
+    alignas(8) std::array<std::array<char, 256>, 2> requests = {};
+    for (size_t i = 0; i < ends.size(); ++i) {
+        ends[i].what = end_.what;
+        ends[i].base = end_.base;
+        ends[i].state = 0x10001 + i;
+        std::memcpy(requests[i].data() + request_state_offset, &ends[i].state, sizeof(uint64_t));
+        request_ = requests[i].data();
+        offer_early(8 * (i + 1));
+        EXPECT_EQ(rtr_of(8 * (i + 1)), direct_messages::leaving::never);
+        describe(8, 16);
+    }
+    EXPECT_TRUE(sent.empty());
+    run_until([] { return !ends[0].launched.empty() && !ends[1].launched.empty(); });
+    for (fake_end &one : ends) {
+        if (one.message != nullptr) {
+            one.message->leave();
+        }
+    }
 }
 
 // A pull has a port while its kernel runs: there are fewer ports than messages.
