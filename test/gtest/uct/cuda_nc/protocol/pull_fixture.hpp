@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "uct/cuda_nc/engine/admission.hpp"
 #include "uct/cuda_nc/counters.hpp"
@@ -96,6 +97,43 @@ class direct_messages_with_source : public direct_messages_with_lender,
         end_.launched.clear();
         offer_early(99);
         return rtr_of(99);
+    }
+    // Receives beside that of `end_`, each into memory of its own.
+    void prepare_receives(size_t number) {
+        ASSERT_EQ(
+            gpu::platform::instance().get_device(0)->allocate(number * target_bytes, &targets_),
+            UCS_OK);
+        receives_ = std::vector<receive>(number);
+        buffer_finder = [](uint64_t word) noexcept -> user_buffer * {
+            return word > 0x10000 && word <= 0x10000 + receives_.size()
+                       ? &receives_[word - 0x10001].end
+                       : nullptr;
+        };
+        for (size_t i = 0; i < number; ++i) {
+            fake_end &end = receives_[i].end;
+            end.what = end_.what;
+            end.base = static_cast<char *>(targets_->address()) + i * target_bytes;
+            end.state = 0x10001 + i;
+            std::memcpy(receives_[i].request + request_state_offset, &end.state, sizeof(uint64_t));
+        }
+    }
+    // As above, of one of these.
+    direct_messages::leaving ask(size_t i) {
+        request_ = receives_[i].request;
+        offer_early(8 * (i + 1));
+        return rtr_of(8 * (i + 1));
+    }
+    static bool all_are_launched() {
+        return std::none_of(receives_.begin(), receives_.end(),
+                            [](const receive &one) { return one.end.launched.empty(); });
+    }
+    static void end_receives() {
+        for (receive &one : receives_) {
+            if (one.end.message != nullptr) {
+                one.end.message->leave();
+            }
+        }
+        receives_.clear();
     }
     // A message that is pulled.
     void pulling() {
@@ -206,7 +244,12 @@ class direct_messages_with_source : public direct_messages_with_lender,
     }
 
     with_setting copy_engines_{"UCX_CUDA_NC_COPY_ENGINES", GetParam() ? "y" : "n"};
-    std::unique_ptr<gpu::memory> target_;
+    struct receive {
+        fake_end end;
+        alignas(8) char request[256] = {};
+    };
+    static inline std::vector<receive> receives_;  // the finder knows no test
+    std::unique_ptr<gpu::memory> target_, targets_;
     size_t sides_ = 0, regions_ = 0;
     unsigned promised_ = 0;
 };

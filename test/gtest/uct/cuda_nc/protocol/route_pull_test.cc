@@ -1,6 +1,5 @@
 // Messages that the receiver's GPU takes from the sender's memory: offers, answers, ends and
 // failures of them, and what a hostile sender makes of it.
-#include <array>
 #include <cstring>
 
 #include "uct/cuda_nc/engine/stream_pool.hpp"
@@ -338,70 +337,29 @@ TEST_P(direct_messages_with_source, a_long_detour_is_made_on_one_gpu_alone) {
 // No pipe is offered here, so what remains is host memory. The second message reads as many bytes
 // beside those wanted, which among others does not pay where there is a pipe.
 TEST_P(direct_messages_with_source, one_among_others_is_pulled_rather_than_sent_through_the_host) {
-    static std::array<fake_end, 2> ends;  // the finder knows no test
-    ends = {};
-    buffer_finder = [](uint64_t word) noexcept -> user_buffer * {
-        return word == 0x10001 || word == 0x10002 ? &ends[word - 0x10001] : nullptr;
-    };
-    alignas(8) std::array<std::array<char, 256>, 2> requests = {};
-    for (size_t i = 0; i < ends.size(); ++i) {
-        ends[i].what = end_.what;
-        ends[i].base = end_.base;
-        ends[i].state = 0x10001 + i;
-        std::memcpy(requests[i].data() + request_state_offset, &ends[i].state, sizeof(uint64_t));
-        request_ = requests[i].data();
-        offer_early(8 * (i + 1));
-        EXPECT_EQ(rtr_of(8 * (i + 1)), direct_messages::leaving::never);
+    prepare_receives(2);
+    for (size_t i = 0; i < receives_.size(); ++i) {
+        EXPECT_EQ(ask(i), direct_messages::leaving::never);
         describe(8, 16);
     }
     EXPECT_TRUE(sent.empty());
-    run_until([] { return !ends[0].launched.empty() && !ends[1].launched.empty(); });
-    for (fake_end &one : ends) {
-        if (one.message != nullptr) {
-            one.message->leave();
-        }
-    }
+    run_until(all_are_launched);
+    end_receives();
 }
 
 // A pull has a port while its kernel runs: there are fewer ports than messages.
 TEST_P(direct_messages_with_source, more_messages_than_ports_are_pulled_one_after_the_other) {
     constexpr size_t number = 200;  // there are 64 ports for pulls alone
-    std::unique_ptr<gpu::memory> targets;
-    ASSERT_EQ(gpu::platform::instance().get_device(0)->allocate(number * target_bytes, &targets),
-              UCS_OK);
-    struct receive {
-        fake_end end;
-        alignas(8) char request[256] = {};
-    };
-    static std::vector<receive> all;  // the finder knows no test
-    all = std::vector<receive>(number);
-    buffer_finder = [](uint64_t word) noexcept -> user_buffer * {
-        return word > 0x10000 && word <= 0x10000 + number ? &all[word - 0x10001].end : nullptr;
-    };
+    prepare_receives(number);
     const size_t slots = regions_lent();
     sent.clear();
     for (size_t i = 0; i < number; ++i) {
-        all[i].end.what = end_.what;
-        all[i].end.base = static_cast<char *>(targets->address()) + i * target_bytes;
-        all[i].end.state = 0x10001 + i;
-        std::memcpy(all[i].request + request_state_offset, &all[i].end.state, sizeof(uint64_t));
-        request_ = all[i].request;
-        offer_early(8 * (i + 1));
-        EXPECT_EQ(rtr_of(8 * (i + 1)), direct_messages::leaving::never);
+        EXPECT_EQ(ask(i), direct_messages::leaving::never);
     }
     EXPECT_TRUE(sent.empty());
     EXPECT_EQ(regions_lent(), slots);
-    run_until([&] {
-        return ports_lent() == sides_ &&
-               std::none_of(all.begin(), all.end(),
-                            [](const receive &one) { return one.end.launched.empty(); });
-    });
-    for (receive &one : all) {
-        if (one.end.message != nullptr) {
-            one.end.message->leave();
-        }
-    }
-    all.clear();
+    run_until([this] { return ports_lent() == sides_ && all_are_launched(); });
+    end_receives();
 }
 
 TEST_P(direct_messages_with_source, a_refused_launch_lets_the_rtr_go) {
