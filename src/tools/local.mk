@@ -25,6 +25,8 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/layouts/sizes.cc \
 	src/tools/perftest/layouts/sizes.hpp \
 	src/tools/perftest/layouts/tables.hpp \
+	src/tools/perftest/message/cuda_memory.cc \
+	src/tools/perftest/message/cuda_memory.hpp \
 	src/tools/perftest/message/halo.cc \
 	src/tools/perftest/message/halo.hpp \
 	src/tools/perftest/message/halo_grid.cc \

@@ -146,7 +146,8 @@ def test_says_what_is_wrong_with_messages(perftest):
             ("takes no HOST", "localhost"),
             ("at most two values", "-m", "host,host,gpu"),
             ("at most two values", "--gpus", "0,1,0"),
-            ("no managed memory", "-m", "managed", "-l", "vector-8", "--sizes", "8")]:
+            ("no managed memory", "-m", "managed", "-l", "vector-8", "--sizes", "8"),
+            ("no virtual memory", "-m", "virtual", "-l", "vector-8", "--sizes", "8")]:
         perftest.p2p_fails_with(text, "--fork", *arguments)
     if not os.path.exists("/dev/nvidiactl"):
         perftest.p2p_fails_with("there is no GPU", "--fork", "-m", "gpu", "-l", "vector-8",

@@ -20,7 +20,8 @@ class message_memory {
     char *address_ = nullptr;
 };
 
-// `kind`: host, gpu (simulated where UCX_CUDA_NC_GPU says so) or managed; `gpu` is its ordinal.
+// `kind`: host, gpu (simulated where UCX_CUDA_NC_GPU says so), managed, pool or virtual (see
+// allocate_cuda_memory()); `gpu` is its ordinal.
 // Throws run_error with a sentence for the user.
 std::unique_ptr<message_memory> allocate_memory(const std::string &kind, int gpu, size_t size);
 

@@ -61,9 +61,10 @@ void add_message_options(CLI::App *mode, message_options *o,
                      "Bytes of a message: 64K, 8,1M, 8:64M (by factors of 2), 8:64M:4 (of 4)")
         ->capture_default_str();
     mode->add_option("-m,--memory", o->memory,
-                     "Memory of each rank in turn, with commas: host, gpu, managed, or auto")
+                     "Memory of each rank in turn, with commas: host, gpu, managed, pool "
+                     "(cudaMallocAsync), virtual (cuMemCreate), or auto")
         ->delimiter(',')
-        ->check(CLI::IsMember({"auto", "host", "gpu", "managed"}))
+        ->check(CLI::IsMember({"auto", "host", "gpu", "managed", "pool", "virtual"}))
         ->capture_default_str();
     mode->add_option("--window", plan.window, "Messages in flight in bandwidth and bidir")
         ->check(CLI::Range(1u, 100000u))
