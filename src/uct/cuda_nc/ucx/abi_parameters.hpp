@@ -17,8 +17,8 @@ constexpr uint64_t bit(unsigned n) {
 namespace iface_param {
 constexpr uint64_t open_mode = bit(1), device = bit(2), err_handler_arg = bit(6),
                    err_handler = bit(7), features = bit(18);
-constexpr uint64_t open_device = bit(0);   // of open_mode
-constexpr uint64_t flush_remote = bit(6);  // of features
+constexpr uint64_t open_device = bit(0);                 // of open_mode
+constexpr uint64_t tag = bit(5), flush_remote = bit(6);  // of features
 }  // namespace iface_param
 
 namespace ep_param {
