@@ -2,6 +2,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/datatype_ops.cc \
 	src/hooks/common/datatype_ops.hpp \
 	src/hooks/common/gpu_presence.hpp \
+	src/hooks/common/contiguous.cc \
+	src/hooks/common/contiguous.hpp \
 	src/hooks/common/iov_message.cc \
 	src/hooks/common/iov_message.hpp \
 	src/hooks/common/message_ops.cc \

@@ -98,3 +98,13 @@ def test_contiguous_on_one_side(job, run, subtests, config, memory, gpus):
     if memory == "sim":
         with subtests.test(msg="all-messages-are-counted"):
             assert mpi.sides_counted(output)
+
+
+@pytest.mark.parametrize("config", ["ompi5-transport", "ompi4-transport"])
+@pytest.mark.parametrize("variables", [
+    {"UCX_CUDA_NC_CONTIGUOUS": "y"}, {"UCX_CUDA_NC_SIM_SHARED": "n"},
+    {"UCX_CUDA_NC_SIM_SHARED": "pieces"}], ids=["all", "pool", "pieces"])
+def test_contiguous_memory_of_other_kinds(job, run, subtests, config, variables):
+    """The same calls where contiguous memory is sent by us too, or is not shared as a whole."""
+    run_all(job, run, subtests, 2, "--memory", "sim", "--kind", "sides", each_rank=EACH_RANK,
+            env=[mpi.ALL_DIRECT, variables])

@@ -6,16 +6,19 @@
 //               [--largest BYTES] [--seed N] [--wakeup] [--peer-errors] [--kinds LETTERS]
 //               [--kill-batch N] [--notice-within SECONDS] [--close-batch N] [--leave-batch N]
 //               [--sleep-batch N] [--may-fail] [--hosts] [--gpus N] [--memory sim|cuda] [--self]
-//               [--odd NAME=VALUE] [--seconds N] [--calls LETTERS]
+//               [--odd NAME=VALUE] [--seconds N] [--calls LETTERS] [--plain-sends]
 //   least: every message has so many bytes (1)
 //   each-way: a batch has so many messages from each process to each other, not up to a window
 //   seconds: batches go on for so long, and no process may grow meanwhile
 //   may-fail: a request may, but it ends, and what was received well is right
 //   gpus: simulated ones that the processes use in turn (2)
-//   kinds: g datatype on the GPU, v IOV there, p contiguous memory there, h datatype in host
-//                memory, c contiguous, i IOV
+//   kinds: g datatype on the GPU, v IOV there, p contiguous memory there, P the same for sends
+//                alone, which the variables make ours, h datatype in host memory, c contiguous,
+//                i IOV
 //   calls: t tag (all that there are by default), s synchronous tag, m tag that the receiver probes
 //                for, a active message, e the same eagerly, r the same by rendezvous
+//   plain-sends: contiguous memory of the simulated GPU is sent to contiguous memory too, which UCX
+//                cannot: the variables make it ours
 //   sleep-batch: rank 1 sleeps for 5 s once it has begun its sends of that batch; meanwhile all
 //                messages of the others among themselves must end
 //   self: about half of the messages are from a process to itself

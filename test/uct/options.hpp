@@ -36,6 +36,7 @@ struct options {
     int notice_within = 60;  // seconds, of the loss of a peer
     bool hosts = false;
     bool self = false;
+    bool plain_sends = false;
     std::vector<std::string> odd;
 };
 inline options chosen;
@@ -59,6 +60,7 @@ inline bool set_flag(const std::string &name) {
         {"--hosts", &options::hosts},
         {"--may-fail", &options::may_fail},
         {"--peer-errors", &options::peer_errors},
+        {"--plain-sends", &options::plain_sends},
         {"--self", &options::self},
         {"--wakeup", &options::wakeup},
     };

@@ -93,12 +93,23 @@ class planner {
         return one;
     }
     static bool has_plain() {
-        return chosen.memory == "sim" && chosen.kinds.find('p') != std::string::npos;
+        return chosen.memory == "sim" && chosen.kinds.find_first_of("pP") != std::string::npos;
     }
     // UCX takes the simulated GPU's memory for the host's: a message whose one side is contiguous
-    // there has a datatype at the other.
+    // there has a datatype at the other, or it is sent from there and so ours.
     static void keep_ucx_off(message *one) {
-        if (has_plain() && (one->send.kind == 'p' || one->receive.kind == 'p')) {
+        if (one->receive.kind == 'P') {
+            one->receive.kind = 'g';
+        }
+        if (one->send.kind == 'P') {
+            one->send.kind = 'p';
+            return;
+        }
+        if (has_plain() && chosen.plain_sends) {
+            if (one->receive.kind == 'p' && !one->send.is_on_gpu()) {
+                one->send.kind = 'p';
+            }
+        } else if (has_plain() && (one->send.kind == 'p' || one->receive.kind == 'p')) {
             message::side &other = one->send.kind == 'p' ? one->receive : one->send;
             if (other.kind != 'v') {
                 other.kind = 'g';

@@ -53,6 +53,17 @@ def test_many_go_by_one_launch(run, fetch, build):
         assert operations > 50 * number, result.output
 
 
+@pytest.mark.parametrize("kind", ["plain", "long", "lists", "fences", "killed"])
+def test_memory_made_of_pieces(run, fetch, build, kind):
+    """Regions of several pieces, as PyTorch's expandable segments are."""
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, {"UCX_CUDA_NC_SIM_SHARED": "pieces"},
+                          release=uct.LAST)
+    result = run(build("one_sided"), "--seed", 11, *KINDS[kind], env=env)
+    assert "RIGHT" in result.output and "illegal access" not in result.output
+    assert launches(result), result.output
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults(run, fetch, build, fault):
     """What no kernel moves goes by copies."""

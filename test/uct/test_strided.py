@@ -46,6 +46,17 @@ def test_kinds(run, fetch, build, kind, seed):
         assert "a put or get leads out of the memory of its key" in result.output
 
 
+@pytest.mark.parametrize("kind", ["plain", "long", "freed"])
+def test_memory_made_of_pieces(run, fetch, build, kind):
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, {"UCX_CUDA_NC_SIM_SHARED": "pieces"},
+                          release=uct.LAST)
+    result = run(build("strided"), "--seed", 11, *KINDS[kind], env=env)
+    assert "RIGHT" in result.output
+    assert kind == "freed" or "illegal access" not in result.output
+    assert sum(orders(result)) > 0, result.output
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults(run, fetch, build, fault):
     """What no kernel moves goes by copies."""

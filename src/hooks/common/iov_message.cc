@@ -21,7 +21,7 @@ constexpr uint32_t of_memory = UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FIELD
 
 bool may_serve(const ucx_instance &ucx, const ucp_request_param_t &given) noexcept {
     const uint32_t mask = given.op_attr_mask;
-    return ucx.at_least(1, 19) && config().iov && (mask & all_fields & ~known_fields) == 0 &&
+    return ucx.at_least(1, 19) && (mask & all_fields & ~known_fields) == 0 &&
            ((mask & UCP_OP_ATTR_FIELD_MEMORY_TYPE) == 0 ||
             given.memory_type != UCS_MEMORY_TYPE_HOST) &&
            sees_gpu_memory();
@@ -61,13 +61,25 @@ bool may_serve_lists() noexcept try {
 iov_message::iov_message(const ucx_instance &ucx, const void *list, size_t number,
                          const ucp_request_param_t &given, use what) noexcept {
     const auto *entries = static_cast<const ucp_dt_iov_t *>(list);
-    if (!may_serve(ucx, given) || !begins_on_gpu(entries, number)) {
-        return;
+    if (config().iov && may_serve(ucx, given) && begins_on_gpu(entries, number)) {
+        serve(ucx, entries, number, given, what);
     }
-    type_ = find_type(ucx, entries, number, what);
+}
+
+iov_message::iov_message(const ucx_instance &ucx, const void *buffer, size_t bytes,
+                         const ucp_request_param_t &given) noexcept {
+    const ucp_dt_iov_t all = {const_cast<void *>(buffer), bytes};
+    if (may_serve(ucx, given)) {
+        serve(ucx, &all, 1, given, use::send);
+    }
+}
+
+void iov_message::serve(const ucx_instance &ucx, const ucp_dt_iov_t *list, size_t number,
+                        const ucp_request_param_t &given, use what) noexcept {
+    type_ = find_type(ucx, list, number, what);
     if (type_ != nullptr) {
         param_ = given;
-        param_.op_attr_mask &= ~of_memory;
+        param_.op_attr_mask = (given.op_attr_mask & ~of_memory) | UCP_OP_ATTR_FIELD_DATATYPE;
         param_.datatype = type_->datatype;
     }
 }

@@ -1,5 +1,6 @@
 // Messages whose buffer is a list of buffers (UCP_DATATYPE_IOV) in memory of one GPU. UCX moves
-// them by a copy for each entry: UCP is given a generic datatype of ours in place of the list.
+// them by a copy for each entry: UCP is given a generic datatype of ours in place of the list. So
+// it is of contiguous memory that is better ours (contiguous.hpp): a list with one entry.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -24,6 +25,9 @@ class iov_message {
     // A call of the UCX `ucx` with `number` entries at `list` and the caller's `given`.
     iov_message(const ucx_instance &ucx, const void *list, size_t number,
                 const ucp_request_param_t &given, use what) noexcept;
+    // A send of contiguous memory.
+    iov_message(const ucx_instance &ucx, const void *buffer, size_t bytes,
+                const ucp_request_param_t &given) noexcept;
 
     // False: the call is to pass unchanged. The list has no bytes in GPU memory, or some in other
     // memory; it receives into a byte twice, which has an order; UCX or settings forbid it.
@@ -35,6 +39,9 @@ class iov_message {
     const ucp_request_param_t &param() const noexcept { return param_; }
 
   private:
+    void serve(const ucx_instance &ucx, const ucp_dt_iov_t *list, size_t number,
+               const ucp_request_param_t &given, use what) noexcept;
+
     std::shared_ptr<const dt::iov_type> type_;
     ucp_request_param_t param_;
 };

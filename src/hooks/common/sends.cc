@@ -1,5 +1,6 @@
 #include "hooks/common/sends.hpp"
 
+#include "hooks/common/contiguous.hpp"
 #include "hooks/common/datatype_ops.hpp"
 #include "hooks/common/gpu_presence.hpp"
 #include "hooks/common/iov_message.hpp"
@@ -55,6 +56,7 @@ uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size
 struct tag_message {
     static constexpr bool may_need_change = false;
     static bool adapt(ucp_request_param_t *) noexcept { return true; }
+    static bool may_wait(const ucp_request_param_t &) noexcept { return true; }
 };
 struct active_message {
     // Where it is not to complete at once, ucp_am_send_nbx of every release passes over the
@@ -76,6 +78,11 @@ struct active_message {
         param->op_attr_mask = (param->op_attr_mask & ~not_at_once) | has_flags;
         param->flags = flags | UCP_AM_SEND_FLAG_RNDV;
         return true;
+    }
+    // For the receiver: no program asks for an eager send of what it wants by rendezvous.
+    static bool may_wait(const ucp_request_param_t &given) noexcept {
+        return (given.op_attr_mask & UCP_OP_ATTR_FIELD_FLAGS) == 0 ||
+               (given.flags & UCP_AM_SEND_FLAG_EAGER) == 0;
     }
 };
 
@@ -100,40 +107,48 @@ void *send_generic(const ucx_instance &ucx, const void *buffer, size_t count,
     return pass(ucp, buffer, count, &param);
 }
 
+// Null where it is not to be served.
 template <typename kind, typename sending>
-void *send_list(const ucx_instance &ucx, const void *buffer, size_t count,
-                const ucp_request_param_t &given, const sending &pass) noexcept {
+void *send_message(const ucx_instance &ucx, const iov_message &message, const sending &pass,
+                   bool *served_p) noexcept {
+    ucp_request_param_t param = message.param();
+    *served_p = message.is_served() && kind::adapt(&param);
+    if (!*served_p) {
+        return nullptr;
+    }
     const dt::ucp_api &ucp = dt::ucp_of(ucx);
-    const iov_message list(ucx, buffer, count, given, iov_message::use::send);
-    if (!list.is_served()) {
-        return pass(ucp, buffer, count, &given);
-    }
-    ucp_request_param_t param = list.param();
-    if (!kind::adapt(&param)) {
-        return pass(ucp, buffer, count, &given);
-    }
     if (!goes_direct(ucx)) {
-        return pass(ucp, list.buffer(), list.count, &param);
+        return pass(ucp, message.buffer(), message.count, &param);
     }
-    param.op_attr_mask = choose_flags(param.op_attr_mask, list.bytes());
+    param.op_attr_mask = choose_flags(param.op_attr_mask, message.bytes());
     uct::datatype_send scope;
-    return pass(ucp, list.buffer(), list.count, &param);
+    return pass(ucp, message.buffer(), message.count, &param);
 }
 
 // pass(ucp, buffer, count, param) is the call of UCP.
 template <typename kind, typename sending>
-void *send(const void *caller, const void *buffer, size_t count, const void *param,
+void *send(const void *caller, void *ep, const void *buffer, size_t count, const void *param,
            const sending &pass) noexcept {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     auto unchanged = [&](const dt::ucp_api &ucp) -> void * {
         return pass(ucp, buffer, count, given);
     };
     auto serve = [&](const ucx_instance &ucx) -> void * {
-        return has_datatype(*given, UCP_DATATYPE_GENERIC)
-                   ? send_generic<kind>(ucx, buffer, count, *given, pass)
-               : has_datatype(*given, UCP_DATATYPE_IOV)
-                   ? send_list<kind>(ucx, buffer, count, *given, pass)
-                   : unchanged(dt::ucp_of(ucx));
+        if (has_datatype(*given, UCP_DATATYPE_GENERIC)) {
+            return send_generic<kind>(ucx, buffer, count, *given, pass);
+        }
+        bool served = false;
+        void *request = nullptr;
+        if (has_datatype(*given, UCP_DATATYPE_IOV)) {
+            const iov_message list(ucx, buffer, count, *given, iov_message::use::send);
+            request = send_message<kind>(ucx, list, pass, &served);
+        } else if (is_long_contiguous(*given, count) && goes_direct(ucx) &&
+                   kind::may_wait(*given) &&
+                   is_better_ours(ucx, static_cast<ucp_ep_h>(ep), buffer)) {
+            const iov_message all(ucx, buffer, contiguous_bytes(*given, count), *given);
+            request = send_message<kind>(ucx, all, pass, &served);
+        }
+        return served ? request : unchanged(dt::ucp_of(ucx));
     };
     return call_by(caller, serve, unchanged);
 }
@@ -144,7 +159,7 @@ namespace looked_at {
 
 void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
                    const void *caller) noexcept {
-    return send<tag_message>(caller, buffer, count, param,
+    return send<tag_message>(caller, ep, buffer, count, param,
                              [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                  const ucp_request_param_t *chosen) {
                                  return ucp.tag_send_nbx(static_cast<ucp_ep_h>(ep), from, number,
@@ -154,7 +169,7 @@ void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, con
 
 void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
                         const void *caller) noexcept {
-    return send<tag_message>(caller, buffer, count, param,
+    return send<tag_message>(caller, ep, buffer, count, param,
                              [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                  const ucp_request_param_t *chosen) {
                                  return ucp.tag_send_sync_nbx(static_cast<ucp_ep_h>(ep), from,
@@ -165,7 +180,7 @@ void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag
 void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
                   const void *buffer, size_t count, const void *param,
                   const void *caller) noexcept {
-    return send<active_message>(caller, buffer, count, param,
+    return send<active_message>(caller, ep, buffer, count, param,
                                 [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                     const ucp_request_param_t *chosen) {
                                     return ucp.am_send_nbx(static_cast<ucp_ep_h>(ep), id, header,

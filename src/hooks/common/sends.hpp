@@ -1,6 +1,7 @@
 // Sends of derived datatypes: makes UCP choose well between eager and rendezvous for those that the
 // transport cuda_nc can move from GPU to GPU (uct/cuda_nc/selection.hpp), and gives it a datatype
-// of ours in place of a list of buffers in GPU memory.
+// of ours in place of a list of buffers in GPU memory, and of contiguous GPU memory that UCX moves
+// through the host.
 //
 // Same contracts as UCP's functions of these names, which they call, of the UCX that `caller` uses:
 // an address in the code that calls, or null where it is not known.
@@ -9,11 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hooks/common/contiguous.hpp"
 #include "hooks/common/passed_call.hpp"
 
 namespace cuda_nc::hooks {
 
-// Where the datatype is derived, or the caller's UCX is not known yet.
+// Where the datatype is derived, or much contiguous memory is sent, or the caller's UCX is not
+// known yet.
 namespace looked_at {
 
 void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
@@ -25,11 +28,15 @@ void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_lengt
 
 }  // namespace looked_at
 
+inline bool may_be_ours(const ucp_request_param_t &param, size_t count) noexcept {
+    return is_derived(param) || is_long_contiguous(param, count);
+}
+
 inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
                           const void *param, const void *caller) noexcept {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
-    return CUDA_NC_LIKELY(ucp != nullptr && !is_derived(*given))
+    return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
                ? ucp->tag_send_nbx(static_cast<ucp_ep_h>(ep), buffer, count, tag, given)
                : looked_at::tag_send_nbx(ep, buffer, count, tag, param, caller);
 }
@@ -38,7 +45,7 @@ inline void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint6
                                const void *param, const void *caller) noexcept {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
-    return CUDA_NC_LIKELY(ucp != nullptr && !is_derived(*given))
+    return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
                ? ucp->tag_send_sync_nbx(static_cast<ucp_ep_h>(ep), buffer, count, tag, given)
                : looked_at::tag_send_sync_nbx(ep, buffer, count, tag, param, caller);
 }
@@ -48,7 +55,7 @@ inline void *am_send_nbx(void *ep, unsigned id, const void *header, size_t heade
                          const void *caller) noexcept {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
-    return CUDA_NC_LIKELY(ucp != nullptr && !is_derived(*given))
+    return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
                ? ucp->am_send_nbx(static_cast<ucp_ep_h>(ep), id, header, header_length, buffer,
                                   count, given)
                : looked_at::am_send_nbx(ep, id, header, header_length, buffer, count, param,

@@ -35,6 +35,7 @@ const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept {
         look_up(ucx, "ucp_get_nbx", &found.get_nbx);
         look_up(ucx, "ucp_ep_flush_nbx", &found.ep_flush_nbx);
         look_up(ucx, "ucp_request_free", &found.request_free);
+        look_up(ucx, "ucp_ep_query", &found.ep_query);
         look_up(ucx, "ucp_context_query", &found.context_query);
         ucp_apis[ucx.index].store(&found, std::memory_order_release);
     });

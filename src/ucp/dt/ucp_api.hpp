@@ -32,6 +32,7 @@ struct ucp_api {
                                 const ucp_request_param_t *);
     ucs_status_ptr_t (*ep_flush_nbx)(ucp_ep_h, const ucp_request_param_t *);
     void (*request_free)(void *);
+    ucs_status_t (*ep_query)(ucp_ep_h, ucp_ep_attr_t *);
     ucs_status_t (*context_query)(ucp_context_h, ucp_context_attr_t *);
 };
 

@@ -43,6 +43,8 @@ cuda_cxx_sources += \
 	src/ucs/backend/cuda/mover.cc \
 	src/ucs/backend/cuda/mover.hpp \
 	src/ucs/backend/cuda/platform.cc \
+	src/ucs/backend/cuda/shared_pieces.cc \
+	src/ucs/backend/cuda/shared_pieces.hpp \
 	src/ucs/backend/cuda/sole_user.cc \
 	src/ucs/backend/cuda/sole_user.hpp \
 	src/ucs/backend/cuda/stream.cc \

@@ -33,6 +33,7 @@ struct settings {
     bool direct = false;                // the transport moves direct messages
     bool one_sided = false;             // the transport serves puts and gets between GPUs
     bool iov = false;                   // lists of buffers in GPU memory are messages of ours
+    std::string contiguous;             // messages of contiguous GPU memory are ours: auto, y, n
     size_t direct_thresh = 0;           // bytes of the smallest direct message
     bool pipe = false;                  // they may go by pulls and pipes
     bool network_slots = false;         // they go to other hosts, where a carrier can
@@ -52,6 +53,7 @@ struct settings {
     unsigned sim_devices = 0;
     size_t sim_memory = 0;    // bytes a simulated device
     unsigned sim_device = 0;  // ordinal
+    std::string sim_shared;   // how processes can share memory of cuda_nc_sim_malloc: y, n, pieces
     unsigned sim_delay = 0;   // microseconds: upper bound of the random delay of each operation
     uint64_t sim_seed = 0;
     std::string sim_faults;  // see src/ucs/backend/sim/README.md

@@ -81,6 +81,11 @@ const setting_field settings_table[] = {
           "Gather puts and gets between GPUs of a machine, of programs that use them (NIXL, "
           "OpenSHMEM, MPI windows), into lists that one kernel moves; n: they are UCX's own."),
     FIELD(
+        of_transport, contiguous, "CONTIGUOUS", "auto", "auto|y|n", kind::text,
+        "Send contiguous GPU memory, from 64 KiB on and within a machine, as direct messages too; "
+        "auto: memory that UCX cannot share between processes (cudaMallocAsync), which it moves "
+        "through host memory; y: all; n: it is UCX's own."),
+    FIELD(
         of_transport, direct_thresh, "DIRECT_THRESH", "1K", nullptr, kind::size,
         "Smallest direct message; unset: 1 B for MPI_Isend, 1 KiB or the value from the machine's "
         "figures for MPI_Send."),
@@ -113,6 +118,9 @@ const setting_field settings_table[] = {
           "Memory of each simulated GPU."),
     FIELD(simulated, sim_device, "SIM_DEVICE", "0", nullptr, kind::number,
           "Simulated GPU on which cuda_nc_sim_malloc allocates."),
+    FIELD(simulated, sim_shared, "SIM_SHARED", "y", "y|n|pieces", kind::text,
+          "Whether processes can share memory of cuda_nc_sim_malloc; n: not, as that of "
+          "cudaMallocAsync; pieces: in pieces, as that of cuMemCreate."),
     FIELD(simulated, sim_delay, "SIM_DELAY", "50", nullptr, kind::number,
           "Longest random delay before an operation of a simulated GPU, in microseconds."),
     FIELD(simulated, sim_seed, "SIM_SEED", "1", nullptr, kind::number,

@@ -31,11 +31,19 @@ enum class memory_kind : uint8_t {
     unknown   // a GPU knows it, but not of a kind that we can serve
 };
 
+// How other processes of this machine can be given memory of a GPU.
+enum class sharing : uint8_t {
+    by_handle,      // of CUDA IPC: cudaMalloc
+    by_descriptor,  // of a file, or a fabric's handle: cuMemCreate, where its maker asked for that
+    none            // cudaMallocAsync by default, managed memory
+};
+
 // Memory that somebody allocated in one piece.
 struct allocation_info {
     char *base = nullptr;
     size_t size = 0;  // bytes
     uint64_t id = 0;  // unique among all that this process ever makes; 0: it is not known
+    sharing shared = sharing::by_handle;
 
     // Whether all of [address, address + length) lies in it.
     bool holds(uintptr_t address, uint64_t length) const noexcept {
@@ -235,6 +243,12 @@ class device {
     // destroyed.
     virtual ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                                     size_t *offset_p) noexcept = 0;
+    // The same for memory of sharing::by_descriptor: whole pieces, [base, base + size). Others can
+    // open the handle as long as *keeper_p lives, and so long the memory stays allocated.
+    virtual ucs_status_t ipc_share(char * /*base*/, size_t /*size*/, ipc_handle *,
+                                   std::shared_ptr<void> * /*keeper_p*/) noexcept {
+        return UCS_ERR_UNSUPPORTED;
+    }
     virtual ucs_status_t ipc_open(const ipc_handle &handle,
                                   std::unique_ptr<memory> *memory_p) noexcept = 0;
     // Whether launches on this device reach memory of GPU `ordinal` that ipc_open() mapped; true

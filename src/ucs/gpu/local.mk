@@ -21,4 +21,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/presence.cc \
 	src/ucs/gpu/presence.hpp \
 	src/ucs/gpu/shared_memory.cc \
+	src/ucs/gpu/span.cc \
+	src/ucs/gpu/span.hpp \
 	src/ucs/gpu/shared_memory.hpp

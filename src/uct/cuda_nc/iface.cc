@@ -315,6 +315,11 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
     learn_abilities(*iface, domain.gpu_memory.get());
     if (iface->messages != nullptr) {
         ++direct_interfaces[iface->ucx->instance];
+        if (config().contiguous != "n") {
+            least_contiguous = config().direct_thresh_is_set
+                                   ? std::max<uint64_t>(config().direct_thresh, 1)
+                                   : contiguous_length;
+        }
         set_own_handlers(*iface);
     }
     lead_handlers(*iface, false);

@@ -50,6 +50,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/memory/quarantine.hpp \
 	src/uct/cuda_nc/memory/ring.cc \
 	src/uct/cuda_nc/memory/ring.hpp \
+	src/uct/cuda_nc/memory/shared_handle.cc \
+	src/uct/cuda_nc/memory/shared_handle.hpp \
 	src/uct/cuda_nc/memory/this_machine.cc \
 	src/uct/cuda_nc/memory/this_machine.hpp \
 	src/uct/cuda_nc/one_sided/component.cc \
@@ -91,6 +93,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/message_table.hpp \
 	src/uct/cuda_nc/protocol/outgoing_offer.cc \
 	src/uct/cuda_nc/protocol/outgoing_offer.hpp \
+	src/uct/cuda_nc/protocol/plain_memory.cc \
 	src/uct/cuda_nc/protocol/plain_memory.hpp \
 	src/uct/cuda_nc/protocol/put_slots.cc \
 	src/uct/cuda_nc/protocol/put_slots.hpp \

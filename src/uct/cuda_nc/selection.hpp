@@ -10,6 +10,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 
 #include "ucs/base/ucx_instance.hpp"
 
@@ -23,5 +24,11 @@ constexpr double slowness_within_machine = 1e9, slowness_between_hosts = 8;
 
 // Interfaces that move messages from GPU to GPU, by the index of their UCX instance.
 inline std::array<std::atomic<unsigned>, max_ucx_instances> direct_interfaces;
+
+// Bytes from which on a contiguous message may be ours too (hooks/common/contiguous.hpp), once
+// there is such an interface: those of UCX_CUDA_NC_DIRECT_THRESH where it is set, else as many as
+// UCX's own way takes no longer for.
+constexpr uint64_t contiguous_length = 64 << 10;
+inline std::atomic<uint64_t> least_contiguous{UINT64_MAX};
 
 }  // namespace cuda_nc::uct

@@ -37,6 +37,7 @@ hooks_tests_SOURCES = \
 
 # Inside a real UCX.
 ucp_tests_SOURCES += \
+	test/gtest/hooks/common/contiguous_test.cc \
 	test/gtest/hooks/common/iov_message_test.cc
 
 hooks_tests_CPPFLAGS = $(unit_tests_CPPFLAGS) -I$(srcdir)/test/gtest/hooks/fake \

@@ -4,6 +4,7 @@
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/errors.hpp"
 #include "ucs/backend/cuda/memory.hpp"
+#include "ucs/backend/cuda/shared_pieces.hpp"
 #include "ucs/backend/cuda/stream.hpp"
 
 namespace cuda_nc::gpu::cuda {
@@ -112,9 +113,17 @@ ucs_status_t cuda_device::ipc_export(const void *address, ipc_handle *handle_p,
     return run(context_, [&] { return export_handle(context_, address, handle_p, offset_p); });
 }
 
+ucs_status_t cuda_device::ipc_share(char *base, size_t size, ipc_handle *handle_p,
+                                    std::shared_ptr<void> *keeper_p) noexcept {
+    return run(context_, [&] { return share_pieces(context_, base, size, handle_p, keeper_p); });
+}
+
 ucs_status_t cuda_device::ipc_open(const ipc_handle &handle,
                                    std::unique_ptr<memory> *memory_p) noexcept {
-    return run(context_, [&] { return open_handle(context_, handle, memory_p); });
+    return run(context_, [&] {
+        return is_of_pieces(handle) ? open_pieces(context_, handle, memory_p)
+                                    : open_handle(context_, handle, memory_p);
+    });
 }
 
 bool cuda_device::can_access_peer(int ordinal) const noexcept {

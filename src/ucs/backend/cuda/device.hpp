@@ -34,6 +34,8 @@ class cuda_device final : public device {
     mover *get_mover() noexcept override;
     ucs_status_t ipc_export(const void *address, ipc_handle *handle_p,
                             size_t *offset_p) noexcept override;
+    ucs_status_t ipc_share(char *base, size_t size, ipc_handle *handle_p,
+                           std::shared_ptr<void> *keeper_p) noexcept override;
     ucs_status_t ipc_open(const ipc_handle &handle,
                           std::unique_ptr<memory> *memory_p) noexcept override;
     bool can_access_peer(int ordinal) const noexcept override;

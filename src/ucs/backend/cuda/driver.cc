@@ -19,6 +19,15 @@ bool fill(void *library, driver *all, std::string *why_p) {
     std::string without;
     find(library, CUDA_NC_SYMBOL_OF(cuLaunchKernelEx), &all->launch, &without);
     find(library, CUDA_NC_SYMBOL_OF(cuStreamWriteValue32), &all->write_value, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemRetainAllocationHandle), &all->retain_piece, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemExportToShareableHandle), &all->export_piece, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemImportFromShareableHandle), &all->import_piece, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemRelease), &all->release_piece, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemAddressReserve), &all->reserve_addresses, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemAddressFree), &all->free_addresses, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemMap), &all->map, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemUnmap), &all->unmap, &without);
+    find(library, CUDA_NC_SYMBOL_OF(cuMemSetAccess), &all->set_access, &without);
     find(library, "cuCtxGetId", &all->context_id, &without);
     find(library, "cuStreamGetId", &all->stream_id, &without);
     find(library, "cuStreamGetCtx", &all->stream_context, &without);

@@ -37,6 +37,23 @@ struct driver {
     decltype(&::cuStreamWriteValue32) write_value;                   // null before CUDA 11.7
     CUresult(CUDAAPI *context_id)(CUcontext, unsigned long long *);  // null before CUDA 12.0
 
+    // For memory made of pieces; null where the driver lacks one.
+    decltype(&::cuMemRetainAllocationHandle) retain_piece;
+    decltype(&::cuMemExportToShareableHandle) export_piece;
+    decltype(&::cuMemImportFromShareableHandle) import_piece;
+    decltype(&::cuMemRelease) release_piece;
+    decltype(&::cuMemAddressReserve) reserve_addresses;
+    decltype(&::cuMemAddressFree) free_addresses;
+    decltype(&::cuMemMap) map;
+    decltype(&::cuMemUnmap) unmap;
+    decltype(&::cuMemSetAccess) set_access;
+    bool shares_pieces() const noexcept {
+        return retain_piece != nullptr && export_piece != nullptr && import_piece != nullptr &&
+               release_piece != nullptr && reserve_addresses != nullptr &&
+               free_addresses != nullptr && map != nullptr && unmap != nullptr &&
+               set_access != nullptr;
+    }
+
     // For the application's streams; null where the driver lacks one.
     CUresult(CUDAAPI *stream_id)(CUstream, unsigned long long *);
     CUresult(CUDAAPI *stream_context)(CUstream, CUcontext *);

@@ -181,11 +181,18 @@ memory_info cuda_platform::query(const void *address) noexcept {
     if (forked() || !initialised()) {
         return {};
     }
-    CUpointer_attribute wanted[] = {
-        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        CU_POINTER_ATTRIBUTE_IS_MANAGED,       CU_POINTER_ATTRIBUTE_CONTEXT,
-        CU_POINTER_ATTRIBUTE_DEVICE_POINTER,   CU_POINTER_ATTRIBUTE_BUFFER_ID,
-        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                    CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                    CU_POINTER_ATTRIBUTE_CONTEXT,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                                    CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                    CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                    CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                    CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
+                                    CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
+                                    CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
     unsigned type = 0, managed = 0;
     int ordinal = -1;
     CUcontext context = nullptr;
@@ -193,10 +200,14 @@ memory_info cuda_platform::query(const void *address) noexcept {
     unsigned long long id = 0;
     CUdeviceptr base = 0;
     size_t size = 0;
-    void *answers[] = {&type, &ordinal, &managed, &context, &on_device, &id, &base, &size};
+    uint64_t by_handle = 0, handle_types = 0;
+    CUdeviceptr piece = 0;
+    size_t piece_size = 0;
+    void *answers[] = {&type, &ordinal, &managed,   &context,      &on_device, &id,
+                       &base, &size,    &by_handle, &handle_types, &piece,     &piece_size};
     auto pointer = reinterpret_cast<CUdeviceptr>(address);
     // Works in threads without a context; unknown values become 0.
-    CUresult result = calls_.pointer_attributes(8, wanted, answers, pointer);
+    CUresult result = calls_.pointer_attributes(12, wanted, answers, pointer);
     if (result != CUDA_SUCCESS || (type == 0 && managed == 0)) {
         return {};
     }
@@ -220,10 +231,17 @@ memory_info cuda_platform::query(const void *address) noexcept {
         }
         return {memory_kind::unknown, ordinal};
     }
-    const bool known = base != 0 && size != 0;
-    return {managed != 0 ? memory_kind::managed : memory_kind::device,
-            where->properties().ordinal,
-            {reinterpret_cast<char *>(base), size, known ? id : 0}};
+    allocation_info whole = {reinterpret_cast<char *>(base), size, id, sharing::none};
+    if (by_handle != 0) {
+        whole.shared = sharing::by_handle;
+    } else if (handle_types != 0) {  // what was reserved may have holes
+        whole = {reinterpret_cast<char *>(piece), piece_size, id, sharing::by_descriptor};
+    }
+    if (whole.base == nullptr || whole.size == 0) {
+        whole.id = 0;
+    }
+    return {managed != 0 ? memory_kind::managed : memory_kind::device, where->properties().ordinal,
+            whole};
 }
 
 }  // namespace

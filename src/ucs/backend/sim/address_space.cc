@@ -1,8 +1,25 @@
 #include "ucs/backend/sim/address_space.hpp"
 
+#include <algorithm>
 #include <mutex>
 
 namespace cuda_nc::gpu::sim {
+namespace {
+
+// The allocation, or its piece, that holds `address`.
+allocation_info allocation_of(const region &all, uintptr_t address) noexcept {
+    allocation_info one = {reinterpret_cast<char *>(all.begin), all.end - all.begin, all.id,
+                           all.shared};
+    if (all.piece != 0) {
+        const uint64_t number = (address - all.begin) / all.piece;
+        one.base += number * all.piece;
+        one.size = std::min(all.piece, one.size - number * all.piece);
+        one.id = all.id << 24 | (number + 1);
+    }
+    return one;
+}
+
+}  // namespace
 
 void address_space::add_range(int device, uintptr_t begin, uintptr_t end) {
     ranges_.push_back({begin, end, device});
@@ -25,6 +42,15 @@ void address_space::remove(uintptr_t begin) noexcept {
             elsewhere_.fetch_sub(1, std::memory_order_release);
         }
         regions_.erase(found);
+    }
+}
+
+void address_space::set_sharing(uintptr_t begin, sharing how, size_t piece) noexcept {
+    std::unique_lock<std::shared_mutex> guard(mutex_);
+    auto found = regions_.find(begin);
+    if (found != regions_.end()) {
+        found->second.shared = how;
+        found->second.piece = piece;
     }
 }
 
@@ -51,9 +77,7 @@ memory_info address_space::query(const void *address) const noexcept {
             if (!find(address, 1, &found)) {
                 return {memory_kind::device, one.device};
             }
-            return {memory_kind::device,
-                    one.device,
-                    {reinterpret_cast<char *>(found.begin), found.end - found.begin, found.id}};
+            return {memory_kind::device, one.device, allocation_of(found, wanted)};
         }
     }
     region found;

@@ -17,7 +17,9 @@ struct region {
     uintptr_t begin = 0, end = 0;
     uintptr_t alias = 0;  // the simulator's address of the byte at `begin`
     memory_kind kind = memory_kind::host;
-    int device = -1;         // where the memory is; -1 for pinned memory
+    int device = -1;  // where the memory is; -1 for pinned memory
+    sharing shared = sharing::by_handle;
+    size_t piece = 0;        // bytes; not 0: it is made of pieces
     bool everywhere = true;  // every device reaches it, not only its own
     uint64_t id = 0;         // given by add()
 
@@ -37,6 +39,9 @@ class address_space {
 
     void add(region one);  // throws std::bad_alloc
     void remove(uintptr_t begin) noexcept;
+    // From now on the live allocation that begins there can be given to other processes so;
+    // `piece`: bytes of the pieces that it is made of, where by_descriptor.
+    void set_sharing(uintptr_t begin, sharing how, size_t piece) noexcept;
 
     // The live allocation that holds [address, address + length), length of at least 1.
     bool find(const void *address, size_t length, region *region_p) const noexcept;

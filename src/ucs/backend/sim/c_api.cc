@@ -59,6 +59,12 @@ void *allocate(size_t size) {
         return nullptr;
     }
     void *address = made->address();
+    if (config().sim_shared == "n") {
+        set_sharing(on, address, sharing::none);
+    } else if (config().sim_shared == "pieces") {
+        constexpr size_t piece = 64 << 10;
+        set_sharing(on, address, sharing::by_descriptor, piece);
+    }
     owned_memory &owned = get_owned();
     std::lock_guard<std::mutex> guard(owned.mutex);
     owned.allocations.emplace(address, std::move(made));

@@ -28,6 +28,10 @@ std::unique_ptr<platform> make_platform(const options &how, std::string *why_p);
 // Throws std::bad_alloc.
 void add_unknown(platform &on, void *address, size_t size);
 
+// From now on other processes can be given its allocation at `address` so; `piece`: bytes of the
+// pieces that it is made of, where by_descriptor.
+void set_sharing(platform &on, const void *address, sharing how, size_t piece = 0) noexcept;
+
 // Copies before it returns, as cudaMemcpy does, not ordered with any stream. Source and destination
 // are host memory or memory of `on`, a simulated platform. Aborts the process, with a message,
 // where either leaves its allocation.

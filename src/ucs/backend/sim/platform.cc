@@ -207,10 +207,22 @@ class sim_device final : public device {
                             size_t *offset_p) noexcept override {
         region one;
         if (forked() || !all_.space.find(address, 1, &one) || one.device != properties_.ordinal ||
-            one.everywhere) {
+            one.everywhere || one.shared != sharing::by_handle) {
             return UCS_ERR_UNSUPPORTED;
         }
         *offset_p = reinterpret_cast<uintptr_t>(address) - one.begin;
+        return export_region(one, arena_->fd(), one.begin - arena_->begin(), handle_p);
+    }
+
+    ucs_status_t ipc_share(char *base, size_t size, ipc_handle *handle_p,
+                           std::shared_ptr<void> *) noexcept override {
+        region one;
+        if (forked() || size == 0 || !all_.space.find(base, size, &one) ||
+            one.device != properties_.ordinal || one.shared != sharing::by_descriptor) {
+            return UCS_ERR_UNSUPPORTED;
+        }
+        one.begin = reinterpret_cast<uintptr_t>(base);
+        one.end = one.begin + size;
         return export_region(one, arena_->fd(), one.begin - arena_->begin(), handle_p);
     }
 
@@ -350,6 +362,11 @@ std::shared_ptr<user_stream> make_user_stream(platform &on, int ordinal) {
 user_stream *default_stream(platform &on, int ordinal) {
     sim_device *where = static_cast<sim_platform &>(on).find(ordinal);
     return where != nullptr ? where->default_stream() : nullptr;
+}
+
+void set_sharing(platform &on, const void *address, sharing how, size_t piece) noexcept {
+    static_cast<sim_platform &>(on).space().set_sharing(reinterpret_cast<uintptr_t>(address), how,
+                                                        piece);
 }
 
 void add_unknown(platform &on, void *address, size_t size) {

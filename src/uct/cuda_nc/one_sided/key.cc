@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "ucs/gpu/span.hpp"
+#include "uct/cuda_nc/memory/shared_handle.hpp"
 #include "uct/cuda_nc/memory/this_machine.hpp"
 
 namespace cuda_nc::uct {
@@ -13,17 +15,17 @@ packed_key make_key(int device, uint64_t address, uint64_t length) noexcept {
     gpu::device *gpu = gpu::platform::instance().get_device(device);
     const gpu::memory_info found =
         gpu::platform::instance().query(reinterpret_cast<const void *>(address));
-    const gpu::allocation_info &memory = found.allocation;
-    size_t offset;
-    if (gpu == nullptr || found.device != device || memory.id == 0 ||
-        gpu->ipc_export(memory.base, &key.memory, &offset) != UCS_OK) {
+    const gpu::allocation_info memory =
+        gpu::find_span(found.device, found.allocation, address, address + length);
+    if (gpu == nullptr || found.device != device ||
+        !find_shared_handle(*gpu, memory, &key.memory)) {
         return key;
     }
     key.process = own_process_id();
     key.allocation = memory.id;
     key.base = reinterpret_cast<uintptr_t>(memory.base);
     key.size = memory.size;
-    key.is_shared = offset == 0 && remote_key(key).contains(address, length) ? 1 : 0;
+    key.is_shared = remote_key(key).contains(address, length) ? 1 : 0;
     return key;
 }
 

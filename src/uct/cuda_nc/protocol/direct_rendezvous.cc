@@ -6,6 +6,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
+#include "ucs/gpu/span.hpp"
 #include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
@@ -226,9 +227,15 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
 }
 
 std::unique_ptr<plain_memory> direct_messages::find_plain(const rtr_head &rtr) const noexcept {
-    const gpu::memory_info memory =
-        gpu::platform::instance().query(reinterpret_cast<const void *>(rtr.address));
-    if (memory.kind != gpu::memory_kind::device) {
+    gpu::platform &gpus = gpu::platform::instance();
+    const gpu::memory_info memory = gpus.query(reinterpret_cast<const void *>(rtr.address));
+    if (memory.kind != gpu::memory_kind::device || rtr.size == 0) {
+        return nullptr;
+    }
+    const uint64_t end = rtr.address + rtr.size;
+    if (memory.allocation.id == 0
+            ? gpus.query(reinterpret_cast<const void *>(end - 1)).device != memory.device
+            : gpu::find_span(memory.device, memory.allocation, rtr.address, end).id == 0) {
         return nullptr;
     }
     return std::unique_ptr<plain_memory>(new (std::nothrow)
@@ -254,6 +261,7 @@ bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offe
         return false;
     }
     services_.progress.start();
+    services_.launch_early();
     return true;
 }
 

@@ -49,10 +49,13 @@ std::unique_ptr<receive_route> receive_message::prepare_route(
         return network_receiver::prepare(message_);
     }
     message_.sending_process = offer.offer.process;
-    if (plain_ != nullptr) {
-        return straight_target::prepare(message_, *plain_, offer.offer);
-    }
     std::unique_ptr<receive_route> route;
+    if (plain_ != nullptr) {
+        route = straight_target::prepare(message_, *plain_, offer.offer);
+        if (route != nullptr || !plain_->make_movable()) {
+            return route;
+        }
+    }
     const bool may_pull = message_.first == 0;
     if (may_pull) {
         route = pull_receiver::prepare(message_, offer, pull_receiver::instead_of::pipe);
@@ -206,6 +209,7 @@ void receive_message::handle_fin(const wire::rndv_header &header, uint64_t lengt
 void receive_message::deliver_plain(ucs_status_t status) noexcept {
     wire::acknowledgement said = {request_, static_cast<int8_t>(status), message_.total};
     route_->count_received();
+    route_->release(true);
     interface &iface = message_.services.iface;
     end();
     deliver_to_ucp(iface, wire::atp_id, &said, sizeof(said));

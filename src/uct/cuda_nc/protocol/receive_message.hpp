@@ -15,7 +15,8 @@
 // through UCP's ATS goes in the place of the RTR, and ends the send; where it fails, the RTR goes.
 //
 // One side may be contiguous memory, of which UCP alone knows:
-// - The receiver's: the route is "straight", and UCP is told of the end by its own ATP.
+// - The receiver's: UCP is told of the end by its own ATP. The route is "straight", or any other
+//   where the sender cannot reach that memory.
 // - The sender's: there is no message at the sender.
 #pragma once
 

@@ -2,44 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <new>
 
 #include "ucs/base/log.hpp"
+#include "ucs/gpu/span.hpp"
+#include "uct/cuda_nc/memory/shared_handle.hpp"
 
 namespace cuda_nc::uct {
 namespace {
-
-struct handles {
-    std::mutex mutex;
-    // By allocation_info::id; null: that memory is not shared.
-    std::map<uint64_t, std::unique_ptr<gpu::ipc_handle>> all;
-};
-
-// False: that memory is not shared. Making a handle takes longer than the rest of an offer.
-bool handle_of(gpu::device &gpu, const gpu::allocation_info &memory, gpu::ipc_handle *handle_p) {
-    static auto *only = new handles;  // outlives every thread
-    constexpr size_t most = 1024;     // ids never come again: some are of freed memory
-    std::lock_guard<std::mutex> guard(only->mutex);
-    auto found = only->all.find(memory.id);
-    if (found == only->all.end()) {
-        if (only->all.size() == most) {
-            only->all.clear();
-        }
-        auto made = std::make_unique<gpu::ipc_handle>();
-        size_t offset;
-        if (gpu.ipc_export(memory.base, made.get(), &offset) != UCS_OK || offset != 0) {
-            made.reset();
-        }
-        found = only->all.emplace(memory.id, std::move(made)).first;
-    }
-    if (found->second == nullptr) {
-        return false;
-    }
-    *handle_p = *found->second;
-    return true;
-}
 
 // Whether bytes [displacement_0 + lower, displacement_0 + upper) lie in `size` bytes.
 bool inside(int64_t displacement_0, const layout &what, uint64_t size) noexcept {
@@ -117,7 +87,7 @@ uint64_t count_detour(const layout &what) noexcept {
 // Where `memory` lies, for other processes. False: it is not shared, or not known.
 bool place_memory(gpu::device &gpu, const gpu::allocation_info &memory,
                   wire::source_descriptor *descriptor_p) {
-    if (memory.id == 0 || !handle_of(gpu, memory, &descriptor_p->memory)) {
+    if (!find_shared_handle(gpu, memory, &descriptor_p->memory)) {
         return false;
     }
     descriptor_p->allocation = memory.id;
@@ -172,7 +142,9 @@ wire::source_descriptor describe_source(const user_buffer &buffer) noexcept try 
         return descriptor;
     }
     const auto zero = reinterpret_cast<uintptr_t>(base);
-    const gpu::allocation_info memory = buffer.allocation();
+    const gpu::allocation_info memory = gpu::find_span(
+        buffer.device(), buffer.allocation(), zero + static_cast<uintptr_t>(what->lower_bound()),
+        zero + static_cast<uintptr_t>(what->upper_bound()));
     if (!place_memory(*gpu, memory, &descriptor)) {
         return {};
     }
@@ -197,8 +169,9 @@ wire::source_descriptor describe_memory(const gpu::memory_info &memory, uint64_t
                                         uint64_t length) noexcept try {
     wire::source_descriptor descriptor = {};
     gpu::device *gpu = gpu::platform::instance().get_device(memory.device);
-    if (gpu == nullptr || length == 0 || !memory.allocation.holds(address, length) ||
-        !place_memory(*gpu, memory.allocation, &descriptor)) {
+    const gpu::allocation_info whole =
+        gpu::find_span(memory.device, memory.allocation, address, address + length);
+    if (gpu == nullptr || length == 0 || whole.id == 0 || !place_memory(*gpu, whole, &descriptor)) {
         return {};
     }
     descriptor.displacement_0 = static_cast<int64_t>(address - descriptor.address);

@@ -17,4 +17,5 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/pipe_test.cc \
 	test/gtest/ucs/gpu/random_layouts.hpp \
 	test/gtest/ucs/gpu/random_pairs.hpp \
-	test/gtest/ucs/gpu/shared_memory_test.cc
+	test/gtest/ucs/gpu/shared_memory_test.cc \
+	test/gtest/ucs/gpu/span_test.cc

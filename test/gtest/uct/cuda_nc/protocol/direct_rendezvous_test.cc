@@ -2,6 +2,7 @@
 // held back, and how UCP's requests end.
 #include <cstring>
 
+#include "ucs/backend/sim/options.hpp"
 #include "uct/cuda_nc/protocol/pull_fixture.hpp"
 #include "uct/cuda_nc/protocol/receive_message.hpp"
 
@@ -273,6 +274,32 @@ TEST_P(direct_messages_with_plain, receives_end_with_their_endpoint) {
     messages_->endpoint_closed(ep_);
     rest(message, total, 0);
     EXPECT_TRUE(ended_by_atp.empty());
+}
+
+TEST_P(direct_messages_with_plain, receives_into_memory_that_is_not_shared_are_pulled) {
+    if (std::string(gpu::platform::instance().name()) != "sim") {
+        GTEST_SKIP() << "makes memory of the simulated GPU one that is not shared";
+    }
+    gpu::sim::set_sharing(gpu::platform::instance(), target_->address(), gpu::sharing::none);
+    sent.clear();
+    offer_early(99);
+    ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
+    ASSERT_EQ(said(control_kind::accept_straight), 0);
+    ASSERT_EQ(said(control_kind::accept_pull), 1);
+    const uint64_t message = sent.front().from;
+    rest(message, total, 0);
+    run_until([] { return !ended_by_atp.empty(); });
+    EXPECT_EQ(said(control_kind::pulled), 1);
+    ASSERT_EQ(ended_by_atp.size(), 1u);
+    EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
+    EXPECT_EQ(ended_by_atp[0].size, total);
+    std::vector<char> seen(target_bytes);
+    copy(seen.data(), target_->address(), target_bytes);
+    for (uint64_t at = 0; at < target_bytes; ++at) {
+        const char expected = static_cast<char>(
+            at < total ? pattern(source_.displacement_0 + static_cast<int64_t>(at)) : 0);
+        ASSERT_EQ(seen[at], expected) << at;
+    }
 }
 
 TEST_P(direct_messages_with_plain, receives_of_host_memory_or_another_length_are_declined) {

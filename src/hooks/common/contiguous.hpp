@@ -1,0 +1,35 @@
+// Messages of contiguous GPU memory that go as a datatype of ours, of one block. UCX moves memory
+// that processes cannot share, such as that of cudaMallocAsync, through host memory in pieces: 16
+// MiB take 30 times as long as our pipes need (bench/results/2026-11-25-h100x2-kinds.md).
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <cstdint>
+
+#include "hooks/common/passed_call.hpp"
+#include "uct/cuda_nc/selection.hpp"
+
+namespace cuda_nc::hooks {
+
+// 0 where the datatype is not contiguous.
+inline uint64_t contiguous_bytes(const ucp_request_param_t &param, size_t count) noexcept {
+    if ((param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) == 0) {
+        return count;
+    }
+    return (param.datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG
+               ? count * (param.datatype >> UCP_DATATYPE_SHIFT)
+               : 0;
+}
+
+// Whether is_better_ours() is worth a call: a nanosecond for all messages.
+inline bool is_long_contiguous(const ucp_request_param_t &param, size_t count) noexcept {
+    return contiguous_bytes(param, count) >= uct::least_contiguous.load(std::memory_order_relaxed);
+}
+
+// Whether contiguous bytes, sent through `ep` of the UCX `ucx`, are to be ours: they lie in
+// memory of a GPU that UCX cannot let other processes have (UCX_CUDA_NC_CONTIGUOUS=y: in any), and
+// the peer is another process of this machine. Thread safe.
+bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
+
+}  // namespace cuda_nc::hooks
