@@ -5,12 +5,10 @@
 namespace cuda_nc::uct {
 
 bool plain_memory::make_movable() noexcept try {
-    bool later;
-    stream_ = acquire_stream(memory_.device, &later);
     layout_builder one;
     one.append(0, length_);
     layout_ = one.finish();
-    return stream_ != nullptr && layout_ != nullptr;
+    return layout_ != nullptr;
 } catch (const std::bad_alloc &) {
     return false;
 }
@@ -22,8 +20,12 @@ const layout *plain_memory::laid_out(char **base_p) const noexcept {
 
 ucs_status_t plain_memory::enqueue(uint64_t offset, uint64_t length, char *packed,
                                    gpu::event &done) noexcept {
+    bool later;
     if (stream_ == nullptr) {
-        return UCS_ERR_UNSUPPORTED;
+        stream_ = acquire_stream(memory_.device, &later);
+    }
+    if (stream_ == nullptr) {
+        return UCS_ERR_NO_RESOURCE;
     }
     gpu::stream &on = stream_->get();
     ucs_status_t status = on.copy(base() + offset, packed, length);

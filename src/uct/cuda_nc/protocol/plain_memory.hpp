@@ -17,7 +17,7 @@ class plain_memory final : public user_buffer {
         : memory_(memory), address_(address), length_(length) {}
 
     // For routes on which we move the bytes here: all but straight, where the sender packs into
-    // this memory. False: out of resources.
+    // this memory. False: there is no memory.
     bool make_movable() noexcept;
 
     int device() const noexcept override { return memory_.device; }
@@ -48,7 +48,7 @@ class plain_memory final : public user_buffer {
     const gpu::memory_info memory_;
     const uint64_t address_, length_;
     layout_ref layout_;                      // one block
-    std::shared_ptr<pooled_stream> stream_;  // of enqueue()
+    std::shared_ptr<pooled_stream> stream_;  // of enqueue(): slots, and what a pipe leaves behind
 };
 
 }  // namespace cuda_nc::uct
