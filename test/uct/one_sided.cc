@@ -45,10 +45,10 @@ void expect(int to, const block &one, unsigned salt) {
 void put_one_by_one(int to, const std::vector<block> &blocks, std::vector<void *> *requests) {
     const ucp_request_param_t param = with(source.handle);
     for (const block &one : blocks) {
-        requests->push_back(ucp_put_nbx(peers[static_cast<size_t>(to)].ep, source.at(one.here),
-                                        one.length,
-                                        peers[static_cast<size_t>(to)].base[1] + one.there,
-                                        peers[static_cast<size_t>(to)].key[1], &param));
+        requests->push_back(
+            ucp_put_nbx(peers[static_cast<size_t>(to)].ep, source.at(one.here), one.length,
+                        peers[static_cast<size_t>(to)].base[1] + one.there,
+                        peers[static_cast<size_t>(to)].target_key(one.there + one.length), &param));
         if (random_below(50) == 0) {
             ucp_worker_progress(worker);
         }
@@ -164,11 +164,12 @@ void put_list(int to, const std::vector<block> &blocks, std::vector<void *> *req
     std::vector<size_t> lengths;
     std::vector<ucp_mem_h> handles(blocks.size(), source.handle);
     std::vector<uint64_t> addresses;
-    std::vector<ucp_rkey_h> keys(blocks.size(), other.key[1]);
+    std::vector<ucp_rkey_h> keys;
     for (const block &one : blocks) {
         buffers.push_back(source.at(one.here));
         lengths.push_back(one.length);
         addresses.push_back(other.base[1] + one.there);
+        keys.push_back(other.target_key(one.there + one.length));
     }
     ucp_dt_local_sgl_t local = {};
     local.field_mask = UCP_DT_LOCAL_SGL_FIELD_BUFFERS | UCP_DT_LOCAL_SGL_FIELD_LENGTHS |

@@ -40,8 +40,8 @@ inline choices chosen;
 struct of_rank {
     char address[4096];
     size_t address_length;
-    char keys[2][1024];  // of the source, of the target
-    size_t key_length[2];
+    char keys[3][1024];  // of the source, of the target, of the first half of the target
+    size_t key_length[3];
     uint64_t base[2];
     unsigned char expected[region];  // in the target
 };
@@ -100,22 +100,32 @@ struct piece {
     std::unique_ptr<test_memory> memory;
     ucp_mem_h handle = nullptr;
     char *at(size_t offset) const { return static_cast<char *>(memory->address()) + offset; }
-    void register_it() {
+    void register_it() { handle = registered(region); }
+    // Its first `length` bytes.
+    ucp_mem_h registered(size_t length) const {
         ucp_mem_map_params_t params = {};
         params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                             UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
         params.address = memory->address();
-        params.length = region;
+        params.length = length;
         params.memory_type = memory_type();
-        check(ucp_mem_map(context, &params, &handle), "ucp_mem_map");
+        ucp_mem_h made;
+        check(ucp_mem_map(context, &params, &made), "ucp_mem_map");
+        return made;
     }
 };
 inline piece source, target, landing;
+inline ucp_mem_h half_of_target;
 
 struct peer {
     ucp_ep_h ep = nullptr;
-    ucp_rkey_h key[2] = {};
+    ucp_rkey_h key[3] = {};
     uint64_t base[2] = {};
+
+    // One that holds bytes up to `end` of the target.
+    ucp_rkey_h target_key(size_t end) const {
+        return end <= region / 2 && random_below(2) == 0 ? key[2] : key[1];
+    }
 };
 inline std::vector<peer> peers;
 
@@ -182,6 +192,20 @@ inline void flush() {
     }
 }
 
+// Tells the others a key.
+inline void publish(ucp_mem_h handle, int which) {
+    of_rank &own = common->ranks[rank_];
+    void *key;
+    size_t length;
+    check(ucp_rkey_pack(context, handle, &key, &length), "ucp_rkey_pack");
+    if (length > sizeof(own.keys[0])) {
+        fail("a key is longer than thought");
+    }
+    std::memcpy(own.keys[which], key, length);
+    own.key_length[which] = length;
+    ucp_rkey_buffer_release(key);
+}
+
 inline void open() {
     ucp_params_t params = {};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
@@ -207,19 +231,12 @@ inline void open() {
         one->memory->write(bytes);
         one->register_it();
         if (one != &landing) {
-            void *key;
-            size_t length;
-            check(ucp_rkey_pack(context, one->handle, &key, &length), "ucp_rkey_pack");
-            if (length > sizeof(own.keys[0])) {
-                fail("a key is longer than thought");
-            }
-            std::memcpy(own.keys[which], key, length);
-            own.key_length[which] = length;
             own.base[which] = reinterpret_cast<uint64_t>(one->memory->address());
-            ucp_rkey_buffer_release(key);
-            ++which;
+            publish(one->handle, which++);
         }
     }
+    half_of_target = target.registered(region / 2);
+    publish(half_of_target, 2);
     std::memset(own.expected, 0x55, region);
 }
 
@@ -238,11 +255,12 @@ inline void connect() {
         params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
         params.err_handler.cb = on_error;
         check(ucp_ep_create(worker, &params, &made.ep), "ucp_ep_create");
-        for (int which = 0; which < 2; ++which) {
+        for (int which = 0; which < 3; ++which) {
             check(ucp_ep_rkey_unpack(made.ep, its.keys[which], &made.key[which]),
                   "ucp_ep_rkey_unpack");
-            made.base[which] = its.base[which];
         }
+        made.base[0] = its.base[0];
+        made.base[1] = its.base[1];
     }
 }
 
@@ -275,6 +293,7 @@ inline void close_all() {
         }
         wait_for(ucp_ep_close_nbx(one.ep, &param));
     }
+    check(ucp_mem_unmap(context, half_of_target), "ucp_mem_unmap");
     for (piece *one : {&source, &target, &landing}) {
         if (one->handle != nullptr) {
             check(ucp_mem_unmap(context, one->handle), "ucp_mem_unmap");

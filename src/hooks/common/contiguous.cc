@@ -50,23 +50,8 @@ bool ucx_shares(const ucx_instance &ucx, gpu::sharing how) noexcept {
            (how == gpu::sharing::by_descriptor && ucx.at_least(1, 22));
 }
 
-bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept {
-    static blocks_of_others others;
-    if (others.hold(buffer)) {
-        return false;
-    }
-    const gpu::memory_info memory = gpu::platform::instance().query(buffer);
-    if (memory.kind == gpu::memory_kind::device &&
-        (config().contiguous == "y" || !ucx_shares(ucx, memory.allocation.shared))) {
-        return true;
-    }
-    others.add(buffer);
-    return false;
-}
-
-// Whether the peer is another process of this machine. Transports within a machine call their
-// device "memory"; a process's own endpoint has the transport self, and copies within a process are
-// UCX's.
+// Whether our transport leads to another process of this machine: its device is "memory" then. A
+// process's own endpoint has the transport self, and copies within a process are UCX's.
 bool is_of_this_machine(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
     const auto query = dt::ucp_of(ucx).ep_query;
     std::array<ucp_transport_entry_t, 64> lanes = {};
@@ -87,7 +72,8 @@ bool is_of_this_machine(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
         if (std::strcmp(lane.transport_name, "self") == 0) {
             return false;
         }
-        near = near || std::strcmp(lane.device_name, "memory") == 0;
+        near = near || (std::strcmp(lane.transport_name, "cuda_nc") == 0 &&
+                        std::strcmp(lane.device_name, "memory") == 0);
     }
     return near;
 }
@@ -109,6 +95,20 @@ bool is_near(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
 }
 
 }  // namespace
+
+bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept {
+    static blocks_of_others others;
+    if (others.hold(buffer)) {
+        return false;
+    }
+    const gpu::memory_info memory = gpu::platform::instance().query(buffer);
+    if (memory.kind == gpu::memory_kind::device &&
+        (config().contiguous == "y" || !ucx_shares(ucx, memory.allocation.shared))) {
+        return true;
+    }
+    others.add(buffer);
+    return false;
+}
 
 bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept {
     return sees_gpu_memory() && is_memory_for_us(ucx, buffer) && is_near(ucx, ep);

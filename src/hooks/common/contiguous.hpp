@@ -27,9 +27,12 @@ inline bool is_long_contiguous(const ucp_request_param_t &param, size_t count) n
     return contiguous_bytes(param, count) >= uct::least_contiguous.load(std::memory_order_relaxed);
 }
 
-// Whether contiguous bytes, sent through `ep` of the UCX `ucx`, are to be ours: they lie in
-// memory of a GPU that UCX cannot let other processes have (UCX_CUDA_NC_CONTIGUOUS=y: in any), and
-// the peer is another process of this machine. Thread safe.
+// Whether `buffer` lies in memory of a GPU that the UCX `ucx` cannot let other processes have
+// (UCX_CUDA_NC_CONTIGUOUS=y: in any). Thread safe.
+bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept;
+
+// Whether contiguous bytes there, sent through `ep`, are to be ours: our transport also leads from
+// `ep` to another process of this machine. Thread safe.
 bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -251,6 +251,9 @@ class device {
     }
     virtual ucs_status_t ipc_open(const ipc_handle &handle,
                                   std::unique_ptr<memory> *memory_p) noexcept = 0;
+    // Whether ipc_open() of this handle needs no room that older mappings of the same owner's
+    // memory at that address take.
+    virtual bool ipc_coexists(const ipc_handle &) const noexcept { return false; }
     // Whether launches on this device reach memory of GPU `ordinal` that ipc_open() mapped; true
     // for its own ordinal. Memory that this process itself allocated on another GPU is reached by
     // copies only.

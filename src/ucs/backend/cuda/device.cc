@@ -4,7 +4,6 @@
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/errors.hpp"
 #include "ucs/backend/cuda/memory.hpp"
-#include "ucs/backend/cuda/shared_pieces.hpp"
 #include "ucs/backend/cuda/stream.hpp"
 
 namespace cuda_nc::gpu::cuda {

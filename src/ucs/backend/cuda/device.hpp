@@ -8,6 +8,7 @@
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/exec/kernels/launch.hpp"
+#include "ucs/backend/cuda/shared_pieces.hpp"
 #include "ucs/backend/cuda/context.hpp"
 #include "ucs/backend/cuda/driver.hpp"
 #include "ucs/backend/cuda/mover.hpp"
@@ -36,6 +37,9 @@ class cuda_device final : public device {
                             size_t *offset_p) noexcept override;
     ucs_status_t ipc_share(char *base, size_t size, ipc_handle *handle_p,
                            std::shared_ptr<void> *keeper_p) noexcept override;
+    bool ipc_coexists(const ipc_handle &handle) const noexcept override {
+        return is_of_pieces(handle);
+    }
     ucs_status_t ipc_open(const ipc_handle &handle,
                           std::unique_ptr<memory> *memory_p) noexcept override;
     bool can_access_peer(int ordinal) const noexcept override;

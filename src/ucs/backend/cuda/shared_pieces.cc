@@ -1,11 +1,14 @@
 #include "ucs/backend/cuda/shared_pieces.hpp"
 
+#include <fcntl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -130,6 +133,7 @@ bool export_piece(const driver &calls, CUdeviceptr at, file *file_p, uint64_t *s
     if (exported != CUDA_SUCCESS) {
         return false;
     }
+    fcntl(number, F_SETFD, FD_CLOEXEC);
     *file_p = file(number);
     *size_p = size;
     return true;
@@ -147,6 +151,27 @@ bool export_all(const driver &calls, char *base, size_t size, pieces *all) noexc
     all->list.num_pieces = number;
     return true;
 }
+
+// Descriptors that wait in sockets count against a limit of the user's, which is that of open
+// files: a process takes a quarter of it at most.
+std::atomic<size_t> waiting_pieces{0};
+
+bool may_wait(size_t number) noexcept {
+    rlimit files = {};
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && waiting_pieces + number <= files.rlim_cur / 4;
+}
+
+struct waiting_socket {
+    waiting_socket(file all, size_t pieces) noexcept : reader(std::move(all)), number(pieces) {
+        waiting_pieces += number;
+    }
+    ~waiting_socket() { waiting_pieces -= number; }
+    waiting_socket(const waiting_socket &) = delete;
+    waiting_socket &operator=(const waiting_socket &) = delete;
+
+    const file reader;
+    const size_t number;
+};
 
 // A duplicate of another process's descriptor.
 file take_descriptor(int process, int number) noexcept {
@@ -262,17 +287,20 @@ ucs_status_t share_pieces(primary_context &owner, char *base, size_t size, ipc_h
     const trace_span span("share pieces of memory", size);
     const driver &calls = owner.calls();
     auto all = std::make_unique<pieces>();
-    if (!calls.shares_pieces() || size == 0 || !export_all(calls, base, size, all.get()) ||
-        getrandom(&all->list.number, sizeof(all->list.number), GRND_NONBLOCK) !=
-            static_cast<ssize_t>(sizeof(all->list.number))) {
+    if (!calls.shares_pieces() || size == 0 || !export_all(calls, base, size, all.get())) {
         return UCS_ERR_UNSUPPORTED;
     }
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    if (!may_wait(all->list.num_pieces) ||
+        getrandom(&all->list.number, sizeof(all->list.number), GRND_NONBLOCK) !=
+            static_cast<ssize_t>(sizeof(all->list.number)) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+        nc_debug("memory made of pieces is not shared: too many are, or there is no descriptor");
         return UCS_ERR_NO_RESOURCE;
     }
     const file writer(ends[0]);
-    auto reader = std::make_shared<file>(ends[1]);
+    file reader(ends[1]);
+    const int socket = ends[1];
     descriptor_message message(all->list);
     message.put(*all);
     if (sendmsg(writer.number(), &message.head, MSG_DONTWAIT | MSG_NOSIGNAL) !=
@@ -280,10 +308,10 @@ ucs_status_t share_pieces(primary_context &owner, char *base, size_t size, ipc_h
         nc_debug("memory made of pieces is not shared: %s", std::strerror(errno));
         return UCS_ERR_NO_RESOURCE;
     }
-    const handle_content content = {mark, all->list.number, size, getpid(), reader->number()};
+    const handle_content content = {mark, all->list.number, size, getpid(), socket};
     *handle_p = {};
     std::memcpy(handle_p->bytes, &content, sizeof(content));
-    *keeper_p = std::move(reader);
+    *keeper_p = std::make_shared<waiting_socket>(std::move(reader), all->list.num_pieces);
     return UCS_OK;
 } catch (const std::bad_alloc &) {
     return UCS_ERR_NO_MEMORY;

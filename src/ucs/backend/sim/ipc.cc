@@ -27,6 +27,7 @@ struct handle_content {
     uint32_t id;    // of the allocation: no two have the same handle
     uint64_t file;  // inode: another process may have got the number `pid` in the meantime
     uint64_t offset, size;
+    uint64_t is_of_pieces;
 };
 static_assert(sizeof(handle_content) <= ipc_handle_size &&
               std::is_trivially_copyable_v<handle_content>);
@@ -101,9 +102,16 @@ ucs_status_t export_region(const region &one, int fd, uint64_t offset,
     content.file = status.st_ino;
     content.offset = offset;
     content.size = one.end - one.begin;
+    content.is_of_pieces = one.piece != 0 ? 1 : 0;
     std::memset(handle_p, 0, sizeof(*handle_p));
     std::memcpy(handle_p->bytes, &content, sizeof(content));
     return UCS_OK;
+}
+
+bool is_of_pieces(const ipc_handle &handle) noexcept {
+    handle_content from;
+    std::memcpy(&from, handle.bytes, sizeof(from));
+    return from.magic == magic_and_version && from.is_of_pieces != 0;
 }
 
 ucs_status_t open_region(const ipc_handle &handle, address_space &space,

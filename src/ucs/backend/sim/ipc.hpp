@@ -12,6 +12,9 @@ namespace cuda_nc::gpu::sim {
 ucs_status_t export_region(const region &one, int fd, uint64_t offset,
                            ipc_handle *handle_p) noexcept;
 
+// Whether it names pieces of an allocation.
+bool is_of_pieces(const ipc_handle &handle) noexcept;
+
 // Maps the allocation of another process and enters it into `space`.
 // UCS_ERR_UNSUPPORTED: the handle is of this process, or no handle of this version.
 // UCS_ERR_IO_ERROR: the process is gone, of another user, or not what the handle says.

@@ -226,6 +226,9 @@ class sim_device final : public device {
         return export_region(one, arena_->fd(), one.begin - arena_->begin(), handle_p);
     }
 
+    bool ipc_coexists(const ipc_handle &handle) const noexcept override {
+        return is_of_pieces(handle);
+    }
     ucs_status_t ipc_open(const ipc_handle &handle,
                           std::unique_ptr<memory> *memory_p) noexcept override {
         if (forked() || all_.faults.strikes(fault::ipc_open)) {

@@ -32,18 +32,20 @@ struct allocation {
     process_id owner;
 };
 
-// What the user of another process has allocated: there is one at an address at a time.
+// What the user of another process has allocated: there is one at an address at a time, but for
+// spans of pieces, which coexist.
 struct user_key {
     int place;
     process_id owner;
     uint64_t base;
+    uint64_t span;  // its id; 0: no span of pieces
 
     auto place_and_owner() const noexcept {
         return std::tie(place, owner.pid, owner.pid_space, owner.started);
     }
     bool operator<(const user_key &other) const noexcept {
-        return std::tuple_cat(place_and_owner(), std::tie(base)) <
-               std::tuple_cat(other.place_and_owner(), std::tie(other.base));
+        return std::tuple_cat(place_and_owner(), std::tie(base, span)) <
+               std::tuple_cat(other.place_and_owner(), std::tie(other.base, other.span));
     }
 };
 
@@ -206,7 +208,9 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     }
     opened &peers = of_peers();
     std::lock_guard<std::mutex> guard(peers.mutex);
-    const user_key name = {device, owner, base};
+    const gpu::device *const by = gpu::platform::instance().get_device(device);
+    const bool coexists = by != nullptr && by->ipc_coexists(handle);
+    const user_key name = {device, owner, base, coexists ? id : 0};
     auto found = peers.of_users.find(name);
     if (found != peers.of_users.end() && !found->second.is(handle, id)) {
         if (!opened::is_idle(found->second)) {

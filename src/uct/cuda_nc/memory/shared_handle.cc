@@ -2,9 +2,10 @@
 
 #include <iterator>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <new>
+
+#include "ucs/gpu/span.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -12,63 +13,65 @@ namespace {
 struct entry {
     bool is_shared = false;
     gpu::ipc_handle handle;
-    // Of pieces:
+    gpu::allocation_info pieces;  // base null: it is not made of such
     std::shared_ptr<void> keeper;
-    const char *base = nullptr;
-    uint64_t first_id = 0;  // of the piece there
     uint64_t last_use = 0;
 };
 
-uint64_t id_at(const char *base) noexcept {
-    return gpu::platform::instance().query(base).allocation.id;
+// Whether the application has unmapped some of them since.
+bool are_gone(int device, const gpu::allocation_info &pieces) noexcept {
+    const auto begin = reinterpret_cast<uintptr_t>(pieces.base);
+    const gpu::allocation_info now = gpu::platform::instance().query(pieces.base).allocation;
+    return gpu::find_span(device, now, begin, begin + pieces.size).id != pieces.id;
 }
 
 class handles {
   public:
     std::mutex mutex;
 
-    // Throws std::bad_alloc. The caller holds the lock.
-    const entry &find(gpu::device &gpu, const gpu::allocation_info &memory) {
+    // Null: not shared. Throws std::bad_alloc. The caller holds the lock.
+    const entry *find(gpu::device &gpu, const gpu::allocation_info &memory) {
         auto found = all_.find(memory.id);
         if (found == all_.end()) {
-            if (all_.size() >= most) {
-                all_.clear();  // ids never come again: some are of freed memory
+            entry made;
+            const ucs_status_t status = make(gpu, memory, &made);
+            if (status != UCS_OK && status != UCS_ERR_UNSUPPORTED) {
+                return nullptr;  // perhaps the next time
             }
-            found = all_.emplace(memory.id, make(gpu, memory)).first;
+            made.is_shared = status == UCS_OK;
+            if (all_.size() >= most) {
+                forget_whole_ones();  // ids never come again: some are of freed memory
+            }
+            found = all_.emplace(memory.id, std::move(made)).first;
         }
         found->second.last_use = ++uses_;
-        return found->second;
+        return found->second.is_shared ? &found->second : nullptr;
     }
 
   private:
     static constexpr size_t most = 1024, most_of_pieces = 64;
 
-    entry make(gpu::device &gpu, const gpu::allocation_info &memory) {
-        entry made;
+    ucs_status_t make(gpu::device &gpu, const gpu::allocation_info &memory, entry *made) noexcept {
         if (memory.shared == gpu::sharing::by_handle) {
-            size_t offset;
-            made.is_shared =
-                gpu.ipc_export(memory.base, &made.handle, &offset) == UCS_OK && offset == 0;
-        } else if (memory.shared == gpu::sharing::by_descriptor) {
-            release_some();
-            made.base = memory.base;
-            made.first_id = id_at(memory.base);
-            made.is_shared =
-                gpu.ipc_share(memory.base, memory.size, &made.handle, &made.keeper) == UCS_OK;
+            size_t offset = 0;
+            const ucs_status_t status = gpu.ipc_export(memory.base, &made->handle, &offset);
+            return status == UCS_OK && offset != 0 ? UCS_ERR_UNSUPPORTED : status;
         }
-        return made;
+        release_some(gpu.properties().ordinal);
+        made->pieces = memory;
+        return gpu.ipc_share(memory.base, memory.size, &made->handle, &made->keeper);
     }
 
-    void release_some() noexcept {
+    void release_some(int device) noexcept {
         size_t kept = 0;
         auto oldest = all_.end();
         for (auto at = all_.begin(); at != all_.end();) {
             const entry &one = at->second;
-            if (one.base != nullptr && id_at(one.base) != one.first_id) {
+            if (one.pieces.base != nullptr && are_gone(device, one.pieces)) {
                 at = all_.erase(at);
                 continue;
             }
-            if (one.base != nullptr) {
+            if (one.pieces.base != nullptr) {
                 ++kept;
                 if (oldest == all_.end() || one.last_use < oldest->second.last_use) {
                     oldest = at;
@@ -81,6 +84,12 @@ class handles {
         }
     }
 
+    void forget_whole_ones() noexcept {
+        for (auto at = all_.begin(); at != all_.end();) {
+            at = at->second.pieces.base == nullptr ? all_.erase(at) : std::next(at);
+        }
+    }
+
     std::map<uint64_t, entry> all_;  // by allocation_info::id
     uint64_t uses_ = 0;
 };
@@ -88,17 +97,21 @@ class handles {
 }  // namespace
 
 bool find_shared_handle(gpu::device &gpu, const gpu::allocation_info &memory,
-                        gpu::ipc_handle *handle_p) noexcept try {
+                        gpu::ipc_handle *handle_p, std::shared_ptr<void> *keeper_p) noexcept try {
     static auto *only = new handles;  // outlives every thread
     if (memory.id == 0 || memory.shared == gpu::sharing::none) {
         return false;
     }
     std::lock_guard<std::mutex> guard(only->mutex);
-    const entry &found = only->find(gpu, memory);
-    if (found.is_shared) {
-        *handle_p = found.handle;
+    const entry *found = only->find(gpu, memory);
+    if (found == nullptr) {
+        return false;
     }
-    return found.is_shared;
+    *handle_p = found->handle;
+    if (keeper_p != nullptr) {
+        *keeper_p = found->keeper;
+    }
+    return true;
 } catch (const std::bad_alloc &) {
     return false;
 }

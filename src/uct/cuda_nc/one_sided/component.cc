@@ -63,7 +63,7 @@ ucs_status_t query_md(uct_md *md, void *attr_v2) {
 // Memory that no launch of ours reaches is registered too: UCX would give up the registration with
 // all its other domains.
 ucs_status_t register_memory(uct_md *, void *address, size_t, const void *, void **memh_p) {
-    auto *made = new (std::nothrow) registered_memory{device_of(address)};
+    auto *made = new (std::nothrow) registered_memory{device_of(address), {}, {}};
     *memh_p = made;
     return made != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
@@ -81,11 +81,16 @@ ucs_status_t deregister_memory(uct_md *, const void *parameters) {
 }
 
 ucs_status_t pack_key(uct_md *, void *memh, void *address, size_t length, const void *,
-                      void *buffer) {
-    const packed_key key = make_key(static_cast<registered_memory *>(memh)->device,
-                                    reinterpret_cast<uintptr_t>(address), length);
+                      void *buffer) try {
+    auto &memory = *static_cast<registered_memory *>(memh);
+    std::shared_ptr<void> keeper;
+    const packed_key key =
+        make_key(memory.device, reinterpret_cast<uintptr_t>(address), length, &keeper);
+    memory.keep(std::move(keeper));
     std::memcpy(buffer, &key, sizeof(key));
     return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
 }
 
 ucs_status_t query_memory(uct_md *, const void *address, size_t length, void *attributes) {

@@ -2,6 +2,10 @@
 // simulated GPU it also tells UCX which memory is a GPU's.
 #pragma once
 
+#include <memory>
+#include <mutex>
+#include <vector>
+
 #include "uct/cuda_nc/ucx/ucx.hpp"
 
 namespace cuda_nc::uct {
@@ -26,7 +30,18 @@ struct gpu_domain {
 
 // What mem_reg() gives for memory: UCX hands it back with each put and get.
 struct registered_memory {
-    int device;  // ordinal
+    const int device;  // or list_mover::unreached
+
+    // What keys of it need to be used: kept until the registration ends.
+    void keep(std::shared_ptr<void> keeper) {
+        std::lock_guard<std::mutex> guard(mutex);
+        if (keeper != nullptr && (keepers.empty() || keepers.back() != keeper)) {
+            keepers.push_back(std::move(keeper));
+        }
+    }
+
+    std::mutex mutex;
+    std::vector<std::shared_ptr<void>> keepers;
 };
 
 // Registers the component and its transport with a UCX that we know, once.

@@ -8,7 +8,8 @@
 
 namespace cuda_nc::uct {
 
-packed_key make_key(int device, uint64_t address, uint64_t length) noexcept {
+packed_key make_key(int device, uint64_t address, uint64_t length,
+                    std::shared_ptr<void> *keeper_p) noexcept {
     packed_key key = {};
     key.version = one_sided_version;
     key.host = this_machine();
@@ -18,7 +19,7 @@ packed_key make_key(int device, uint64_t address, uint64_t length) noexcept {
     const gpu::allocation_info memory =
         gpu::find_span(found.device, found.allocation, address, address + length);
     if (gpu == nullptr || found.device != device ||
-        !find_shared_handle(*gpu, memory, &key.memory)) {
+        !find_shared_handle(*gpu, memory, &key.memory, keeper_p)) {
         return key;
     }
     key.process = own_process_id();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "ucs/gpu/device.hpp"
@@ -27,8 +28,10 @@ struct packed_key {
 static_assert(sizeof(packed_key) == 112, "it travels");
 
 // Of the allocation that holds [address, address + length) of GPU `device`. is_shared is 0 where
-// there is no such single allocation, or CUDA IPC does not share its kind.
-packed_key make_key(int device, uint64_t address, uint64_t length) noexcept;
+// there is no such allocation or span of pieces, or its kind is not shared. The key can be used
+// while *keeper_p lives, which may be null.
+packed_key make_key(int device, uint64_t address, uint64_t length,
+                    std::shared_ptr<void> *keeper_p) noexcept;
 
 // Another process's memory. Used with UCX's worker locked.
 class remote_key {

@@ -13,6 +13,14 @@ bool plain_memory::make_movable() noexcept try {
     return false;
 }
 
+bool plain_memory::reserve_stream() noexcept {
+    bool later;
+    if (stream_ == nullptr) {
+        stream_ = acquire_stream(memory_.device, &later);
+    }
+    return stream_ != nullptr;
+}
+
 const layout *plain_memory::laid_out(char **base_p) const noexcept {
     *base_p = base();
     return layout_.get();
@@ -20,11 +28,7 @@ const layout *plain_memory::laid_out(char **base_p) const noexcept {
 
 ucs_status_t plain_memory::enqueue(uint64_t offset, uint64_t length, char *packed,
                                    gpu::event &done) noexcept {
-    bool later;
-    if (stream_ == nullptr) {
-        stream_ = acquire_stream(memory_.device, &later);
-    }
-    if (stream_ == nullptr) {
+    if (!reserve_stream()) {
         return UCS_ERR_NO_RESOURCE;
     }
     gpu::stream &on = stream_->get();

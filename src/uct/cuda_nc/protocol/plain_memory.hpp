@@ -19,6 +19,8 @@ class plain_memory final : public user_buffer {
     // For routes on which we move the bytes here: all but straight, where the sender packs into
     // this memory. False: there is no memory.
     bool make_movable() noexcept;
+    // For enqueue(), which else looks for a stream when it is called.
+    bool reserve_stream() noexcept;
 
     int device() const noexcept override { return memory_.device; }
     gpu::allocation_info allocation() const noexcept override { return memory_.allocation; }

@@ -69,6 +69,9 @@ std::unique_ptr<receive_route> receive_message::prepare_route(
     if (route == nullptr && may_pull) {
         route = pull_receiver::prepare(message_, offer, pull_receiver::instead_of::slots);
     }
+    if (route == nullptr && plain_ != nullptr && !plain_->reserve_stream()) {
+        return nullptr;
+    }
     return route != nullptr ? std::move(route) : slot_receiver::prepare(message_, offer.offer);
 }
 
@@ -208,7 +211,9 @@ void receive_message::handle_fin(const wire::rndv_header &header, uint64_t lengt
 // UCP's handler of ATP counts the bytes as arrived, and ends the receive.
 void receive_message::deliver_plain(ucs_status_t status) noexcept {
     wire::acknowledgement said = {request_, static_cast<int8_t>(status), message_.total};
-    route_->count_received();
+    if (status == UCS_OK) {
+        route_->count_received();
+    }
     route_->release(true);
     interface &iface = message_.services.iface;
     end();

@@ -87,7 +87,7 @@ uint64_t count_detour(const layout &what) noexcept {
 // Where `memory` lies, for other processes. False: it is not shared, or not known.
 bool place_memory(gpu::device &gpu, const gpu::allocation_info &memory,
                   wire::source_descriptor *descriptor_p) {
-    if (!find_shared_handle(gpu, memory, &descriptor_p->memory)) {
+    if (!find_shared_handle(gpu, memory, &descriptor_p->memory, nullptr)) {
         return false;
     }
     descriptor_p->allocation = memory.id;

@@ -57,15 +57,15 @@ class contiguous_test : public ::testing::Test {
         memory_.push_back(cuda_nc_sim_malloc(100000));
         return memory_.back();
     }
+    static const ucx_instance &this_ucx() { return *ucx_of(nullptr).ucx; }
     // So often that what was remembered of the address before is forgotten.
-    bool ask(const void *buffer, ucp_ep_h ep) {
+    static bool ask(const void *buffer) {
         bool answer = false;
         for (int i = 0; i < 1000; ++i) {
-            answer = hooks::is_better_ours(*ucx_of(nullptr).ucx, ep, buffer);
+            answer = hooks::is_memory_for_us(this_ucx(), buffer);
         }
         return answer;
     }
-    bool ask(const void *buffer) { return ask(buffer, pair_.endpoint(0, 1)); }
 
     ucx_pair pair_{"posix,self"};
     std::vector<void *> memory_;
@@ -90,11 +90,14 @@ TEST_F(contiguous_test, all_gpu_memory_is_ours_where_a_setting_says_so) {
     EXPECT_FALSE(ask(on_host.data()));
 }
 
-TEST_F(contiguous_test, what_a_process_sends_itself_is_ucx_own) {
+// What goes by our transport is tested with it: test/uct/test_contiguous.py.
+TEST_F(contiguous_test, endpoints_without_our_transport_are_ucx_own) {
     settings_guard set({{"SIM_SHARED", "n"}});
+    ASSERT_TRUE(ask(allocate()));
+    EXPECT_FALSE(hooks::is_better_ours(this_ucx(), pair_.endpoint(0, 1), memory_.back()));
     ucx_pair alone("self");
     ASSERT_TRUE(alone.ready());
-    EXPECT_FALSE(ask(allocate(), alone.endpoint(0, 0)));
+    EXPECT_FALSE(hooks::is_better_ours(this_ucx(), alone.endpoint(0, 0), memory_.back()));
 }
 
 TEST_F(contiguous_test, it_is_noticed_that_memory_has_become_another) {

@@ -27,31 +27,32 @@ class key_test : public testing::Test {
 };
 
 TEST_F(key_test, names_the_allocation_of_a_part_of_it) {
-    const packed_key key = make_key(0, address_ + 1000, 5000);
+    const packed_key key = make_key(0, address_ + 1000, 5000, nullptr);
     EXPECT_EQ(key.version, one_sided_version);
     EXPECT_EQ(key.is_shared, 1);
     EXPECT_EQ(key.host, this_machine());
     EXPECT_TRUE(is_own(key.process));
     EXPECT_LE(key.base, address_);
     EXPECT_GE(key.base + key.size, address_ + size);
-    EXPECT_EQ(make_key(0, address_, size).allocation, key.allocation);
+    EXPECT_EQ(make_key(0, address_, size, nullptr).allocation, key.allocation);
 }
 
 TEST_F(key_test, of_memory_allocated_again_is_another_one) {
-    const uint64_t before = make_key(0, address_, size).allocation;
+    const uint64_t before = make_key(0, address_, size, nullptr).allocation;
     memory_.reset();
     ASSERT_EQ(gpu_->allocate(size, &memory_), UCS_OK);
     const auto now = reinterpret_cast<uintptr_t>(memory_->address());
-    EXPECT_NE(make_key(0, now, size).allocation, before);
+    EXPECT_NE(make_key(0, now, size, nullptr).allocation, before);
 }
 
 TEST_F(key_test, of_what_is_no_single_allocation_is_not_shared) {
     int on_the_host = 0;
-    EXPECT_EQ(make_key(0, reinterpret_cast<uintptr_t>(&on_the_host), sizeof(int)).is_shared, 0);
-    EXPECT_EQ(make_key(0, address_, uint64_t(1) << 40).is_shared, 0);
-    EXPECT_EQ(make_key(0, address_ + 1, UINT64_MAX).is_shared, 0);
-    EXPECT_EQ(make_key(-1, address_, size).is_shared, 0);
-    EXPECT_EQ(make_key(1000, address_, size).is_shared, 0);
+    EXPECT_EQ(
+        make_key(0, reinterpret_cast<uintptr_t>(&on_the_host), sizeof(int), nullptr).is_shared, 0);
+    EXPECT_EQ(make_key(0, address_, uint64_t(1) << 40, nullptr).is_shared, 0);
+    EXPECT_EQ(make_key(0, address_ + 1, UINT64_MAX, nullptr).is_shared, 0);
+    EXPECT_EQ(make_key(-1, address_, size, nullptr).is_shared, 0);
+    EXPECT_EQ(make_key(1000, address_, size, nullptr).is_shared, 0);
 }
 
 TEST_F(key_test, contains_what_lies_in_its_allocation_and_nothing_else) {
@@ -70,7 +71,7 @@ TEST_F(key_test, contains_what_lies_in_its_allocation_and_nothing_else) {
 }
 
 TEST_F(key_test, of_a_process_that_is_not_there_reaches_nothing) {
-    packed_key packed = make_key(0, address_, size);
+    packed_key packed = make_key(0, address_, size, nullptr);
     packed.process.pid = 0x7ffffff0;
     packed.process.started = 1;
     packed.memory = {};
