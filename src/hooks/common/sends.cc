@@ -107,16 +107,18 @@ void *send_generic(const ucx_instance &ucx, const void *buffer, size_t count,
     return pass(ucp, buffer, count, &param);
 }
 
-// Null where it is not to be served.
-template <typename kind, typename sending>
+// unchanged(ucp) where the message is not to be served.
+template <typename kind, typename sending, typename passing>
 void *send_message(const ucx_instance &ucx, const iov_message &message, const sending &pass,
-                   bool *served_p) noexcept {
-    ucp_request_param_t param = message.param();
-    *served_p = message.is_served() && kind::adapt(&param);
-    if (!*served_p) {
-        return nullptr;
-    }
+                   const passing &unchanged) noexcept {
     const dt::ucp_api &ucp = dt::ucp_of(ucx);
+    if (!message.is_served()) {
+        return unchanged(ucp);
+    }
+    ucp_request_param_t param = message.param();
+    if (!kind::adapt(&param)) {
+        return unchanged(ucp);
+    }
     if (!goes_direct(ucx)) {
         return pass(ucp, message.buffer(), message.count, &param);
     }
@@ -137,18 +139,16 @@ void *send(const void *caller, void *ep, const void *buffer, size_t count, const
         if (has_datatype(*given, UCP_DATATYPE_GENERIC)) {
             return send_generic<kind>(ucx, buffer, count, *given, pass);
         }
-        bool served = false;
-        void *request = nullptr;
         if (has_datatype(*given, UCP_DATATYPE_IOV)) {
             const iov_message list(ucx, buffer, count, *given, iov_message::use::send);
-            request = send_message<kind>(ucx, list, pass, &served);
-        } else if (is_long_contiguous(*given, count) && goes_direct(ucx) &&
-                   kind::may_wait(*given) &&
-                   is_better_ours(ucx, static_cast<ucp_ep_h>(ep), buffer)) {
-            const iov_message all(ucx, buffer, contiguous_bytes(*given, count), *given);
-            request = send_message<kind>(ucx, all, pass, &served);
+            return send_message<kind>(ucx, list, pass, unchanged);
         }
-        return served ? request : unchanged(dt::ucp_of(ucx));
+        if (is_long_contiguous(*given, count) && goes_direct(ucx) && kind::may_wait(*given) &&
+            is_better_ours(ucx, static_cast<ucp_ep_h>(ep), buffer)) {
+            const iov_message all(ucx, buffer, contiguous_bytes(*given, count), *given);
+            return send_message<kind>(ucx, all, pass, unchanged);
+        }
+        return unchanged(dt::ucp_of(ucx));
     };
     return call_by(caller, serve, unchanged);
 }

@@ -7,6 +7,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/elf_tables.h \
 	src/ucs/base/elf_walker.cc \
 	src/ucs/base/elf_walker.hpp \
+	src/ucs/base/file_descriptor.hpp \
 	src/ucs/base/fast_divide.hpp \
 	src/ucs/base/given_up.hpp \
 	src/ucs/base/loaded_objects.cc \

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "ucs/base/bits.hpp"
+#include "ucs/base/file_descriptor.hpp"
 
 namespace cuda_nc::gpu {
 namespace {
@@ -26,26 +27,10 @@ struct handle_content {
 static_assert(sizeof(handle_content) <= ipc_handle_size);
 constexpr uint64_t shared_kind = 0x6e635f73686d656d;
 
-class file {
-  public:
-    explicit file(int number = -1) noexcept : number_(number) {}
-    file(file &&other) noexcept : number_(other.number_) { other.number_ = -1; }
-    file &operator=(file &&) = delete;
-    ~file() {
-        if (number_ >= 0) {
-            close(number_);
-        }
-    }
-    int number() const noexcept { return number_; }
-
-  private:
-    int number_;
-};
-
 class shared_memory final : public memory {
   public:
     // `kept` stays open while this lives, so that others can open it.
-    explicit shared_memory(file kept) noexcept : kept_(std::move(kept)) {}
+    explicit shared_memory(file_descriptor kept) noexcept : kept_(std::move(kept)) {}
     ~shared_memory() override {
         pinned_.reset();
         if (address_ != nullptr) {
@@ -64,7 +49,7 @@ class shared_memory final : public memory {
     }
 
   private:
-    const file kept_;
+    const file_descriptor kept_;
     std::unique_ptr<memory> pinned_;
 };
 
@@ -76,7 +61,7 @@ size_t whole_pages(size_t size) noexcept {
 
 ucs_status_t make_shared_memory(device &where, size_t size, std::unique_ptr<memory> *memory_p,
                                 ipc_handle *handle_p) noexcept {
-    file made(memfd_create("cuda_nc", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    file_descriptor made(memfd_create("cuda_nc", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     size = whole_pages(size == 0 ? 1 : size);
     struct stat status;
     if (made.number() < 0 || fchmod(made.number(), S_IRUSR | S_IWUSR) != 0 ||
@@ -109,7 +94,8 @@ ucs_status_t open_shared_memory(device &where, const ipc_handle &handle,
     }
     char name[64];
     std::snprintf(name, sizeof(name), "/proc/%d/fd/%d", content.process, content.file);
-    file seen(open(name, O_PATH | O_CLOEXEC));  // O_PATH: nothing is opened before it is checked
+    file_descriptor seen(
+        open(name, O_PATH | O_CLOEXEC));  // O_PATH: nothing is opened before it is checked
     struct stat status;
     if (seen.number() < 0 || fstat(seen.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
         status.st_uid != geteuid() || status.st_ino != content.inode ||
@@ -117,12 +103,12 @@ ucs_status_t open_shared_memory(device &where, const ipc_handle &handle,
         return UCS_ERR_UNSUPPORTED;
     }
     std::snprintf(name, sizeof(name), "/proc/self/fd/%d", seen.number());
-    file opened(open(name, O_RDWR | O_CLOEXEC));
+    file_descriptor opened(open(name, O_RDWR | O_CLOEXEC));
     if (opened.number() < 0 || (fcntl(opened.number(), F_GET_SEALS) & seals) != seals) {
         return UCS_ERR_UNSUPPORTED;
     }
     const int number = opened.number();
-    std::unique_ptr<shared_memory> result(new (std::nothrow) shared_memory(file()));
+    std::unique_ptr<shared_memory> result(new (std::nothrow) shared_memory(file_descriptor()));
     if (result == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }

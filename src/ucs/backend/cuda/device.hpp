@@ -8,10 +8,10 @@
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/exec/kernels/launch.hpp"
-#include "ucs/backend/cuda/shared_pieces.hpp"
 #include "ucs/backend/cuda/context.hpp"
 #include "ucs/backend/cuda/driver.hpp"
 #include "ucs/backend/cuda/mover.hpp"
+#include "ucs/backend/cuda/shared_pieces.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::gpu::cuda {

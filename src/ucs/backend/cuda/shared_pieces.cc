@@ -16,6 +16,7 @@
 
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/errors.hpp"
+#include "ucs/base/file_descriptor.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 
@@ -45,29 +46,9 @@ struct piece_list {
     std::array<uint64_t, most_pieces> sizes;
 };
 
-class file {
-  public:
-    explicit file(int number = -1) noexcept : number_(number) {}
-    file(file &&other) noexcept : number_(std::exchange(other.number_, -1)) {}
-    file &operator=(file &&other) noexcept {
-        std::swap(number_, other.number_);
-        return *this;
-    }
-    ~file() {
-        if (number_ >= 0) {
-            close(number_);
-        }
-    }
-    int number() const noexcept { return number_; }
-    explicit operator bool() const noexcept { return number_ >= 0; }
-
-  private:
-    int number_;
-};
-
 struct pieces {
     piece_list list = {};
-    std::array<file, most_pieces> files;
+    std::array<file_descriptor, most_pieces> files;
 };
 
 // A message with the pieces' descriptors, to send or to receive.
@@ -93,7 +74,7 @@ class descriptor_message {
         }
     }
     // How many there were; `files` owns them.
-    size_t take(std::array<file, most_pieces> &files) noexcept {
+    size_t take(std::array<file_descriptor, most_pieces> &files) noexcept {
         size_t taken = 0;
         for (cmsghdr *part = CMSG_FIRSTHDR(&head); part != nullptr;
              part = CMSG_NXTHDR(&head, part)) {
@@ -104,7 +85,7 @@ class descriptor_message {
             for (size_t i = 0; i < number && taken < most_pieces; ++i) {
                 int descriptor;
                 std::memcpy(&descriptor, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-                files[taken++] = file(descriptor);
+                files[taken++] = file_descriptor(descriptor);
             }
         }
         return taken;
@@ -118,7 +99,8 @@ class descriptor_message {
 };
 
 // The piece that begins at `at`. False: there is none, or it is not shared so.
-bool export_piece(const driver &calls, CUdeviceptr at, file *file_p, uint64_t *size_p) noexcept {
+bool export_piece(const driver &calls, CUdeviceptr at, file_descriptor *file_p,
+                  uint64_t *size_p) noexcept {
     CUdeviceptr base = 0;
     size_t size = 0;
     CUmemGenericAllocationHandle piece;
@@ -134,7 +116,7 @@ bool export_piece(const driver &calls, CUdeviceptr at, file *file_p, uint64_t *s
         return false;
     }
     fcntl(number, F_SETFD, FD_CLOEXEC);
-    *file_p = file(number);
+    *file_p = file_descriptor(number);
     *size_p = size;
     return true;
 }
@@ -162,21 +144,23 @@ bool may_wait(size_t number) noexcept {
 }
 
 struct waiting_socket {
-    waiting_socket(file all, size_t pieces) noexcept : reader(std::move(all)), number(pieces) {
+    waiting_socket(file_descriptor all, size_t pieces) noexcept
+        : reader(std::move(all)), number(pieces) {
         waiting_pieces += number;
     }
     ~waiting_socket() { waiting_pieces -= number; }
     waiting_socket(const waiting_socket &) = delete;
     waiting_socket &operator=(const waiting_socket &) = delete;
 
-    const file reader;
+    const file_descriptor reader;
     const size_t number;
 };
 
 // A duplicate of another process's descriptor.
-file take_descriptor(int process, int number) noexcept {
-    const file there(static_cast<int>(syscall(open_pidfd, process, 0)));
-    file taken(there ? static_cast<int>(syscall(get_fd, there.number(), number, 0)) : -1);
+file_descriptor take_descriptor(int process, int number) noexcept {
+    const file_descriptor there(static_cast<int>(syscall(open_pidfd, process, 0)));
+    file_descriptor taken(there ? static_cast<int>(syscall(get_fd, there.number(), number, 0))
+                                : -1);
     if (!taken) {
         nc_debug("memory made of pieces: no descriptor can be had from process %d (%s)", process,
                  std::strerror(errno));
@@ -186,7 +170,7 @@ file take_descriptor(int process, int number) noexcept {
 
 // False: it is not what the handle says.
 bool read_pieces(const handle_content &from, pieces *all) noexcept {
-    const file socket = take_descriptor(from.process, from.socket);
+    const file_descriptor socket = take_descriptor(from.process, from.socket);
     if (!socket) {
         return false;
     }
@@ -298,8 +282,8 @@ ucs_status_t share_pieces(primary_context &owner, char *base, size_t size, ipc_h
         nc_debug("memory made of pieces is not shared: too many are, or there is no descriptor");
         return UCS_ERR_NO_RESOURCE;
     }
-    const file writer(ends[0]);
-    file reader(ends[1]);
+    const file_descriptor writer(ends[0]);
+    file_descriptor reader(ends[1]);
     const int socket = ends[1];
     descriptor_message message(all->list);
     message.put(*all);

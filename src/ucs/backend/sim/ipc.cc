@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "ucs/base/bits.hpp"
+#include "ucs/base/file_descriptor.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/sim/arena.hpp"
@@ -31,22 +32,6 @@ struct handle_content {
 };
 static_assert(sizeof(handle_content) <= ipc_handle_size &&
               std::is_trivially_copyable_v<handle_content>);
-
-class file_descriptor {
-  public:
-    explicit file_descriptor(int fd) noexcept : fd_(fd) {}
-    ~file_descriptor() {
-        if (fd_ >= 0) {
-            close(fd_);
-        }
-    }
-    file_descriptor(const file_descriptor &) = delete;
-    file_descriptor &operator=(const file_descriptor &) = delete;
-    int get() const noexcept { return fd_; }
-
-  private:
-    int fd_;
-};
 
 class imported_memory final : public memory {
   public:
@@ -125,7 +110,7 @@ ucs_status_t open_region(const ipc_handle &handle, address_space &space,
     std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", from.pid, from.fd);
     file_descriptor file(open(path, O_RDWR | O_CLOEXEC));
     struct stat status;
-    if (file.get() < 0 || fstat(file.get(), &status) != 0) {
+    if (file.number() < 0 || fstat(file.number(), &status) != 0) {
         return fail(from, std::strerror(errno));
     }
     if (status.st_uid != geteuid()) {
@@ -138,7 +123,7 @@ ucs_status_t open_region(const ipc_handle &handle, address_space &space,
     }
     try {
         auto made = std::make_unique<imported_memory>(space);
-        if (!made->map(from, file.get())) {
+        if (!made->map(from, file.number())) {
             return UCS_ERR_NO_MEMORY;
         }
         *memory_p = std::move(made);
