@@ -344,6 +344,14 @@ ucs_status_t device_packer::enqueue_blocks(gpu::stream &stream, const layout &or
 }
 
 ucs_status_t device_packer::copy_blocks(uint64_t offset, char *packed, size_t length) noexcept {
+    const ucs_status_t status = copy_blocks_once(offset, packed, length);
+    // Another message's kernel may have failed on the shared stream before these copies, which then
+    // never ran. Only these copies tell of it, where the message needed no kernel of its own.
+    return status == UCS_OK ? UCS_OK : copy_blocks_once(offset, packed, length);
+}
+
+ucs_status_t device_packer::copy_blocks_once(uint64_t offset, char *packed,
+                                             size_t length) noexcept {
     std::unique_ptr<gpu::completion> done = staging_->acquire_completion();
     if (done == nullptr) {
         return UCS_ERR_NO_RESOURCE;
@@ -362,8 +370,8 @@ ucs_status_t device_packer::copy_blocks(uint64_t offset, char *packed, size_t le
         ended = done->mark->synchronize();
         staging_->release_completion(std::move(done));
     }
-    if (ended != UCS_OK) {
-        stream_->give_up();
+    if (status != UCS_OK || ended != UCS_OK) {
+        stream_->give_up();  // waits for its work
     }
     return status != UCS_OK ? status : ended;
 }

@@ -71,6 +71,7 @@ class device_packer {
     ucs_status_t copy_blocks(uint64_t offset, char *packed, size_t length) noexcept;
 
   private:
+    ucs_status_t copy_blocks_once(uint64_t offset, char *packed, size_t length) noexcept;
     ucs_status_t describe_pipe(gpu::pipe_work &work, bool in_memory_order,
                                const worklist::work_list &list) const noexcept;
     // The move of a range, with `packed` as its packed side.

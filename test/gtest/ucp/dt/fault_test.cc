@@ -95,6 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         fault_case{"no_event_for_a_work_list", "event:4+", "moves_between_memories"},
         fault_case{"no_event_for_most_of_a_work_list", "event:5+", "moves_between_memories"},
         fault_case{"a_work_list_that_is_not_moved", "copy:1", "moves_between_memories"},
+        fault_case{"a_kernel_of_another_message_failed", "kernel:1", "copies_on_a_failed_stream"},
         fault_case{"mover_dies_at_once", "mover_dies:1", "arrives", false, "y"},
         fault_case{"mover_dies_later", "mover_dies:2", "arrives_on_host", false, "y"},
         fault_case{"mover_dies_while_unpacking", "mover_dies:1", "arrives_from_host", false, "y"},
@@ -201,6 +202,33 @@ TEST(fault_scenario, DISABLED_a_failed_copy_writes_no_more) {
     bytes now(later.size());
     gpu_copy(0, now.data(), target.base(), now.size());
     EXPECT_EQ(now, later);
+}
+
+// A kernel of one message fails on a stream that others share, whose copies find that stream.
+TEST(fault_scenario, DISABLED_copies_on_a_failed_stream) {
+    random_engine random(6);
+    const datatype type = strided_words(16, 1000);
+    buffer source(type, place::device0, random);
+    gpu::device *device = gpu::platform::instance().get_device(0);
+    std::unique_ptr<gpu::event> done;
+    std::unique_ptr<gpu::memory> slot;
+    ASSERT_EQ(device->create_event(&done), UCS_OK);
+    ASSERT_EQ(device->allocate(source.packed_size(), &slot), UCS_OK);
+    std::vector<dt::device_packer> messages(5);  // four streams: the first has the last's, too
+    for (dt::device_packer &one : messages) {
+        ASSERT_EQ(one.open(gpu::direction::pack, type.make_layout(),
+                           static_cast<char *>(source.base()), {gpu::memory_kind::device, 0}),
+                  UCS_OK);
+    }
+    EXPECT_EQ(messages[0].enqueue_packed(0, 100, slot->address(), *done), UCS_OK);
+    EXPECT_NE(done->synchronize(), UCS_OK);
+    bytes packed(source.packed_size());
+    EXPECT_EQ(messages[4].copy_blocks(0, reinterpret_cast<char *>(packed.data()), packed.size()),
+              UCS_OK);
+    EXPECT_EQ(packed, source.packed());
+    for (dt::device_packer &one : messages) {
+        one.close();
+    }
 }
 
 // From one memory of a GPU to another by slots that a peer has been promised: piece by piece, the
