@@ -20,6 +20,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/settings.hpp \
 	src/ucs/base/settings_table.cc \
 	src/ucs/base/settings_table.hpp \
+	src/ucs/base/shared_descriptors.cc \
+	src/ucs/base/shared_descriptors.hpp \
 	src/ucs/base/statistics.cc \
 	src/ucs/base/statistics.hpp \
 	src/ucs/base/status.cc \

@@ -1,15 +1,8 @@
 #include "ucs/backend/cuda/shared_pieces.hpp"
 
 #include <fcntl.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
-#include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -18,84 +11,33 @@
 #include "ucs/backend/cuda/errors.hpp"
 #include "ucs/base/file_descriptor.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/base/shared_descriptors.hpp"
 #include "ucs/base/trace.hpp"
 
 namespace cuda_nc::gpu::cuda {
 namespace {
 
-// The same on all architectures; headers of older systems lack them.
-constexpr long open_pidfd = 434, get_fd = 438;
+constexpr size_t most_pieces = most_shared_descriptors;
 
-// Linux passes no more descriptors in one message.
-constexpr size_t most_pieces = 253;
-
-constexpr std::array<uint64_t, 2> mark = {0x6e635f7069656365, 0xd3c1f5a86b27e940};
+constexpr std::array<uint64_t, 2> mark = {0x6e635f7069656365, 0xd3c1f5a86b27e941};
 
 struct handle_content {
     std::array<uint64_t, 2> mark;
-    uint64_t number;  // random: tells the socket from others
+    descriptor_ticket ticket;
     uint64_t size;
-    int32_t process, socket;
 };
 static_assert(sizeof(handle_content) <= ipc_handle_size);
 
-// What waits in the socket, with a descriptor for each piece.
+// What goes with the descriptors, one for each piece.
 struct piece_list {
-    uint64_t number;
     uint64_t num_pieces;
     std::array<uint64_t, most_pieces> sizes;
 };
+static_assert(sizeof(piece_list) <= most_shared_bytes);
 
 struct pieces {
     piece_list list = {};
     std::array<file_descriptor, most_pieces> files;
-};
-
-// A message with the pieces' descriptors, to send or to receive.
-class descriptor_message {
-  public:
-    explicit descriptor_message(piece_list &list) noexcept : bytes_{&list, sizeof(list)} {
-        head.msg_iov = &bytes_;
-        head.msg_iovlen = 1;
-        head.msg_control = control_;
-        head.msg_controllen = sizeof(control_);
-    }
-
-    void put(const pieces &all) noexcept {
-        const size_t bytes = all.list.num_pieces * sizeof(int);
-        head.msg_controllen = CMSG_SPACE(bytes);
-        cmsghdr *const part = CMSG_FIRSTHDR(&head);
-        part->cmsg_level = SOL_SOCKET;
-        part->cmsg_type = SCM_RIGHTS;
-        part->cmsg_len = CMSG_LEN(bytes);
-        for (size_t i = 0; i < all.list.num_pieces; ++i) {
-            const int number = all.files[i].number();
-            std::memcpy(CMSG_DATA(part) + i * sizeof(int), &number, sizeof(int));
-        }
-    }
-    // How many there were; `files` owns them.
-    size_t take(std::array<file_descriptor, most_pieces> &files) noexcept {
-        size_t taken = 0;
-        for (cmsghdr *part = CMSG_FIRSTHDR(&head); part != nullptr;
-             part = CMSG_NXTHDR(&head, part)) {
-            if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-                continue;
-            }
-            const size_t number = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-            for (size_t i = 0; i < number && taken < most_pieces; ++i) {
-                int descriptor;
-                std::memcpy(&descriptor, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-                files[taken++] = file_descriptor(descriptor);
-            }
-        }
-        return taken;
-    }
-
-    msghdr head = {};
-
-  private:
-    iovec bytes_;
-    alignas(cmsghdr) char control_[CMSG_SPACE(most_pieces * sizeof(int))] = {};
 };
 
 // The piece that begins at `at`. False: there is none, or it is not shared so.
@@ -134,61 +76,20 @@ bool export_all(const driver &calls, char *base, size_t size, pieces *all) noexc
     return true;
 }
 
-// Descriptors that wait in sockets count against a limit of the user's, which is that of open
-// files: a process takes a quarter of it at most.
-std::atomic<size_t> waiting_pieces{0};
-
-bool may_wait(size_t number) noexcept {
-    rlimit files = {};
-    return getrlimit(RLIMIT_NOFILE, &files) == 0 && waiting_pieces + number <= files.rlim_cur / 4;
-}
-
-struct waiting_socket {
-    waiting_socket(file_descriptor all, size_t pieces) noexcept
-        : reader(std::move(all)), number(pieces) {
-        waiting_pieces += number;
+// Takes the pieces, and checks that they are as the handle says.
+ucs_status_t take_pieces(const handle_content &from, pieces *all) noexcept {
+    size_t count = 0;
+    const ucs_status_t status = take_descriptors(from.ticket, &all->list, sizeof(all->list),
+                                                 all->files.data(), most_pieces, &count);
+    if (status != UCS_OK) {
+        return status;
     }
-    ~waiting_socket() { waiting_pieces -= number; }
-    waiting_socket(const waiting_socket &) = delete;
-    waiting_socket &operator=(const waiting_socket &) = delete;
-
-    const file_descriptor reader;
-    const size_t number;
-};
-
-// A duplicate of another process's descriptor.
-file_descriptor take_descriptor(int process, int number) noexcept {
-    const file_descriptor there(static_cast<int>(syscall(open_pidfd, process, 0)));
-    file_descriptor taken(there ? static_cast<int>(syscall(get_fd, there.number(), number, 0))
-                                : -1);
-    if (!taken) {
-        nc_debug("memory made of pieces: no descriptor can be had from process %d (%s)", process,
-                 std::strerror(errno));
-    }
-    return taken;
-}
-
-// False: it is not what the handle says.
-bool read_pieces(const handle_content &from, pieces *all) noexcept {
-    const file_descriptor socket = take_descriptor(from.process, from.socket);
-    if (!socket) {
-        return false;
-    }
-    descriptor_message message(all->list);
-    const ssize_t got =
-        recvmsg(socket.number(), &message.head, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const size_t number = got < 0 ? 0 : message.take(all->files);
     uint64_t size = 0;
-    if (got != sizeof(all->list) || (message.head.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0 ||
-        all->list.number != from.number || number == 0 || all->list.num_pieces != number) {
-        return false;
+    bool good = all->list.num_pieces == count;
+    for (size_t i = 0; i < count && good; ++i) {
+        good = !__builtin_add_overflow(size, all->list.sizes[i], &size);
     }
-    for (size_t i = 0; i < number; ++i) {
-        if (__builtin_add_overflow(size, all->list.sizes[i], &size)) {
-            return false;
-        }
-    }
-    return size == from.size;
+    return good && size == from.size ? UCS_OK : UCS_ERR_UNSUPPORTED;
 }
 
 class mapped_pieces final : public memory {
@@ -274,28 +175,14 @@ ucs_status_t share_pieces(primary_context &owner, char *base, size_t size, ipc_h
     if (!calls.shares_pieces() || size == 0 || !export_all(calls, base, size, all.get())) {
         return UCS_ERR_UNSUPPORTED;
     }
-    int ends[2];
-    if (!may_wait(all->list.num_pieces) ||
-        getrandom(&all->list.number, sizeof(all->list.number), GRND_NONBLOCK) !=
-            static_cast<ssize_t>(sizeof(all->list.number)) ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        nc_debug("memory made of pieces is not shared: too many are, or there is no descriptor");
-        return UCS_ERR_NO_RESOURCE;
+    handle_content content = {mark, {}, size};
+    const ucs_status_t status = offer_descriptors(&all->list, sizeof(all->list), all->files.data(),
+                                                  all->list.num_pieces, &content.ticket, keeper_p);
+    if (status != UCS_OK) {
+        return status;
     }
-    const file_descriptor writer(ends[0]);
-    file_descriptor reader(ends[1]);
-    const int socket = ends[1];
-    descriptor_message message(all->list);
-    message.put(*all);
-    if (sendmsg(writer.number(), &message.head, MSG_DONTWAIT | MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(sizeof(all->list))) {
-        nc_debug("memory made of pieces is not shared: %s", std::strerror(errno));
-        return UCS_ERR_NO_RESOURCE;
-    }
-    const handle_content content = {mark, all->list.number, size, getpid(), socket};
     *handle_p = {};
     std::memcpy(handle_p->bytes, &content, sizeof(content));
-    *keeper_p = std::make_shared<waiting_socket>(std::move(reader), all->list.num_pieces);
     return UCS_OK;
 } catch (const std::bad_alloc &) {
     return UCS_ERR_NO_MEMORY;
@@ -310,17 +197,17 @@ ucs_status_t open_pieces(primary_context &owner, const ipc_handle &handle,
     const trace_span span("open pieces of a peer's memory");
     handle_content from;
     std::memcpy(&from, handle.bytes, sizeof(from));
-    if (!owner.calls().shares_pieces() || from.process <= 0 || from.process == getpid() ||
-        from.socket < 0) {
+    if (!owner.calls().shares_pieces() || is_own(from.ticket)) {
         return UCS_ERR_UNSUPPORTED;
     }
     auto all = std::make_unique<pieces>();
-    if (!read_pieces(from, all.get())) {
-        nc_debug("memory made of pieces of process %d is not shared with us", from.process);
+    ucs_status_t status = take_pieces(from, all.get());
+    if (status != UCS_OK) {
+        nc_debug("memory made of pieces is not shared with us: %s", status_text(status));
         return UCS_ERR_UNSUPPORTED;
     }
     auto made = std::make_unique<mapped_pieces>(owner);
-    const ucs_status_t status = made->map(*all, from.size);
+    status = made->map(*all, from.size);
     if (status == UCS_OK) {
         *memory_p = std::move(made);
     }

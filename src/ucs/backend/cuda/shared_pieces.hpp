@@ -1,11 +1,5 @@
 // Memory that applications make of pieces (cuMemCreate, PyTorch's expandable segments), shared
 // between processes by file descriptors, where its maker has asked for such.
-//
-// The descriptors of all pieces wait in a socket that only their owner holds. Another process takes
-// a duplicate of that socket (pidfd_getfd, which the system allows a process of the same user that
-// may trace the owner), and reads them without taking them away. So the owner needs one descriptor
-// for any number of pieces, and a number that it uses again is found out: what waits in the socket
-// names the handle.
 #pragma once
 
 #include <memory>

@@ -14,13 +14,15 @@
 #include "ucs/base/bits.hpp"
 #include "ucs/base/file_descriptor.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/base/shared_descriptors.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/sim/arena.hpp"
 
 namespace cuda_nc::gpu::sim {
 namespace {
 
-constexpr uint64_t magic_and_version = 0x636e5f73696d3031;
+constexpr uint64_t magic_and_version = 0x636e5f73696d3032;
+constexpr uint64_t magic_of_pieces = 0x636e5f7069656365;
 
 struct handle_content {
     uint64_t magic;
@@ -28,9 +30,14 @@ struct handle_content {
     uint32_t id;    // of the allocation: no two have the same handle
     uint64_t file;  // inode: another process may have got the number `pid` in the meantime
     uint64_t offset, size;
-    uint64_t is_of_pieces;
+};
+// Of pieces: what handle_content says goes with the descriptor.
+struct pieces_handle {
+    uint64_t magic;
+    descriptor_ticket ticket;
 };
 static_assert(sizeof(handle_content) <= ipc_handle_size &&
+              sizeof(pieces_handle) <= ipc_handle_size &&
               std::is_trivially_copyable_v<handle_content>);
 
 class imported_memory final : public memory {
@@ -70,45 +77,93 @@ ucs_status_t fail(const handle_content &from, const char *why) noexcept {
     return UCS_ERR_IO_ERROR;
 }
 
-}  // namespace
-
-ucs_status_t export_region(const region &one, int fd, uint64_t offset,
-                           ipc_handle *handle_p) noexcept {
+ucs_status_t describe(const region &one, int fd, uint64_t offset,
+                      handle_content *content_p) noexcept {
     struct stat status;
     if (fstat(fd, &status) != 0) {
         return UCS_ERR_IO_ERROR;
     }
-    handle_content content = {};
-    content.magic = magic_and_version;
-    content.pid = getpid();
-    content.fd = fd;
-    content.device = one.device;
-    content.id = static_cast<uint32_t>(one.id);
-    content.file = status.st_ino;
-    content.offset = offset;
-    content.size = one.end - one.begin;
-    content.is_of_pieces = one.piece != 0 ? 1 : 0;
-    std::memset(handle_p, 0, sizeof(*handle_p));
-    std::memcpy(handle_p->bytes, &content, sizeof(content));
+    *content_p = {magic_and_version,
+                  getpid(),
+                  fd,
+                  one.device,
+                  static_cast<uint32_t>(one.id),
+                  status.st_ino,
+                  offset,
+                  one.end - one.begin};
     return UCS_OK;
 }
 
+template <typename content>
+void put(const content &from, ipc_handle *handle_p) noexcept {
+    *handle_p = {};
+    std::memcpy(handle_p->bytes, &from, sizeof(from));
+}
+
+// The file, and what it is to be. `handle` is of pieces.
+ucs_status_t take(const ipc_handle &handle, handle_content *from_p,
+                  file_descriptor *file_p) noexcept {
+    pieces_handle named;
+    std::memcpy(&named, handle.bytes, sizeof(named));
+    size_t count = 0;
+    return is_own(named.ticket)
+               ? UCS_ERR_UNSUPPORTED
+               : take_descriptors(named.ticket, from_p, sizeof(*from_p), file_p, 1, &count);
+}
+
+}  // namespace
+
+ucs_status_t export_region(const region &one, int fd, uint64_t offset,
+                           ipc_handle *handle_p) noexcept {
+    handle_content content;
+    const ucs_status_t status = describe(one, fd, offset, &content);
+    if (status == UCS_OK) {
+        put(content, handle_p);
+    }
+    return status;
+}
+
+ucs_status_t share_region(const region &one, int fd, uint64_t offset, ipc_handle *handle_p,
+                          std::shared_ptr<void> *keeper_p) noexcept {
+    handle_content content;
+    pieces_handle named = {magic_of_pieces, {}};
+    ucs_status_t status = describe(one, fd, offset, &content);
+    if (status == UCS_OK) {
+        const file_descriptor file(dup(fd));
+        status = offer_descriptors(&content, sizeof(content), &file, 1, &named.ticket, keeper_p);
+    }
+    if (status == UCS_OK) {
+        put(named, handle_p);
+    }
+    return status;
+}
+
 bool is_of_pieces(const ipc_handle &handle) noexcept {
-    handle_content from;
-    std::memcpy(&from, handle.bytes, sizeof(from));
-    return from.magic == magic_and_version && from.is_of_pieces != 0;
+    uint64_t magic;
+    std::memcpy(&magic, handle.bytes, sizeof(magic));
+    return magic == magic_of_pieces;
 }
 
 ucs_status_t open_region(const ipc_handle &handle, address_space &space,
                          std::unique_ptr<memory> *memory_p) noexcept {
     handle_content from;
-    std::memcpy(&from, handle.bytes, sizeof(from));
+    file_descriptor file;
+    if (is_of_pieces(handle)) {
+        const ucs_status_t status = take(handle, &from, &file);
+        if (status != UCS_OK) {
+            return status;
+        }
+    } else {
+        std::memcpy(&from, handle.bytes, sizeof(from));
+    }
     if (from.magic != magic_and_version || from.pid == getpid()) {
         return UCS_ERR_UNSUPPORTED;
     }
     char path[64];
     std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", from.pid, from.fd);
-    file_descriptor file(open(path, O_RDWR | O_CLOEXEC));
+    if (!file) {
+        file = file_descriptor(open(path, O_RDWR | O_CLOEXEC));
+    }
     struct stat status;
     if (file.number() < 0 || fstat(file.number(), &status) != 0) {
         return fail(from, std::strerror(errno));

@@ -12,6 +12,10 @@ namespace cuda_nc::gpu::sim {
 ucs_status_t export_region(const region &one, int fd, uint64_t offset,
                            ipc_handle *handle_p) noexcept;
 
+// The same for pieces of an allocation, which others can open as long as *keeper_p lives.
+ucs_status_t share_region(const region &one, int fd, uint64_t offset, ipc_handle *handle_p,
+                          std::shared_ptr<void> *keeper_p) noexcept;
+
 // Whether it names pieces of an allocation.
 bool is_of_pieces(const ipc_handle &handle) noexcept;
 

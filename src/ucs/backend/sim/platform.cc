@@ -215,7 +215,7 @@ class sim_device final : public device {
     }
 
     ucs_status_t ipc_share(char *base, size_t size, ipc_handle *handle_p,
-                           std::shared_ptr<void> *) noexcept override {
+                           std::shared_ptr<void> *keeper_p) noexcept override {
         region one;
         if (forked() || size == 0 || !all_.space.find(base, size, &one) ||
             one.device != properties_.ordinal || one.shared != sharing::by_descriptor) {
@@ -223,7 +223,7 @@ class sim_device final : public device {
         }
         one.begin = reinterpret_cast<uintptr_t>(base);
         one.end = one.begin + size;
-        return export_region(one, arena_->fd(), one.begin - arena_->begin(), handle_p);
+        return share_region(one, arena_->fd(), one.begin - arena_->begin(), handle_p, keeper_p);
     }
 
     bool ipc_coexists(const ipc_handle &handle) const noexcept override {

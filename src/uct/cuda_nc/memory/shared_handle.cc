@@ -49,7 +49,8 @@ class handles {
     }
 
   private:
-    static constexpr size_t most = 1024, most_of_pieces = 64;
+    static constexpr size_t most = 1024, most_of_pieces = 256;
+    static constexpr unsigned most_released = 8;  // for one, where descriptors run out
 
     ucs_status_t make(gpu::device &gpu, const gpu::allocation_info &memory, entry *made) noexcept {
         if (memory.shared == gpu::sharing::by_handle) {
@@ -57,31 +58,49 @@ class handles {
             const ucs_status_t status = gpu.ipc_export(memory.base, &made->handle, &offset);
             return status == UCS_OK && offset != 0 ? UCS_ERR_UNSUPPORTED : status;
         }
-        release_some(gpu.properties().ordinal);
+        if (release_gone(gpu.properties().ordinal) >= most_of_pieces) {
+            release_oldest();
+        }
         made->pieces = memory;
-        return gpu.ipc_share(memory.base, memory.size, &made->handle, &made->keeper);
+        ucs_status_t status = UCS_ERR_NO_RESOURCE;
+        for (unsigned i = 0; i < most_released && status == UCS_ERR_NO_RESOURCE; ++i) {
+            status = gpu.ipc_share(memory.base, memory.size, &made->handle, &made->keeper);
+            if (status == UCS_ERR_NO_RESOURCE && !release_oldest()) {
+                break;
+            }
+        }
+        return status;
     }
 
-    void release_some(int device) noexcept {
+    // Of what the application has unmapped. How many others of pieces there are.
+    size_t release_gone(int device) noexcept {
         size_t kept = 0;
-        auto oldest = all_.end();
         for (auto at = all_.begin(); at != all_.end();) {
             const entry &one = at->second;
             if (one.pieces.base != nullptr && are_gone(device, one.pieces)) {
                 at = all_.erase(at);
                 continue;
             }
-            if (one.pieces.base != nullptr) {
-                ++kept;
-                if (oldest == all_.end() || one.last_use < oldest->second.last_use) {
-                    oldest = at;
-                }
-            }
+            kept += one.pieces.base != nullptr;
             ++at;
         }
-        if (kept >= most_of_pieces) {
-            all_.erase(oldest);
+        return kept;
+    }
+
+    // False: there is none of pieces.
+    bool release_oldest() noexcept {
+        auto oldest = all_.end();
+        for (auto at = all_.begin(); at != all_.end(); ++at) {
+            if (at->second.keeper != nullptr &&
+                (oldest == all_.end() || at->second.last_use < oldest->second.last_use)) {
+                oldest = at;
+            }
         }
+        if (oldest == all_.end()) {
+            return false;
+        }
+        all_.erase(oldest);
+        return true;
     }
 
     void forget_whole_ones() noexcept {

@@ -12,9 +12,9 @@ namespace cuda_nc::uct {
 // memory, so those of up to 1,024 allocations are kept.
 //
 // Peers can open a handle of pieces as long as its keeper lives, and so long the pieces stay
-// allocated. Up to 64 are kept here: they leave when the application has unmapped some of their
-// pieces and another such handle is made, and else the least recently used first. A registration
-// holds its own: *keeper_p, which may be null, gets it.
+// allocated. Up to 256 are kept here, fewer where descriptors run out: they leave when the
+// application has unmapped some of their pieces and another such handle is made, and else the least
+// recently used first. A registration holds its own: *keeper_p, which may be null, gets it.
 bool find_shared_handle(gpu::device &gpu, const gpu::allocation_info &memory,
                         gpu::ipc_handle *handle_p, std::shared_ptr<void> *keeper_p) noexcept;
 

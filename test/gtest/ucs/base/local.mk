@@ -3,6 +3,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/base/bits_test.cc \
 	test/gtest/ucs/base/fast_divide_test.cc \
 	test/gtest/ucs/base/settings_test.cc \
+	test/gtest/ucs/base/shared_descriptors_test.cc \
 	test/gtest/ucs/base/statistics_test.cc \
 	test/gtest/ucs/base/trace_test.cc
 if HAVE_NVTX

@@ -1,0 +1,466 @@
+#include "ucs/base/shared_descriptors.hpp"
+
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace cuda_nc::test {
+namespace {
+
+using file_list = std::vector<file_descriptor>;
+
+// Memory files, each of another length.
+file_list make_files(size_t count) {
+    file_list made;
+    for (size_t i = 0; i < count; ++i) {
+        made.emplace_back(memfd_create("test", MFD_CLOEXEC));
+        EXPECT_EQ(ftruncate(made.back().number(), static_cast<off_t>(1000 + i)), 0);
+    }
+    return made;
+}
+
+// What `make_files` has made, in this order.
+bool are_those(const file_descriptor *taken, size_t count) {
+    for (size_t i = 0; i < count; ++i) {
+        struct stat about;
+        if (fstat(taken[i].number(), &about) != 0 ||
+            about.st_size != static_cast<off_t>(1000 + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+size_t count_descriptors() {
+    size_t number = 0;
+    DIR *const all = opendir("/proc/self/fd");
+    while (readdir(all) != nullptr) {
+        ++number;
+    }
+    closedir(all);
+    return number;
+}
+
+struct offer {
+    explicit offer(size_t count, const char *text = "about") {
+        const file_list made = make_files(count);
+        about.assign(text, text + std::strlen(text));
+        status =
+            offer_descriptors(about.data(), about.size(), made.data(), count, &ticket, &keeper);
+    }
+
+    ucs_status_t take() const {
+        std::vector<char> got(about.size());
+        file_descriptor taken[most_shared_descriptors];
+        size_t count = 0;
+        const ucs_status_t how = take_descriptors(ticket, got.data(), got.size(), taken,
+                                                  most_shared_descriptors, &count);
+        if (how == UCS_OK) {
+            EXPECT_EQ(got, about);
+            EXPECT_TRUE(count != 0 && are_those(taken, count));
+            number_taken = count;
+        } else {
+            for (const file_descriptor &one : taken) {
+                EXPECT_FALSE(one);
+            }
+        }
+        return how;
+    }
+
+    std::vector<char> about;
+    descriptor_ticket ticket = {};
+    std::shared_ptr<void> keeper;
+    ucs_status_t status;
+    mutable size_t number_taken = 0;
+};
+
+// The thread that answers closes its duplicates after an answer has left: once it has said no to
+// the next request, it has none.
+size_t open_descriptors(const offer &of_service) {
+    offer wrong = of_service;
+    wrong.keeper.reset();
+    wrong.ticket.number[0] ^= 1;
+    EXPECT_EQ(wrong.take(), UCS_ERR_NO_ELEM);
+    return count_descriptors();
+}
+
+// In a process of its own, which ends well where `body` has no failure.
+void in_a_child(const std::function<void()> &body) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        body();
+        _exit(::testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+std::string socket_name(const descriptor_ticket &ticket) {
+    char name[64];
+    std::snprintf(name, sizeof(name), "ucx_cuda_nc.%016" PRIx64, ticket.service);
+    return name;
+}
+
+// To the service, from a socket with a name; `file` goes along where it is none.
+void send_to_service(const descriptor_ticket &ticket, int from, const void *bytes, size_t size,
+                     int file) {
+    sockaddr_un name = {};
+    name.sun_family = AF_UNIX;
+    const std::string text = socket_name(ticket);
+    std::memcpy(name.sun_path + 1, text.data(), text.size());
+    iovec part = {const_cast<void *>(bytes), size};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message = {};
+    message.msg_name = &name;
+    message.msg_namelen = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (file >= 0) {
+        message.msg_control = control;
+        message.msg_controllen = sizeof(control);
+        cmsghdr *const head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(head), &file, sizeof(int));
+    }
+    EXPECT_GE(sendmsg(from, &message, MSG_NOSIGNAL), 0) << std::strerror(errno);
+}
+
+TEST(shared_descriptors, are_taken_by_another_process_any_number_of_times) {
+    const offer one(3), most(most_shared_descriptors, "of the most");
+    ASSERT_EQ(one.status, UCS_OK);
+    ASSERT_EQ(most.status, UCS_OK);
+    EXPECT_TRUE(is_own(one.ticket));
+    in_a_child([&] {
+        EXPECT_FALSE(is_own(one.ticket));
+        for (int i = 0; i < 20; ++i) {
+            EXPECT_EQ(one.take(), UCS_OK);
+            EXPECT_EQ(one.number_taken, 3u);
+            EXPECT_EQ(most.take(), UCS_OK);
+            EXPECT_EQ(most.number_taken, most_shared_descriptors);
+        }
+    });
+}
+
+TEST(shared_descriptors, offers_end_with_their_keepers) {
+    offer first(2), second(1);
+    const size_t before = open_descriptors(second);
+    EXPECT_EQ(first.take(), UCS_OK);
+    EXPECT_EQ(open_descriptors(second), before);
+    first.keeper.reset();
+    EXPECT_EQ(open_descriptors(second), before - 1);  // one for any number of them
+    EXPECT_EQ(first.take(), UCS_ERR_NO_ELEM);
+    EXPECT_EQ(second.take(), UCS_OK);
+}
+
+TEST(shared_descriptors, a_wrong_ticket_gets_nothing) {
+    offer one(1);
+    for (unsigned word = 0; word < 2; ++word) {
+        offer wrong = one;
+        wrong.ticket.number[word] ^= 1;
+        EXPECT_EQ(wrong.take(), UCS_ERR_NO_ELEM);
+    }
+    offer nobody = one;
+    nobody.ticket.service ^= 1;
+    EXPECT_EQ(nobody.take(), UCS_ERR_NO_ELEM);
+    offer longer = one;
+    longer.about.push_back('x');
+    EXPECT_EQ(longer.take(), UCS_ERR_NO_ELEM);
+}
+
+TEST(shared_descriptors, no_more_are_taken_than_there_is_room_for) {
+    const offer three(3);
+    const size_t before = open_descriptors(three);
+    std::vector<char> about(three.about.size());
+    file_descriptor two[2];
+    size_t count = 0;
+    EXPECT_EQ(take_descriptors(three.ticket, about.data(), about.size(), two, 2, &count),
+              UCS_ERR_NO_ELEM);
+    EXPECT_EQ(open_descriptors(three), before);
+}
+
+TEST(shared_descriptors, wrong_numbers_are_refused) {
+    const file_list one = make_files(1);
+    const std::vector<char> about(most_shared_bytes + 1);
+    descriptor_ticket ticket;
+    std::shared_ptr<void> keeper;
+    EXPECT_EQ(offer_descriptors(about.data(), about.size(), one.data(), 1, &ticket, &keeper),
+              UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(offer_descriptors(about.data(), 1, one.data(), 0, &ticket, &keeper),
+              UCS_ERR_INVALID_PARAM);
+    EXPECT_EQ(offer_descriptors(about.data(), 1, one.data(), most_shared_descriptors + 1, &ticket,
+                                &keeper),
+              UCS_ERR_INVALID_PARAM);
+    const file_descriptor none;
+    EXPECT_EQ(offer_descriptors(about.data(), 1, &none, 1, &ticket, &keeper), UCS_ERR_NO_RESOURCE);
+    EXPECT_EQ(keeper, nullptr);
+}
+
+TEST(shared_descriptors, a_quarter_of_the_limit_may_wait) {
+    in_a_child([] {
+        const rlimit files = {400, 400};
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+        offer first(60), second(60);
+        EXPECT_EQ(first.status, UCS_OK);
+        EXPECT_EQ(second.status, UCS_ERR_NO_RESOURCE);
+        EXPECT_EQ(offer(101).status, UCS_ERR_UNSUPPORTED);
+        first.keeper.reset();
+        EXPECT_EQ(offer(60).status, UCS_OK);
+    });
+}
+
+TEST(shared_descriptors, who_has_no_descriptors_left_gets_none) {
+    const offer many(100);
+    ASSERT_EQ(many.status, UCS_OK);
+    in_a_child([&] {
+        const size_t before = count_descriptors();
+        const rlimit files = {before + 20, before + 20};
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+        EXPECT_EQ(many.take(), UCS_ERR_NO_RESOURCE);
+        EXPECT_EQ(count_descriptors(), before);
+    });
+    EXPECT_EQ(many.take(), UCS_OK);
+}
+
+TEST(shared_descriptors, an_owner_without_descriptors_says_so) {
+    in_a_child([] {
+        const offer many(100);
+        const size_t open = open_descriptors(many);
+        rlimit files = {};
+        ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+        files.rlim_cur = open + 20;
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+        EXPECT_EQ(many.take(), UCS_ERR_NO_RESOURCE);
+        EXPECT_EQ(open_descriptors(many), open);
+        files.rlim_cur = files.rlim_max;
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+        EXPECT_EQ(many.take(), UCS_OK);
+    });
+}
+
+TEST(shared_descriptors, senseless_requests_harm_nobody) {
+    const offer one(2);
+    ASSERT_EQ(one.status, UCS_OK);
+    const size_t before = open_descriptors(one);
+    {
+        std::mt19937_64 random(1);
+        const file_descriptor named(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        const file_descriptor unnamed(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        sockaddr_un own = {};
+        own.sun_family = AF_UNIX;
+        ASSERT_EQ(
+            bind(named.number(), reinterpret_cast<const sockaddr *>(&own), sizeof(sa_family_t)), 0);
+        const file_list sent = make_files(1);
+        for (int i = 0; i < 300; ++i) {
+            std::vector<char> bytes(i % 3 == 0 ? 16 : random() % 6000);
+            for (char &byte : bytes) {
+                byte = static_cast<char>(random());
+            }
+            if (i % 5 == 0) {
+                bytes.resize(16);
+                std::memcpy(bytes.data(), one.ticket.number, 16);  // a request whose answer waits
+            }
+            send_to_service(one.ticket, (i % 2 == 0 ? named : unnamed).number(), bytes.data(),
+                            bytes.size(), i % 4 == 0 ? sent[0].number() : -1);
+        }
+        EXPECT_EQ(one.take(), UCS_OK);
+    }
+    EXPECT_EQ(open_descriptors(one), before);
+}
+
+TEST(shared_descriptors, another_user_gets_none) {
+    if (getuid() != 0) {
+        GTEST_SKIP() << "only root becomes another user";
+    }
+    const offer one(1);
+    in_a_child([&] {
+        ASSERT_EQ(setuid(65534), 0);
+        EXPECT_NE(one.take(), UCS_OK);
+    });
+    EXPECT_EQ(one.take(), UCS_OK);
+}
+
+// Its answer would be another user's descriptors.
+TEST(shared_descriptors, another_user_cannot_answer) {
+    if (getuid() != 0) {
+        GTEST_SKIP() << "only root becomes another user";
+    }
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    std::fflush(nullptr);
+    const pid_t owner = fork();
+    ASSERT_GE(owner, 0);
+    if (owner == 0) {
+        if (setuid(65534) != 0) {
+            _exit(1);
+        }
+        // As a service that answers anybody.
+        const int ours = socket(AF_UNIX, SOCK_DGRAM, 0);
+        sockaddr_un name = {};
+        name.sun_family = AF_UNIX;
+        const std::string text = socket_name({77, {}});
+        std::memcpy(name.sun_path + 1, text.data(), text.size());
+        const bool bound =
+            bind(ours, reinterpret_cast<const sockaddr *>(&name),
+                 static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size())) == 0;
+        if (write(told[1], &bound, sizeof(bound)) != sizeof(bound)) {
+            _exit(1);
+        }
+        uint64_t asked[2];
+        sockaddr_un from;
+        socklen_t length = sizeof(from);
+        if (recvfrom(ours, asked, sizeof(asked), 0, reinterpret_cast<sockaddr *>(&from), &length) !=
+            sizeof(asked)) {
+            _exit(1);
+        }
+        const int file = memfd_create("theirs", 0);
+        struct {
+            uint64_t number[2];
+            uint32_t what = 2, count = 1, size = 4, reserved = 0;
+            char about[4] = {};
+        } said = {{asked[0], asked[1]}};
+        iovec part = {&said, 36};
+        alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+        msghdr message = {};
+        message.msg_name = &from;
+        message.msg_namelen = length;
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = sizeof(control);
+        cmsghdr *const head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(head), &file, sizeof(int));
+        _exit(sendmsg(ours, &message, 0) == 36 ? 0 : 1);
+    }
+    bool bound = false;
+    ASSERT_EQ(read(told[0], &bound, sizeof(bound)), static_cast<ssize_t>(sizeof(bound)));
+    close(told[0]);
+    close(told[1]);
+    ASSERT_TRUE(bound);
+    const offer any(1);
+    const size_t before = open_descriptors(any);
+    char about[4];
+    file_descriptor one;
+    size_t count = 0;
+    EXPECT_EQ(take_descriptors({77, {1, 2}}, about, sizeof(about), &one, 1, &count),
+              UCS_ERR_NO_ELEM);
+    EXPECT_FALSE(one);
+    EXPECT_EQ(open_descriptors(any), before);
+    int status = 0;
+    ASSERT_EQ(waitpid(owner, &status, 0), owner);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// An owner in another process, which then stops or ends: nobody waits for ever.
+TEST(shared_descriptors, waits_are_bounded) {
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    std::fflush(nullptr);
+    const pid_t owner = fork();
+    ASSERT_GE(owner, 0);
+    if (owner == 0) {
+        const offer one(1);
+        if (write(told[1], &one.ticket, sizeof(one.ticket)) != sizeof(one.ticket)) {
+            _exit(1);
+        }
+        for (;;) {
+            pause();
+        }
+    }
+    offer there(1);
+    ASSERT_EQ(read(told[0], &there.ticket, sizeof(there.ticket)),
+              static_cast<ssize_t>(sizeof(there.ticket)));
+    close(told[0]);
+    close(told[1]);
+    EXPECT_EQ(there.take(), UCS_OK);
+    int status = 0;
+    kill(owner, SIGSTOP);
+    ASSERT_EQ(waitpid(owner, &status, WUNTRACED), owner);
+    EXPECT_EQ(there.take(), UCS_ERR_TIMED_OUT);
+    kill(owner, SIGKILL);
+    kill(owner, SIGCONT);
+    ASSERT_EQ(waitpid(owner, &status, 0), owner);
+    EXPECT_EQ(there.take(), UCS_ERR_NO_ELEM);
+}
+
+TEST(shared_descriptors, a_child_offers_its_own) {
+    const offer of_parent(1);
+    in_a_child([&] {
+        const offer of_child(2);
+        ASSERT_EQ(of_child.status, UCS_OK);
+        EXPECT_NE(of_child.ticket.service, of_parent.ticket.service);
+        EXPECT_EQ(of_child.take(), UCS_OK);
+        EXPECT_EQ(of_parent.take(), UCS_OK);  // the parent answers
+    });
+}
+
+// Programs that become daemons close all that is open, and open their own.
+TEST(shared_descriptors, a_number_that_the_program_uses_again_is_left_alone) {
+    in_a_child([] {
+        const offer one(1);
+        ASSERT_EQ(one.take(), UCS_OK);
+        int ours[2];
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ours), 0);
+        for (int number = 3; number < 1000; ++number) {
+            if (number != ours[0] && number != ours[1]) {
+                dup2(ours[0], number);
+            }
+        }
+        EXPECT_NE(one.take(), UCS_OK);  // the thread wakes, and finds its socket gone
+        EXPECT_EQ(write(ours[1], "mine", 4), 4);
+        pollfd readable = {ours[0], POLLIN, 0};
+        usleep(50000);
+        EXPECT_EQ(poll(&readable, 1, 1000), 1);
+        char got[8] = {};
+        EXPECT_EQ(read(ours[0], got, sizeof(got)), 4);
+        EXPECT_STREQ(got, "mine");
+        EXPECT_EQ(recv(ours[1], got, sizeof(got), MSG_DONTWAIT), -1);  // nobody wrote there
+    });
+}
+
+TEST(shared_descriptors, many_threads_offer_and_take) {
+    std::vector<std::thread> threads;
+    std::atomic<unsigned> taken{0};
+    const offer any(1);
+    const size_t before = open_descriptors(any);
+    for (unsigned t = 0; t < 4; ++t) {
+        threads.emplace_back([&taken, t] {
+            for (unsigned i = 0; i < 50; ++i) {
+                const offer one(1 + (t + i) % 5);
+                taken += one.status == UCS_OK && one.take() == UCS_OK;
+            }
+        });
+    }
+    for (std::thread &one : threads) {
+        one.join();
+    }
+    EXPECT_EQ(taken, 200u);
+    EXPECT_EQ(open_descriptors(any), before);
+}
+
+}  // namespace
+}  // namespace cuda_nc::test
