@@ -1,15 +1,16 @@
 #include "ucs/base/shared_descriptors.hpp"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -24,7 +25,9 @@
 namespace cuda_nc {
 namespace {
 
-constexpr timeval longest_wait = {1, 0};
+using wait_clock = std::chrono::steady_clock;
+
+constexpr auto longest_wait = std::chrono::seconds(1);
 
 // What is asked for, and the first bytes of an answer.
 using offer_number = std::pair<uint64_t, uint64_t>;
@@ -151,6 +154,20 @@ file_descriptor make_socket() noexcept {
     return made;
 }
 
+// After a call that failed: waits for the socket where that helps. False: it does not, or it is too
+// late. By the clock, as signals may come more often than a second.
+bool may_try_again(int socket, short event, wait_clock::time_point deadline) noexcept {
+    const int why = errno;
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - wait_clock::now());
+    if ((why != EAGAIN && why != EINTR) || left.count() <= 0) {
+        return false;
+    }
+    pollfd one = {socket, event, 0};
+    poll(&one, 1, static_cast<int>(left.count()));
+    return true;
+}
+
 // Descriptors that wait in sockets count against a limit of the user's, which is that of open
 // files: a process takes a quarter of it at most.
 std::atomic<size_t> waiting{0};
@@ -163,7 +180,7 @@ class waiting_files {
         rlimit files = {};
         const size_t most =
             getrlimit(RLIMIT_NOFILE, &files) == 0 ? static_cast<size_t>(files.rlim_cur / 4) : 0;
-        status_ = count > most            ? UCS_ERR_UNSUPPORTED
+        status_ = count > most            ? UCS_ERR_EXCEEDS_LIMIT
                   : before + count > most ? UCS_ERR_NO_RESOURCE
                                           : UCS_OK;
     }
@@ -402,10 +419,6 @@ ucs_status_t take_descriptors(const descriptor_ticket &from, void *about, size_t
     own.sun_family = AF_UNIX;  // and no more: the system chooses a name
     const file_descriptor socket = make_socket();
     if (!socket ||
-        setsockopt(socket.number(), SOL_SOCKET, SO_SNDTIMEO, &longest_wait, sizeof(longest_wait)) !=
-            0 ||
-        setsockopt(socket.number(), SOL_SOCKET, SO_RCVTIMEO, &longest_wait, sizeof(longest_wait)) !=
-            0 ||
         bind(socket.number(), reinterpret_cast<const sockaddr *>(&own), sizeof(sa_family_t)) != 0) {
         nc_debug("descriptors cannot be taken: no socket (%s)", std::strerror(errno));
         return UCS_ERR_NO_RESOURCE;
@@ -421,13 +434,20 @@ ucs_status_t take_descriptors(const descriptor_ticket &from, void *about, size_t
     request wanted = {{from.number[0], from.number[1]}};
     answer said;
     datagram question(&wanted, sizeof(wanted)), reply(&said, sizeof(said));
-    if (!question.send(socket.number(), 0)) {
-        return UCS_ERR_TIMED_OUT;
+    const auto deadline = wait_clock::now() + longest_wait;
+    bool sent;
+    do {
+        sent = question.send(socket.number(), MSG_DONTWAIT);
+    } while (!sent && may_try_again(socket.number(), POLLOUT, deadline));
+    if (!sent) {
+        nc_debug("descriptors cannot be taken: their owner cannot be asked (%s)",
+                 std::strerror(errno));
+        return errno == ECONNREFUSED ? UCS_ERR_NO_ELEM : UCS_ERR_TIMED_OUT;
     }
     ssize_t got;
     do {
-        got = reply.receive(socket.number(), 0);
-    } while (got < 0 && errno == EINTR);
+        got = reply.receive(socket.number(), MSG_DONTWAIT);
+    } while (got < 0 && may_try_again(socket.number(), POLLIN, deadline));
     if (got < 0) {
         nc_debug("descriptors cannot be taken: their owner does not answer within a second");
         return UCS_ERR_TIMED_OUT;

@@ -30,14 +30,14 @@ struct descriptor_ticket {
 
 // `size` bytes, which tell about the `count` descriptors, go with them. Duplicates are offered, as
 // long as *keeper_p lives. A quarter of what RLIMIT_NOFILE allows may wait in this process, as they
-// count against such a limit of the user's. UCS_ERR_UNSUPPORTED: these are more than that.
+// count against such a limit of the user's. UCS_ERR_EXCEEDS_LIMIT: these are more than that.
 // UCS_ERR_NO_RESOURCE: they are with the others, or there is no socket or thread.
 ucs_status_t offer_descriptors(const void *about, size_t size, const file_descriptor *files,
                                size_t count, descriptor_ticket *ticket_p,
                                std::shared_ptr<void> *keeper_p) noexcept;
 
 // Gets `size` bytes and `most` descriptors at most, *count_p of them. Waits for the owner, a second
-// at most. UCS_ERR_NO_ELEM: the owner offers that no longer, or is of another user, or has ended.
+// at most. UCS_ERR_NO_ELEM: the owner offers that no longer, is of another user, or has ended.
 // UCS_ERR_TIMED_OUT: it does not answer. UCS_ERR_NO_RESOURCE: it, or we, have no descriptors left.
 ucs_status_t take_descriptors(const descriptor_ticket &from, void *about, size_t size,
                               file_descriptor *files, size_t most, size_t *count_p) noexcept;

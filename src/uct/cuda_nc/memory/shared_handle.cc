@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "ucs/base/log.hpp"
 #include "ucs/gpu/span.hpp"
 
 namespace cuda_nc::uct {
@@ -69,7 +70,13 @@ class handles {
                 break;
             }
         }
-        return status;
+        if (status == UCS_ERR_NO_RESOURCE || status == UCS_ERR_EXCEEDS_LIMIT) {
+            nc_warn_once(
+                "GPU memory made of pieces (cuMemCreate) is not shared with other processes, which "
+                "makes puts, gets and messages slower: each piece takes a file descriptor, and a "
+                "quarter of `ulimit -n` are in use; raise that limit");
+        }
+        return status == UCS_ERR_EXCEEDS_LIMIT ? UCS_ERR_UNSUPPORTED : status;
     }
 
     // Of what the application has unmapped. How many others of pieces there are.
