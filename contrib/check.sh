@@ -117,7 +117,9 @@ if [ -n "${beside_pids[build-asan]:-}" ] && built build-asan; then
 fi
 if [ -n "$full" ] && wanted tsan; then
     build_tree build-tsan unit-test-programs -- --with-cuda=no --enable-tsan
-    gtest unit_tests-tsan 1800 "$LOCAL/build-tsan/unit_tests"
+    # Some tests fork, and their children start threads.
+    TSAN_OPTIONS="die_after_fork=0${TSAN_OPTIONS:+:$TSAN_OPTIONS}" \
+        gtest unit_tests-tsan 1800 "$LOCAL/build-tsan/unit_tests"
 fi
 if [ -n "$full" ] && wanted cuda12; then
     beside build-cuda12 env_build '-O1 -g1' build_cuda12

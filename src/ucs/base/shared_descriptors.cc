@@ -1,5 +1,6 @@
 #include "ucs/base/shared_descriptors.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -7,7 +8,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -18,7 +22,9 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
+#include "ucs/base/given_up.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/random_number.hpp"
 
@@ -28,21 +34,19 @@ namespace {
 using wait_clock = std::chrono::steady_clock;
 
 constexpr auto longest_wait = std::chrono::seconds(1);
+constexpr auto time_of_silence = std::chrono::seconds(10);
 
-// What is asked for, and the first bytes of an answer.
 using offer_number = std::pair<uint64_t, uint64_t>;
 
 struct request {
     uint64_t number[2];
 };
 
-// An answer without a body says no; with_descriptors is what waits in an offer's socket.
 enum class verdict : uint32_t { unknown, no_descriptors, with_descriptors };
 
 struct answer {
-    uint64_t number[2];
     verdict what;
-    uint32_t count, size, reserved;
+    uint32_t count, size;
     char about[most_shared_bytes];
 
     size_t bytes() const noexcept { return offsetof(answer, about) + size; }
@@ -52,87 +56,66 @@ offer_number number_of(const uint64_t (&words)[2]) noexcept {
     return {words[0], words[1]};
 }
 
-// One message: bytes, descriptors, and who has sent it.
-class datagram {
+// One message: bytes and descriptors.
+class packet {
   public:
-    datagram(void *bytes, size_t size) noexcept : bytes_{bytes, size} {
+    packet(void *bytes, size_t size) noexcept : bytes_{bytes, size} {
         head_.msg_iov = &bytes_;
         head_.msg_iovlen = 1;
     }
 
-    void put(const int *files, size_t count) noexcept {
-        if (count == 0) {
-            return;
-        }
+    void put(const std::vector<file_descriptor> &files) noexcept {
+        const size_t size = files.size() * sizeof(int);
         head_.msg_control = control_;
-        head_.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        head_.msg_controllen = CMSG_SPACE(size);
         cmsghdr *const part = CMSG_FIRSTHDR(&head_);
         part->cmsg_level = SOL_SOCKET;
         part->cmsg_type = SCM_RIGHTS;
-        part->cmsg_len = CMSG_LEN(count * sizeof(int));
-        std::memcpy(CMSG_DATA(part), files, count * sizeof(int));
+        part->cmsg_len = CMSG_LEN(size);
+        for (size_t i = 0; i < files.size(); ++i) {
+            const int number = files[i].number();
+            std::memcpy(CMSG_DATA(part) + i * sizeof(int), &number, sizeof(int));
+        }
     }
-    void address(sockaddr_un *name, socklen_t length) noexcept {
-        head_.msg_name = name;
-        head_.msg_namelen = length;
-    }
-    socklen_t address_length() const noexcept { return head_.msg_namelen; }
 
-    bool send(int socket, int flags) noexcept {
-        return sendmsg(socket, &head_, flags | MSG_NOSIGNAL) ==
+    // False: errno tells.
+    bool send(int socket) noexcept {
+        return sendmsg(socket, &head_, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                static_cast<ssize_t>(bytes_.iov_len);
     }
 
-    // Bytes got; -1: errno tells. take_files() must follow, lest descriptors stay open.
-    ssize_t receive(int socket, int flags) noexcept {
+    // Bytes got, 0 at the end; -1: errno tells. take_files() must follow.
+    ssize_t receive(int socket) noexcept {
         head_.msg_control = control_;
         head_.msg_controllen = sizeof(control_);
-        return recvmsg(socket, &head_, flags | MSG_CMSG_CLOEXEC);
+        return recvmsg(socket, &head_, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     }
     // Those beyond `most` are closed.
     size_t take_files(file_descriptor *files, size_t most) noexcept {
         size_t taken = 0;
-        each_part(SCM_RIGHTS, [&](const unsigned char *data, size_t size) {
-            for (; size >= sizeof(int); size -= sizeof(int), data += sizeof(int)) {
+        for (cmsghdr *part = CMSG_FIRSTHDR(&head_); part != nullptr;
+             part = CMSG_NXTHDR(&head_, part)) {
+            if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
+                continue;
+            }
+            const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            for (size_t i = 0; i < count; ++i) {
                 int number;
-                std::memcpy(&number, data, sizeof(int));
+                std::memcpy(&number, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
                 file_descriptor one(number);
                 if (taken < most) {
                     files[taken++] = std::move(one);
                 }
             }
-        });
+        }
         return taken;
     }
     bool was_cut() const noexcept { return (head_.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0; }
-    // As the kernel says.
-    bool is_from_this_user() noexcept {
-        bool same = false;
-        each_part(SCM_CREDENTIALS, [&](const unsigned char *data, size_t size) {
-            ucred who;
-            if (size >= sizeof(who)) {
-                std::memcpy(&who, data, sizeof(who));
-                same = who.uid == getuid();
-            }
-        });
-        return same;
-    }
 
   private:
-    template <typename visitor>
-    void each_part(int type, visitor &&visit) noexcept {
-        for (cmsghdr *part = CMSG_FIRSTHDR(&head_); part != nullptr;
-             part = CMSG_NXTHDR(&head_, part)) {
-            if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == type) {
-                visit(CMSG_DATA(part), part->cmsg_len - CMSG_LEN(0));
-            }
-        }
-    }
-
     msghdr head_ = {};
     iovec bytes_;
-    alignas(cmsghdr) char control_[CMSG_SPACE(most_shared_descriptors * sizeof(int)) +
-                                   CMSG_SPACE(sizeof(ucred))] = {};
+    alignas(cmsghdr) char control_[CMSG_SPACE(most_shared_descriptors * sizeof(int))] = {};
 };
 
 socklen_t name_of(uint64_t service, sockaddr_un *name_p) noexcept {
@@ -146,54 +129,55 @@ socklen_t name_of(uint64_t service, sockaddr_un *name_p) noexcept {
 }
 
 file_descriptor make_socket() noexcept {
-    file_descriptor made(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    const int yes = 1;
-    if (made && setsockopt(made.number(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0) {
-        return file_descriptor();
-    }
-    return made;
+    return file_descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// After a call that failed: waits for the socket where that helps. False: it does not, or it is too
-// late. By the clock, as signals may come more often than a second.
-bool may_try_again(int socket, short event, wait_clock::time_point deadline) noexcept {
-    const int why = errno;
+// Who connected, or listens at, the other end, as the kernel noted it then.
+bool is_of_this_user(int connection) noexcept {
+    constexpr uid_t not_mapped = 65534;
+    ucred who = {};
+    socklen_t size = sizeof(who);
+    return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
+           who.uid == geteuid() && who.uid != not_mapped;
+}
+
+// Milliseconds until then, at least 0.
+int left_until(wait_clock::time_point deadline) noexcept {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - wait_clock::now());
-    if ((why != EAGAIN && why != EINTR) || left.count() <= 0) {
-        return false;
-    }
-    pollfd one = {socket, event, 0};
-    poll(&one, 1, static_cast<int>(left.count()));
-    return true;
+    return static_cast<int>(std::max<decltype(left)::rep>(left.count(), 0));
 }
 
-// Descriptors that wait in sockets count against a limit of the user's, which is that of open
-// files: a process takes a quarter of it at most.
-std::atomic<size_t> waiting{0};
+// Descriptors of all offers: a process has a quarter of what it may open here, at most.
+std::atomic<size_t> offered{0};
 
-// Counts them as waiting for as long as it lives.
-class waiting_files {
+class counted_files {
   public:
-    explicit waiting_files(size_t count) noexcept : count_(count) {
-        const size_t before = waiting.fetch_add(count);
+    explicit counted_files(size_t count) noexcept : count_(count) {
+        const size_t before = offered.fetch_add(count);
         rlimit files = {};
-        const size_t most =
-            getrlimit(RLIMIT_NOFILE, &files) == 0 ? static_cast<size_t>(files.rlim_cur / 4) : 0;
-        status_ = count > most            ? UCS_ERR_EXCEEDS_LIMIT
-                  : before + count > most ? UCS_ERR_NO_RESOURCE
-                                          : UCS_OK;
+        const size_t all =
+            getrlimit(RLIMIT_NOFILE, &files) == 0 ? static_cast<size_t>(files.rlim_cur) : 0;
+        status_ = count > all / 4            ? UCS_ERR_EXCEEDS_LIMIT
+                  : before + count > all / 4 ? UCS_ERR_NO_RESOURCE
+                                             : UCS_OK;
+        first_number_ = static_cast<int>(std::min<size_t>(all / 2, 4096));
     }
-    ~waiting_files() { waiting -= count_; }
-    waiting_files(const waiting_files &) = delete;
-    waiting_files &operator=(const waiting_files &) = delete;
-    // Whether they may: never, not now, or yes.
+    ~counted_files() { offered -= count_; }
+    counted_files(const counted_files &) = delete;
+    counted_files &operator=(const counted_files &) = delete;
+
     ucs_status_t status() const noexcept { return status_; }
+    // Programs that use select() need the low numbers.
+    int first_number() const noexcept { return first_number_; }
 
   private:
     const size_t count_;
     ucs_status_t status_;
+    int first_number_;
 };
+
+struct kept_offer;
 
 // Of one process. Never destroyed: its thread uses it until the process ends.
 class service {
@@ -202,13 +186,14 @@ class service {
     static service *get() noexcept;
     static service *known() noexcept {
         service *one = only.load(std::memory_order_acquire);
-        return one != nullptr && one->process_ == getpid() ? one : nullptr;
+        return one != nullptr && one->is_of_this_process() ? one : nullptr;
     }
 
+    bool is_of_this_process() const noexcept { return process_ == getpid(); }
     uint64_t name() const noexcept { return name_; }
-    void add(const offer_number &number, int reader) {
+    void add(const offer_number &number, const kept_offer &one) {
         std::lock_guard<std::mutex> guard(mutex_);
-        offers_.emplace(number, reader);
+        offers_.emplace(number, &one);
     }
     void remove(const offer_number &number) noexcept {
         std::lock_guard<std::mutex> guard(mutex_);
@@ -216,47 +201,79 @@ class service {
     }
 
   private:
+    // Somebody of this user who has connected, and not asked yet.
+    struct asker {
+        file_descriptor connection;
+        wait_clock::time_point until;
+    };
+
     bool start() noexcept;
     void run() noexcept;
     bool socket_is_ours() const noexcept;
-    void reply(const request &asked, sockaddr_un *to, socklen_t length) noexcept;
+    void accept_one() noexcept;
+    void hear(asker &from) noexcept;
+    void reply(int connection, const offer_number &number) noexcept;
 
     static std::atomic<service *> only;
 
     const pid_t process_ = getpid();
     const uint64_t name_ = random_number();
     file_descriptor socket_;
+    std::array<asker, 16> askers_;
     std::mutex mutex_;
-    std::map<offer_number, int> offers_;  // the sockets where they wait, which the keepers own
+    std::map<offer_number, const kept_offer *> offers_;
 };
 
 std::atomic<service *> service::only{nullptr};
 
+// An offer, which ends with this.
+struct kept_offer {
+    explicit kept_offer(size_t count) noexcept : counted(count) {}
+    ~kept_offer() {
+        if (owner != nullptr && owner->is_of_this_process()) {  // not in a child after fork()
+            owner->remove(number);                              // before the files are closed
+        }
+    }
+    kept_offer(const kept_offer &) = delete;
+    kept_offer &operator=(const kept_offer &) = delete;
+
+    const counted_files counted;
+    offer_number number;
+    std::vector<char> about;
+    std::vector<file_descriptor> files;
+    service *owner = nullptr;
+};
+
 service *service::get() noexcept try {
     static auto *starting = new std::mutex;
-    if (service *one = known()) {
+    if (service *one = known(); one != nullptr && one->socket_is_ours()) {
         return one;
     }
     std::lock_guard<std::mutex> guard(*starting);
-    if (service *one = known()) {
+    if (service *one = known(); one != nullptr && one->socket_is_ours()) {
         return one;
     }
     auto made = std::make_unique<service>();
     if (!made->start()) {
         return nullptr;
     }
-    only.store(made.get(), std::memory_order_release);
-    return made.release();
+    service *const one = made.release();  // one that was before may be in use
+    if (const service *before = only.exchange(one, std::memory_order_acq_rel)) {
+        give_up_for_ever(before);
+    }
+    return one;
 } catch (const std::bad_alloc &) {
     return nullptr;
 }
 
 bool service::start() noexcept {
+    constexpr int backlog = 64;
     sockaddr_un name;
     const socklen_t length = name_of(name_, &name);
     socket_ = make_socket();
     if (!socket_ ||
-        bind(socket_.number(), reinterpret_cast<const sockaddr *>(&name), length) != 0) {
+        bind(socket_.number(), reinterpret_cast<const sockaddr *>(&name), length) != 0 ||
+        listen(socket_.number(), backlog) != 0) {
         nc_debug("descriptors are not shared: there is no socket (%s)", std::strerror(errno));
         return false;
     }
@@ -280,7 +297,8 @@ bool service::start() noexcept {
     return true;
 }
 
-// A program may close descriptors that it does not know, and use their numbers again.
+// A program may close descriptors that it does not know, and use their numbers again. Then the next
+// offer starts another service.
 bool service::socket_is_ours() const noexcept {
     sockaddr_un name, here;
     const socklen_t length = name_of(name_, &name);
@@ -292,75 +310,200 @@ bool service::socket_is_ours() const noexcept {
 void service::run() noexcept {
     pthread_setname_np(pthread_self(), "cuda_nc_share");
     while (socket_is_ours()) {
-        request asked;
-        sockaddr_un from = {};
-        datagram message(&asked, sizeof(asked));
-        message.address(&from, sizeof(from));
-        const ssize_t got = message.receive(socket_.number(), 0);
-        if (got < 0) {
-            if (errno != EINTR) {
-                const timespec a_while = {0, 1000000};
-                nanosleep(&a_while, nullptr);
+        std::array<pollfd, 17> ready;
+        const auto now = wait_clock::now();
+        int wait = -1;
+        for (size_t i = 0; i < askers_.size(); ++i) {
+            asker &one = askers_[i];
+            if (one.connection && one.until <= now) {
+                one.connection = file_descriptor();
             }
+            if (one.connection) {
+                const int left = left_until(one.until) + 1;
+                wait = wait < 0 ? left : std::min(wait, left);
+            }
+            ready[i] = {one.connection.number(), POLLIN, 0};  // poll() passes over -1
+        }
+        ready.back() = {socket_.number(), POLLIN, 0};
+        if (poll(ready.data(), ready.size(), wait) <= 0) {
             continue;
         }
-        message.take_files(nullptr, 0);
-        if (got == sizeof(asked) && !message.was_cut() && message.is_from_this_user() &&
-            socket_is_ours()) {
-            reply(asked, &from, message.address_length());
-        }
-    }
-}
-
-// Never waits: who asks has room for one answer.
-void service::reply(const request &asked, sockaddr_un *to, socklen_t length) noexcept {
-    answer said = {{asked.number[0], asked.number[1]}, verdict::unknown, 0, 0, 0, {}};
-    file_descriptor files[most_shared_descriptors];
-    int numbers[most_shared_descriptors];
-    {
-        std::lock_guard<std::mutex> guard(mutex_);
-        const auto found = offers_.find(number_of(asked.number));
-        if (found != offers_.end()) {
-            answer waits;
-            datagram message(&waits, sizeof(waits));
-            const ssize_t got = message.receive(found->second, MSG_PEEK | MSG_DONTWAIT);
-            const size_t count = got < 0 ? 0 : message.take_files(files, most_shared_descriptors);
-            const bool whole = got >= 0 && static_cast<size_t>(got) == waits.bytes() &&
-                               number_of(waits.number) == number_of(asked.number);
-            if (whole && !message.was_cut() && count == waits.count) {
-                said = waits;
-            } else {
-                said.what = verdict::no_descriptors;
+        for (size_t i = 0; i < askers_.size(); ++i) {
+            if (ready[i].revents != 0) {
+                hear(askers_[i]);
             }
         }
-    }
-    for (size_t i = 0; i < said.count; ++i) {
-        numbers[i] = files[i].number();
-    }
-    datagram message(&said, said.bytes());
-    message.put(numbers, said.count);
-    message.address(to, length);
-    if (!message.send(socket_.number(), MSG_DONTWAIT)) {
-        nc_debug("who asked for descriptors gets no answer: %s", std::strerror(errno));
+        if (ready.back().revents != 0 && socket_is_ours()) {
+            accept_one();
+        }
     }
 }
 
-// An offer, which ends with this.
-struct kept_offer {
-    explicit kept_offer(size_t count) noexcept : files(count) {}
-    ~kept_offer() {
-        if (owner != nullptr && owner == service::known()) {  // not in a child after fork()
-            owner->remove(number);                            // before the socket is closed
+void service::accept_one() noexcept {
+    file_descriptor made(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!made) {
+        const timespec a_while = {0, 1000000};  // no descriptors left, perhaps
+        nanosleep(&a_while, nullptr);
+        return;
+    }
+    if (!is_of_this_user(made.number())) {
+        return;
+    }
+    // A free place, or that of who has waited longest.
+    asker *place = &askers_[0];
+    for (asker &one : askers_) {
+        if (place->connection && (!one.connection || one.until < place->until)) {
+            place = &one;
         }
     }
-    kept_offer(const kept_offer &) = delete;
-    kept_offer &operator=(const kept_offer &) = delete;
+    place->connection = std::move(made);
+    place->until = wait_clock::now() + longest_wait;
+}
 
-    const waiting_files files;
-    offer_number number;
-    file_descriptor reader;
-    service *owner = nullptr;
+void service::hear(asker &from) noexcept {
+    request asked;
+    packet message(&asked, sizeof(asked));
+    const ssize_t got = message.receive(from.connection.number());
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (got >= 0) {
+        message.take_files(nullptr, 0);
+    }
+    if (got == sizeof(asked) && !message.was_cut()) {
+        reply(from.connection.number(), number_of(asked.number));
+    }
+    from.connection = file_descriptor();
+}
+
+// Does not wait: the new connection has room for one answer.
+void service::reply(int connection, const offer_number &number) noexcept {
+    answer said;
+    said.what = verdict::unknown;
+    said.count = said.size = 0;
+    std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = offers_.find(number);
+    if (found != offers_.end()) {
+        const kept_offer &one = *found->second;
+        said.what = verdict::with_descriptors;
+        said.count = static_cast<uint32_t>(one.files.size());
+        said.size = static_cast<uint32_t>(one.about.size());
+        std::memcpy(said.about, one.about.data(), one.about.size());
+        packet message(&said, said.bytes());
+        message.put(one.files);
+        if (message.send(connection)) {
+            return;
+        }
+        nc_debug("descriptors cannot be given: %s", std::strerror(errno));
+        said.what = verdict::no_descriptors;  // too many of the user's are under way, for instance
+        said.count = said.size = 0;
+    }
+    packet(&said, said.bytes()).send(connection);
+}
+
+// Services that did not answer, and until when they are not asked.
+class silent_services {
+  public:
+    bool has(uint64_t service) noexcept {
+        std::lock_guard<std::mutex> guard(mutex_);
+        for (const entry &one : all_) {
+            if (one.service == service && one.until > wait_clock::now()) {
+                return true;
+            }
+        }
+        return false;
+    }
+    void add(uint64_t service) noexcept {
+        std::lock_guard<std::mutex> guard(mutex_);
+        all_[next_++ % all_.size()] = {service, wait_clock::now() + time_of_silence};
+    }
+
+  private:
+    struct entry {
+        uint64_t service = 0;
+        wait_clock::time_point until = {};
+    };
+    std::mutex mutex_;
+    std::array<entry, 64> all_;
+    size_t next_ = 0;
 };
+
+silent_services &silent() noexcept {
+    static auto *all = new silent_services;  // outlives every thread
+    return *all;
+}
+
+// Null: *status_p tells why.
+file_descriptor connect_to(uint64_t service, wait_clock::time_point deadline,
+                           ucs_status_t *status_p) noexcept {
+    sockaddr_un owner;
+    const socklen_t length = name_of(service, &owner);
+    file_descriptor made = make_socket();
+    if (!made) {
+        *status_p = UCS_ERR_NO_RESOURCE;
+        return made;
+    }
+    while (connect(made.number(), reinterpret_cast<const sockaddr *>(&owner), length) != 0) {
+        const int why = errno;
+        const bool busy = why == EAGAIN || why == EINTR;  // others wait to be accepted
+        if (!busy || left_until(deadline) == 0) {
+            *status_p = busy ? UCS_ERR_TIMED_OUT : UCS_ERR_NO_ELEM;
+            return file_descriptor();
+        }
+        const timespec a_while = {0, 1000000};
+        nanosleep(&a_while, nullptr);
+    }
+    if (!is_of_this_user(made.number())) {
+        *status_p = UCS_ERR_NO_ELEM;
+        return file_descriptor();
+    }
+    return made;
+}
+
+ucs_status_t ask(const descriptor_ticket &from, void *about, size_t size, file_descriptor *files,
+                 size_t most, size_t *count_p) noexcept {
+    const auto deadline = wait_clock::now() + longest_wait;
+    ucs_status_t status = UCS_OK;
+    const file_descriptor connection = connect_to(from.service, deadline, &status);
+    if (!connection) {
+        return status;
+    }
+    request wanted = {{from.number[0], from.number[1]}};
+    if (!packet(&wanted, sizeof(wanted)).send(connection.number())) {
+        return UCS_ERR_NO_ELEM;  // it has hung up
+    }
+    answer said;
+    packet message(&said, sizeof(said));
+    ssize_t got;
+    while ((got = message.receive(connection.number())) < 0 &&
+           (errno == EAGAIN || errno == EINTR)) {
+        const int left = left_until(deadline);
+        if (left == 0) {
+            return UCS_ERR_TIMED_OUT;
+        }
+        pollfd one = {connection.number(), POLLIN, 0};
+        poll(&one, 1, left);
+    }
+    if (got <= 0) {
+        return UCS_ERR_NO_ELEM;
+    }
+    const size_t count = message.take_files(files, most);
+    const bool whole = static_cast<size_t>(got) >= offsetof(answer, about) &&
+                       said.size <= most_shared_bytes && static_cast<size_t>(got) == said.bytes();
+    status = UCS_ERR_NO_ELEM;
+    if (whole && (said.what == verdict::no_descriptors || message.was_cut())) {
+        status = UCS_ERR_NO_RESOURCE;
+    } else if (whole && said.what == verdict::with_descriptors && said.size == size &&
+               said.count == count && count != 0) {
+        std::memcpy(about, said.about, size);
+        *count_p = count;
+        return UCS_OK;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        files[i] = file_descriptor();
+    }
+    return status;
+}
 
 }  // namespace
 
@@ -371,39 +514,28 @@ ucs_status_t offer_descriptors(const void *about, size_t size, const file_descri
         return UCS_ERR_INVALID_PARAM;
     }
     auto made = std::make_shared<kept_offer>(count);
+    if (made->counted.status() != UCS_OK) {
+        nc_debug("%zu descriptors are not shared: they would be too many", count);
+        return made->counted.status();
+    }
     service *const owner = service::get();
     uint64_t number[2];
-    int ends[2];
-    if (made->files.status() != UCS_OK) {
-        nc_debug("%zu descriptors are not shared: too many would wait", count);
-        return made->files.status();
+    if (owner == nullptr || getrandom(number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) {
+        return UCS_ERR_IO_ERROR;
     }
-    if (owner == nullptr || getrandom(number, sizeof(number), GRND_NONBLOCK) != sizeof(number) ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        nc_debug("%zu descriptors are not shared: there is no socket or thread", count);
-        return UCS_ERR_NO_RESOURCE;
-    }
-    const file_descriptor writer(ends[0]);
-    made->reader = file_descriptor(ends[1]);
     made->number = number_of(number);
-    answer waits = {{number[0], number[1]},
-                    verdict::with_descriptors,
-                    static_cast<uint32_t>(count),
-                    static_cast<uint32_t>(size),
-                    0,
-                    {}};
-    std::memcpy(waits.about, about, size);
-    int numbers[most_shared_descriptors];
+    made->about.assign(static_cast<const char *>(about), static_cast<const char *>(about) + size);
+    made->files.reserve(count);
     for (size_t i = 0; i < count; ++i) {
-        numbers[i] = files[i].number();
+        made->files.emplace_back(
+            fcntl(files[i].number(), F_DUPFD_CLOEXEC, made->counted.first_number()));
+        if (!made->files.back()) {
+            const int why = errno;
+            nc_debug("%zu descriptors are not shared: %s", count, std::strerror(why));
+            return why == EMFILE ? UCS_ERR_NO_RESOURCE : UCS_ERR_IO_ERROR;
+        }
     }
-    datagram message(&waits, waits.bytes());
-    message.put(numbers, count);
-    if (!message.send(writer.number(), MSG_DONTWAIT)) {
-        nc_debug("%zu descriptors are not shared: %s", count, std::strerror(errno));
-        return UCS_ERR_NO_RESOURCE;
-    }
-    owner->add(made->number, made->reader.number());
+    owner->add(made->number, *made);
     made->owner = owner;
     *ticket_p = {owner->name(), {number[0], number[1]}};
     *keeper_p = std::move(made);
@@ -414,65 +546,17 @@ ucs_status_t offer_descriptors(const void *about, size_t size, const file_descri
 
 ucs_status_t take_descriptors(const descriptor_ticket &from, void *about, size_t size,
                               file_descriptor *files, size_t most, size_t *count_p) noexcept {
-    sockaddr_un owner, own = {};
-    const socklen_t length = name_of(from.service, &owner);
-    own.sun_family = AF_UNIX;  // and no more: the system chooses a name
-    const file_descriptor socket = make_socket();
-    if (!socket ||
-        bind(socket.number(), reinterpret_cast<const sockaddr *>(&own), sizeof(sa_family_t)) != 0) {
-        nc_debug("descriptors cannot be taken: no socket (%s)", std::strerror(errno));
-        return UCS_ERR_NO_RESOURCE;
-    }
-    // From now on it takes messages of the owner alone.
-    if (connect(socket.number(), reinterpret_cast<const sockaddr *>(&owner), length) != 0) {
-        nc_debug(
-            "descriptors cannot be taken: their owner has ended, or its network namespace is "
-            "not ours (%s)",
-            std::strerror(errno));
-        return UCS_ERR_NO_ELEM;
-    }
-    request wanted = {{from.number[0], from.number[1]}};
-    answer said;
-    datagram question(&wanted, sizeof(wanted)), reply(&said, sizeof(said));
-    const auto deadline = wait_clock::now() + longest_wait;
-    bool sent;
-    do {
-        sent = question.send(socket.number(), MSG_DONTWAIT);
-    } while (!sent && may_try_again(socket.number(), POLLOUT, deadline));
-    if (!sent) {
-        nc_debug("descriptors cannot be taken: their owner cannot be asked (%s)",
-                 std::strerror(errno));
-        return errno == ECONNREFUSED ? UCS_ERR_NO_ELEM : UCS_ERR_TIMED_OUT;
-    }
-    ssize_t got;
-    do {
-        got = reply.receive(socket.number(), MSG_DONTWAIT);
-    } while (got < 0 && may_try_again(socket.number(), POLLIN, deadline));
-    if (got < 0) {
-        nc_debug("descriptors cannot be taken: their owner does not answer within a second");
+    if (silent().has(from.service)) {
         return UCS_ERR_TIMED_OUT;
     }
-    const size_t count = reply.take_files(files, most);
-    const bool whole = static_cast<size_t>(got) >= offsetof(answer, about) &&
-                       said.size <= most_shared_bytes && static_cast<size_t>(got) == said.bytes();
-    ucs_status_t status = UCS_ERR_NO_ELEM;
-    if (whole && reply.is_from_this_user() && number_of(said.number) == number_of(from.number)) {
-        if (said.what == verdict::no_descriptors || reply.was_cut()) {
-            status = UCS_ERR_NO_RESOURCE;
-        } else if (said.what == verdict::with_descriptors && said.size == size &&
-                   said.count == count && count != 0) {
-            status = UCS_OK;
-        }
+    const ucs_status_t status = ask(from, about, size, files, most, count_p);
+    if (status == UCS_ERR_TIMED_OUT) {
+        silent().add(from.service);
     }
     if (status != UCS_OK) {
-        for (size_t i = 0; i < count; ++i) {
-            files[i] = file_descriptor();
-        }
-        return status;
+        nc_debug("descriptors are not had from their owner: %s", status_text(status));
     }
-    std::memcpy(about, said.about, size);
-    *count_p = count;
-    return UCS_OK;
+    return status;
 }
 
 bool is_own(const descriptor_ticket &ticket) noexcept {

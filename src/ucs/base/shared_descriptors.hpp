@@ -3,9 +3,8 @@
 // A thread of the owner answers requests at an abstract Unix socket; it starts with the first offer
 // and takes no signal. Nothing but sockets is needed: neither the right to trace the owner, nor a
 // common process namespace, which containers seldom grant. A common network namespace is needed.
-//
-// The descriptors of an offer wait in a socket of its own, so that any number of them takes one
-// descriptor of the owner.
+// Each side asks the kernel for the other's user before it reads anything; who is known as 65534,
+// as users are that a user namespace does not map, is refused.
 #pragma once
 
 #include <cstddef>
@@ -29,16 +28,18 @@ struct descriptor_ticket {
 };
 
 // `size` bytes, which tell about the `count` descriptors, go with them. Duplicates are offered, as
-// long as *keeper_p lives. A quarter of what RLIMIT_NOFILE allows may wait in this process, as they
-// count against such a limit of the user's. UCS_ERR_EXCEEDS_LIMIT: these are more than that.
-// UCS_ERR_NO_RESOURCE: they are with the others, or there is no socket or thread.
+// long as *keeper_p lives, with high numbers. One process offers a quarter of what RLIMIT_NOFILE
+// allows it, at most. UCS_ERR_EXCEEDS_LIMIT: these are more than that. UCS_ERR_NO_RESOURCE: they
+// are with the others. UCS_ERR_IO_ERROR: there is no socket, thread or random number, or a
+// descriptor is none.
 ucs_status_t offer_descriptors(const void *about, size_t size, const file_descriptor *files,
                                size_t count, descriptor_ticket *ticket_p,
                                std::shared_ptr<void> *keeper_p) noexcept;
 
 // Gets `size` bytes and `most` descriptors at most, *count_p of them. Waits for the owner, a second
-// at most. UCS_ERR_NO_ELEM: the owner offers that no longer, is of another user, or has ended.
-// UCS_ERR_TIMED_OUT: it does not answer. UCS_ERR_NO_RESOURCE: it, or we, have no descriptors left.
+// at most, and no more in the ten seconds after it has not answered. UCS_ERR_NO_ELEM: the owner
+// offers that no longer, is of another user, or has ended. UCS_ERR_TIMED_OUT: it does not answer.
+// UCS_ERR_NO_RESOURCE: it, or we, have no descriptors left.
 ucs_status_t take_descriptors(const descriptor_ticket &from, void *about, size_t size,
                               file_descriptor *files, size_t most, size_t *count_p) noexcept;
 

@@ -17,13 +17,16 @@ struct entry {
     gpu::allocation_info pieces;  // base null: it is not made of such
     std::shared_ptr<void> keeper;
     uint64_t last_use = 0;
+    uint64_t try_again = UINT64_MAX;  // at this use of any
+    int device = 0;
 };
 
 // Whether the application has unmapped some of them since.
-bool are_gone(int device, const gpu::allocation_info &pieces) noexcept {
+bool are_gone(const entry &one) noexcept {
+    const gpu::allocation_info &pieces = one.pieces;
     const auto begin = reinterpret_cast<uintptr_t>(pieces.base);
     const gpu::allocation_info now = gpu::platform::instance().query(pieces.base).allocation;
-    return gpu::find_span(device, now, begin, begin + pieces.size).id != pieces.id;
+    return gpu::find_span(one.device, now, begin, begin + pieces.size).id != pieces.id;
 }
 
 class handles {
@@ -33,15 +36,21 @@ class handles {
     // Null: not shared. Throws std::bad_alloc. The caller holds the lock.
     const entry *find(gpu::device &gpu, const gpu::allocation_info &memory) {
         auto found = all_.find(memory.id);
+        if (found != all_.end() && uses_ >= found->second.try_again) {
+            all_.erase(found);
+            found = all_.end();
+        }
         if (found == all_.end()) {
             entry made;
             const ucs_status_t status = make(gpu, memory, &made);
-            if (status != UCS_OK && status != UCS_ERR_UNSUPPORTED) {
+            const bool passing = status != UCS_OK && status != UCS_ERR_UNSUPPORTED;
+            if (passing && memory.shared == gpu::sharing::by_handle) {
                 return nullptr;  // perhaps the next time
             }
             made.is_shared = status == UCS_OK;
+            made.try_again = passing ? uses_ + later : UINT64_MAX;  // pieces take long to export
             if (all_.size() >= most) {
-                forget_whole_ones();  // ids never come again: some are of freed memory
+                forget_unkept();  // ids never come again: some are of freed memory
             }
             found = all_.emplace(memory.id, std::move(made)).first;
         }
@@ -51,6 +60,7 @@ class handles {
 
   private:
     static constexpr size_t most = 1024, most_of_pieces = 256;
+    static constexpr uint64_t later = 1000;
     static constexpr unsigned most_released = 8;  // for one, where descriptors run out
 
     ucs_status_t make(gpu::device &gpu, const gpu::allocation_info &memory, entry *made) noexcept {
@@ -59,10 +69,11 @@ class handles {
             const ucs_status_t status = gpu.ipc_export(memory.base, &made->handle, &offset);
             return status == UCS_OK && offset != 0 ? UCS_ERR_UNSUPPORTED : status;
         }
-        if (release_gone(gpu.properties().ordinal) >= most_of_pieces) {
+        if (release_gone() >= most_of_pieces) {
             release_oldest();
         }
         made->pieces = memory;
+        made->device = gpu.properties().ordinal;
         ucs_status_t status = UCS_ERR_NO_RESOURCE;
         for (unsigned i = 0; i < most_released && status == UCS_ERR_NO_RESOURCE; ++i) {
             status = gpu.ipc_share(memory.base, memory.size, &made->handle, &made->keeper);
@@ -80,15 +91,15 @@ class handles {
     }
 
     // Of what the application has unmapped. How many others of pieces there are.
-    size_t release_gone(int device) noexcept {
+    size_t release_gone() noexcept {
         size_t kept = 0;
         for (auto at = all_.begin(); at != all_.end();) {
             const entry &one = at->second;
-            if (one.pieces.base != nullptr && are_gone(device, one.pieces)) {
+            if (one.pieces.base != nullptr && are_gone(one)) {
                 at = all_.erase(at);
                 continue;
             }
-            kept += one.pieces.base != nullptr;
+            kept += one.keeper != nullptr;
             ++at;
         }
         return kept;
@@ -110,9 +121,9 @@ class handles {
         return true;
     }
 
-    void forget_whole_ones() noexcept {
+    void forget_unkept() noexcept {
         for (auto at = all_.begin(); at != all_.end();) {
-            at = at->second.pieces.base == nullptr ? all_.erase(at) : std::next(at);
+            at = at->second.keeper == nullptr ? all_.erase(at) : std::next(at);
         }
     }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ucs/backend/sim/options.hpp"
+#include "ucs/gpu/span.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -22,8 +23,19 @@ class shared_handle_test : public ::testing::Test {
             GTEST_SKIP() << "makes memory of the simulated GPU one of pieces";
         }
         gpu_ = gpus.get_device(0);
+        ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+        if (before_.rlim_max < 4096) {
+            GTEST_SKIP() << "needs 4,096 file descriptors";
+        }
+        limit(4096);
         ASSERT_EQ(gpu_->allocate(num_pieces * piece, &memory_), UCS_OK);
         gpu::sim::set_sharing(gpus, memory_->address(), gpu::sharing::by_descriptor, piece);
+    }
+
+    void TearDown() override { setrlimit(RLIMIT_NOFILE, &before_); }
+    void limit(rlim_t most) {
+        const rlimit wanted = {most, before_.rlim_max};
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &wanted), 0);
     }
 
     // Whether the piece is shared; *keeper_p sees how long.
@@ -39,6 +51,7 @@ class shared_handle_test : public ::testing::Test {
 
     gpu::device *gpu_ = nullptr;
     std::unique_ptr<gpu::memory> memory_;
+    rlimit before_ = {};
 };
 
 TEST_F(shared_handle_test, of_256_pieces_are_kept_and_then_the_oldest_go) {
@@ -62,18 +75,42 @@ TEST_F(shared_handle_test, of_256_pieces_are_kept_and_then_the_oldest_go) {
 }
 
 TEST_F(shared_handle_test, the_oldest_make_room_where_descriptors_run_out) {
-    rlimit before;
-    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-    rlimit fewer = before;
-    fewer.rlim_cur = 800;  // of which 200 may wait
-    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+    limit(800);  // of which 200 may be offered
     std::vector<std::weak_ptr<void>> keepers(num_pieces);
     for (size_t i = 0; i < num_pieces; ++i) {
         EXPECT_TRUE(share(i, &keepers[i])) << i;
     }
-    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
     EXPECT_TRUE(keepers[num_pieces - 201].expired());
     EXPECT_FALSE(keepers[num_pieces - 150].expired());
+}
+
+// Each use of one made the handles of the other anew.
+TEST_F(shared_handle_test, of_two_gpus_are_kept_side_by_side) {
+    if (gpu::platform::instance().num_devices() < 2) {
+        GTEST_SKIP() << "needs two GPUs";
+    }
+    const size_t span = 3 * piece;
+    std::unique_ptr<gpu::memory> all[2];
+    std::weak_ptr<void> keepers[2];
+    for (int turn = 0; turn < 3; ++turn) {
+        for (int device = 0; device < 2; ++device) {
+            gpu::platform &gpus = gpu::platform::instance();
+            if (turn == 0) {
+                ASSERT_EQ(gpus.get_device(device)->allocate(span, &all[device]), UCS_OK);
+                gpu::sim::set_sharing(gpus, all[device]->address(), gpu::sharing::by_descriptor,
+                                      piece);
+            }
+            const auto base = reinterpret_cast<uintptr_t>(all[device]->address());
+            const gpu::allocation_info memory = gpu::find_span(
+                device, gpus.query(all[device]->address()).allocation, base, base + span);
+            ASSERT_EQ(memory.size, span);
+            gpu::ipc_handle handle;
+            std::shared_ptr<void> keeper;
+            ASSERT_TRUE(find_shared_handle(*gpus.get_device(device), memory, &handle, &keeper));
+            EXPECT_TRUE(turn == 0 || keeper == keepers[device].lock());
+            keepers[device] = keeper;
+        }
+    }
 }
 
 // Its pieces are gone: they are not kept allocated.
