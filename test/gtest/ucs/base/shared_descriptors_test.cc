@@ -92,6 +92,23 @@ struct offer {
     mutable size_t number_taken = 0;
 };
 
+// With as many descriptors as the most that is offered needs, beside what other tests have offered.
+class shared_descriptors : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+        const rlimit wanted = {4096, before_.rlim_max};
+        if (before_.rlim_max < wanted.rlim_cur) {
+            GTEST_SKIP() << "needs 4,096 file descriptors";
+        }
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &wanted), 0);
+    }
+    void TearDown() override { setrlimit(RLIMIT_NOFILE, &before_); }
+
+  private:
+    rlimit before_ = {};
+};
+
 // In a process of its own, which ends well where `body` has no failure.
 void in_a_child(const std::function<void()> &body) {
     std::fflush(nullptr);
@@ -176,7 +193,7 @@ bool may_become_another() {
     return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-TEST(shared_descriptors, are_taken_by_another_process_any_number_of_times) {
+TEST_F(shared_descriptors, are_taken_by_another_process_any_number_of_times) {
     const offer one(3), most(most_shared_descriptors, "of the most");
     ASSERT_EQ(one.status, UCS_OK);
     ASSERT_EQ(most.status, UCS_OK);
@@ -192,7 +209,7 @@ TEST(shared_descriptors, are_taken_by_another_process_any_number_of_times) {
     });
 }
 
-TEST(shared_descriptors, offers_end_with_their_keepers) {
+TEST_F(shared_descriptors, offers_end_with_their_keepers) {
     offer first(2), second(1);
     const size_t before = open_descriptors(second);
     EXPECT_EQ(first.take(), UCS_OK);
@@ -203,7 +220,7 @@ TEST(shared_descriptors, offers_end_with_their_keepers) {
     EXPECT_EQ(second.take(), UCS_OK);
 }
 
-TEST(shared_descriptors, a_wrong_ticket_gets_nothing) {
+TEST_F(shared_descriptors, a_wrong_ticket_gets_nothing) {
     offer one(1);
     for (unsigned word = 0; word < 2; ++word) {
         offer wrong = one;
@@ -218,7 +235,7 @@ TEST(shared_descriptors, a_wrong_ticket_gets_nothing) {
     EXPECT_EQ(longer.take(), UCS_ERR_NO_ELEM);
 }
 
-TEST(shared_descriptors, no_more_are_taken_than_there_is_room_for) {
+TEST_F(shared_descriptors, no_more_are_taken_than_there_is_room_for) {
     const offer three(3);
     const size_t before = open_descriptors(three);
     std::vector<char> about(three.about.size());
@@ -229,7 +246,7 @@ TEST(shared_descriptors, no_more_are_taken_than_there_is_room_for) {
     EXPECT_EQ(open_descriptors(three), before);
 }
 
-TEST(shared_descriptors, wrong_numbers_are_refused) {
+TEST_F(shared_descriptors, wrong_numbers_are_refused) {
     const file_list one = make_files(1);
     const std::vector<char> about(most_shared_bytes + 1);
     descriptor_ticket ticket;
@@ -246,7 +263,7 @@ TEST(shared_descriptors, wrong_numbers_are_refused) {
     EXPECT_EQ(keeper, nullptr);
 }
 
-TEST(shared_descriptors, a_quarter_of_the_limit_may_wait) {
+TEST_F(shared_descriptors, a_quarter_of_the_limit_may_wait) {
     in_a_child([] {
         const rlimit files = {400, 400};
         ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
@@ -259,7 +276,7 @@ TEST(shared_descriptors, a_quarter_of_the_limit_may_wait) {
     });
 }
 
-TEST(shared_descriptors, who_has_no_descriptors_left_gets_none) {
+TEST_F(shared_descriptors, who_has_no_descriptors_left_gets_none) {
     const offer many(100);
     ASSERT_EQ(many.status, UCS_OK);
     in_a_child([&] {
@@ -272,7 +289,7 @@ TEST(shared_descriptors, who_has_no_descriptors_left_gets_none) {
     EXPECT_EQ(many.take(), UCS_OK);
 }
 
-TEST(shared_descriptors, senseless_requests_harm_nobody) {
+TEST_F(shared_descriptors, senseless_requests_harm_nobody) {
     const offer one(2);
     ASSERT_EQ(one.status, UCS_OK);
     const size_t before = open_descriptors(one);
@@ -308,7 +325,7 @@ TEST(shared_descriptors, senseless_requests_harm_nobody) {
     EXPECT_EQ(open_descriptors(one), before);
 }
 
-TEST(shared_descriptors, another_user_gets_none) {
+TEST_F(shared_descriptors, another_user_gets_none) {
     if (!may_become_another()) {
         GTEST_SKIP() << "this process cannot become another user";
     }
@@ -329,7 +346,7 @@ TEST(shared_descriptors, another_user_gets_none) {
 }
 
 // As all are that a user namespace does not map.
-TEST(shared_descriptors, nobody_is_not_a_user) {
+TEST_F(shared_descriptors, nobody_is_not_a_user) {
     if (!may_become_another()) {
         GTEST_SKIP() << "this process cannot become another user";
     }
@@ -341,7 +358,7 @@ TEST(shared_descriptors, nobody_is_not_a_user) {
 }
 
 // Its answer would be another user's descriptors.
-TEST(shared_descriptors, another_user_is_not_asked) {
+TEST_F(shared_descriptors, another_user_is_not_asked) {
     if (!may_become_another()) {
         GTEST_SKIP() << "this process cannot become another user";
     }
@@ -382,7 +399,7 @@ TEST(shared_descriptors, another_user_is_not_asked) {
 }
 
 // An owner in another process, which then stops or ends: nobody waits for ever.
-TEST(shared_descriptors, waits_are_bounded) {
+TEST_F(shared_descriptors, waits_are_bounded) {
     offer first(1), second(1);
     for (offer *there : {&first, &second}) {
         int told[2];
@@ -433,7 +450,7 @@ TEST(shared_descriptors, waits_are_bounded) {
     }
 }
 
-TEST(shared_descriptors, who_has_ended_gives_nothing) {
+TEST_F(shared_descriptors, who_has_ended_gives_nothing) {
     offer there(1);
     int told[2];
     ASSERT_EQ(pipe(told), 0);
@@ -449,7 +466,7 @@ TEST(shared_descriptors, who_has_ended_gives_nothing) {
     EXPECT_EQ(there.take(), UCS_ERR_NO_ELEM);
 }
 
-TEST(shared_descriptors, a_child_offers_its_own) {
+TEST_F(shared_descriptors, a_child_offers_its_own) {
     const offer of_parent(1);
     in_a_child([&] {
         const offer of_child(2);
@@ -461,7 +478,7 @@ TEST(shared_descriptors, a_child_offers_its_own) {
 }
 
 // Programs that become daemons close all that is open, and open their own.
-TEST(shared_descriptors, a_number_that_the_program_uses_again_is_left_alone) {
+TEST_F(shared_descriptors, a_number_that_the_program_uses_again_is_left_alone) {
     in_a_child([] {
         const offer one(1);
         ASSERT_EQ(one.take(), UCS_OK);
@@ -485,7 +502,7 @@ TEST(shared_descriptors, a_number_that_the_program_uses_again_is_left_alone) {
     });
 }
 
-TEST(shared_descriptors, many_threads_offer_and_take) {
+TEST_F(shared_descriptors, many_threads_offer_and_take) {
     std::vector<std::thread> threads;
     std::atomic<unsigned> taken{0};
     const offer any(1);
