@@ -21,7 +21,6 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/backend/sim/pipe.hpp \
 	src/ucs/backend/sim/platform.cc \
 	src/ucs/backend/sim/random.hpp \
-	src/ucs/backend/sim/signals.hpp \
 	src/ucs/backend/sim/stream.cc \
 	src/ucs/backend/sim/stream.hpp \
 	src/ucs/backend/sim/user_stream.cc \

@@ -1,6 +1,7 @@
 # Sources of src/ucs/base; see Makefile.am for the variables.
 libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/bits.hpp \
+	src/ucs/base/blocked_signals.hpp \
 	src/ucs/base/compiler.hpp \
 	src/ucs/base/definer.c \
 	src/ucs/base/definer.h \

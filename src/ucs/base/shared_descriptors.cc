@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "ucs/base/blocked_signals.hpp"
 #include "ucs/base/given_up.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/random_number.hpp"
@@ -219,7 +219,8 @@ class service {
     const pid_t process_ = getpid();
     const uint64_t name_ = random_number();
     file_descriptor socket_;
-    std::array<asker, 16> askers_;
+    static constexpr size_t most_askers = 16;
+    std::array<asker, most_askers> askers_;
     std::mutex mutex_;
     std::map<offer_number, const kept_offer *> offers_;
 };
@@ -277,9 +278,7 @@ bool service::start() noexcept {
         nc_debug("descriptors are not shared: there is no socket (%s)", std::strerror(errno));
         return false;
     }
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const all_signals_blocked blocked;
     pthread_t thread;
     const int made = pthread_create(
         &thread, nullptr,
@@ -288,7 +287,6 @@ bool service::start() noexcept {
             return nullptr;
         },
         this);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (made != 0) {
         nc_debug("descriptors are not shared: there is no thread (%s)", std::strerror(made));
         return false;
@@ -310,7 +308,7 @@ bool service::socket_is_ours() const noexcept {
 void service::run() noexcept {
     pthread_setname_np(pthread_self(), "cuda_nc_share");
     while (socket_is_ours()) {
-        std::array<pollfd, 17> ready;
+        std::array<pollfd, most_askers + 1> ready;
         const auto now = wait_clock::now();
         int wait = -1;
         for (size_t i = 0; i < askers_.size(); ++i) {

@@ -1,9 +1,12 @@
 #include "ucs/gpu/span.hpp"
 
+#include "ucs/base/shared_descriptors.hpp"
+
 namespace cuda_nc::gpu {
 namespace {
 
-constexpr unsigned most_pieces = 253;  // see backend/cuda/shared_pieces.cc
+// Each has a descriptor of its own.
+constexpr size_t most_pieces = most_shared_descriptors;
 
 // The finalizer of splitmix64.
 uint64_t scramble(uint64_t x) noexcept {

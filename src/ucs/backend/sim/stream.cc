@@ -11,11 +11,11 @@
 #include <system_error>
 #include <utility>
 
+#include "ucs/base/blocked_signals.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/sim/execute.hpp"
 #include "ucs/backend/sim/pipe.hpp"
-#include "ucs/backend/sim/signals.hpp"
 
 namespace cuda_nc::gpu::sim {
 namespace {

@@ -20,6 +20,7 @@
 #include <functional>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace cuda_nc::test {
@@ -109,33 +110,63 @@ class shared_descriptors : public ::testing::Test {
     rlimit before_ = {};
 };
 
-// In a process of its own, which ends well where `body` has no failure.
-void in_a_child(const std::function<void()> &body) {
+socklen_t address_of(const descriptor_ticket &ticket, sockaddr_un *name_p) {
+    *name_p = {};
+    name_p->sun_family = AF_UNIX;
+    const int length = std::snprintf(name_p->sun_path + 1, sizeof(name_p->sun_path) - 1,
+                                     "ucx_cuda_nc.%016" PRIx64, ticket.service);
+    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                  static_cast<size_t>(length));
+}
+
+// What a child tells its parent.
+template <typename value>
+class told {
+  public:
+    told() { EXPECT_EQ(pipe(ends_), 0); }
+    ~told() {
+        close(ends_[0]);
+        close(ends_[1]);
+    }
+    bool say(const value &what) const {
+        return write(ends_[1], &what, sizeof(what)) == static_cast<ssize_t>(sizeof(what));
+    }
+    // By the parent, who then says nothing: ends where the child has ended.
+    value hear() {
+        close(std::exchange(ends_[1], -1));
+        value what = {};
+        EXPECT_EQ(read(ends_[0], &what, sizeof(what)), static_cast<ssize_t>(sizeof(what)));
+        return what;
+    }
+
+  private:
+    int ends_[2];
+};
+
+// A child that does what `body` does and ends with its result.
+pid_t start_child(const std::function<int()> &body) {
     std::fflush(nullptr);
     const pid_t child = fork();
-    ASSERT_GE(child, 0);
     if (child == 0) {
         alarm(60);  // where it hangs the test fails
-        body();
-        _exit(::testing::Test::HasFailure() ? 1 : 0);
+        _exit(body());
     }
+    EXPECT_GT(child, 0);
+    return child;
+}
+
+void expect_to_end_well(pid_t child) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-std::string socket_name(const descriptor_ticket &ticket) {
-    char name[64];
-    std::snprintf(name, sizeof(name), "ucx_cuda_nc.%016" PRIx64, ticket.service);
-    return name;
-}
-
-socklen_t address_of(const descriptor_ticket &ticket, sockaddr_un *name_p) {
-    *name_p = {};
-    name_p->sun_family = AF_UNIX;
-    const std::string text = socket_name(ticket);
-    std::memcpy(name_p->sun_path + 1, text.data(), text.size());
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+// In a process of its own, which ends well where `body` has no failure.
+void in_a_child(const std::function<void()> &body) {
+    expect_to_end_well(start_child([&] {
+        body();
+        return ::testing::Test::HasFailure() ? 1 : 0;
+    }));
 }
 
 // Connected to the service, without its leave.
@@ -363,64 +394,42 @@ TEST_F(shared_descriptors, another_user_is_not_asked) {
         GTEST_SKIP() << "this process cannot become another user";
     }
     const descriptor_ticket ticket = {0x7e57000000000000 + static_cast<uint64_t>(getpid()), {1, 2}};
-    int told[2];
-    ASSERT_EQ(pipe(told), 0);
-    std::fflush(nullptr);
-    const pid_t owner = fork();
-    ASSERT_GE(owner, 0);
-    if (owner == 0) {
-        alarm(60);
+    told<bool> listens;
+    const pid_t owner = start_child([&] {
         const int ours = socket(AF_UNIX, SOCK_SEQPACKET, 0);
         sockaddr_un name;
         const socklen_t length = address_of(ticket, &name);
-        const bool listens = setuid(somebody) == 0 &&
-                             bind(ours, reinterpret_cast<const sockaddr *>(&name), length) == 0 &&
-                             listen(ours, 4) == 0;
-        if (write(told[1], &listens, sizeof(listens)) != sizeof(listens)) {
-            _exit(1);
+        if (!listens.say(setuid(somebody) == 0 &&
+                         bind(ours, reinterpret_cast<const sockaddr *>(&name), length) == 0 &&
+                         listen(ours, 4) == 0)) {
+            return 1;
         }
         const int connection = accept(ours, nullptr, nullptr);
         char asked[16];
-        _exit(recv(connection, asked, sizeof(asked), 0) <= 0 ? 0 : 1);
-    }
-    close(told[1]);
-    bool listens = false;
-    EXPECT_EQ(read(told[0], &listens, sizeof(listens)), static_cast<ssize_t>(sizeof(listens)));
-    close(told[0]);
-    EXPECT_TRUE(listens);
+        return recv(connection, asked, sizeof(asked), 0) <= 0 ? 0 : 1;
+    });
+    EXPECT_TRUE(listens.hear());
     char about[4];
     file_descriptor one;
     size_t count = 0;
     EXPECT_EQ(take_descriptors(ticket, about, sizeof(about), &one, 1, &count), UCS_ERR_NO_ELEM);
     EXPECT_FALSE(one);
-    int status = 0;
-    ASSERT_EQ(waitpid(owner, &status, 0), owner);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    expect_to_end_well(owner);
 }
 
 // An owner in another process, which then stops or ends: nobody waits for ever.
 TEST_F(shared_descriptors, waits_are_bounded) {
     offer first(1), second(1);
     for (offer *there : {&first, &second}) {
-        int told[2];
-        ASSERT_EQ(pipe(told), 0);
-        std::fflush(nullptr);
-        const pid_t owner = fork();
-        ASSERT_GE(owner, 0);
-        if (owner == 0) {
-            alarm(60);
+        told<descriptor_ticket> ticket;
+        const pid_t owner = start_child([&] {
             const offer one(1);
-            if (write(told[1], &one.ticket, sizeof(one.ticket)) != sizeof(one.ticket)) {
-                _exit(1);
-            }
-            for (;;) {
+            while (ticket.say(one.ticket)) {
                 pause();
             }
-        }
-        close(told[1]);
-        EXPECT_EQ(read(told[0], &there->ticket, sizeof(there->ticket)),
-                  static_cast<ssize_t>(sizeof(there->ticket)));
-        close(told[0]);
+            return 1;
+        });
+        there->ticket = ticket.hear();
         EXPECT_EQ(there->take(), UCS_OK);
         int status = 0;
         kill(owner, SIGSTOP);
@@ -452,17 +461,9 @@ TEST_F(shared_descriptors, waits_are_bounded) {
 
 TEST_F(shared_descriptors, who_has_ended_gives_nothing) {
     offer there(1);
-    int told[2];
-    ASSERT_EQ(pipe(told), 0);
-    in_a_child([&] {
-        const offer one(1);
-        EXPECT_EQ(write(told[1], &one.ticket, sizeof(one.ticket)),
-                  static_cast<ssize_t>(sizeof(one.ticket)));
-    });
-    close(told[1]);
-    EXPECT_EQ(read(told[0], &there.ticket, sizeof(there.ticket)),
-              static_cast<ssize_t>(sizeof(there.ticket)));
-    close(told[0]);
+    told<descriptor_ticket> ticket;
+    in_a_child([&] { EXPECT_TRUE(ticket.say(offer(1).ticket)); });
+    there.ticket = ticket.hear();
     EXPECT_EQ(there.take(), UCS_ERR_NO_ELEM);
 }
 

@@ -1,10 +1,10 @@
-// A signal meant for the application must not be delivered to a thread of a simulated GPU.
+// A signal meant for the application must not be delivered to a thread that we start.
 #pragma once
 
 #include <pthread.h>
 #include <signal.h>
 
-namespace cuda_nc::gpu::sim {
+namespace cuda_nc {
 
 // In its scope this thread, and what it starts, takes no signal.
 class all_signals_blocked {
@@ -22,4 +22,4 @@ class all_signals_blocked {
     sigset_t before_;
 };
 
-}  // namespace cuda_nc::gpu::sim
+}  // namespace cuda_nc
