@@ -29,6 +29,7 @@ struct shared_state {
         size_t length;
     } addresses[max_ranks];
     std::atomic<int> arrived[5];  // barriers, each used once
+    std::atomic<int> ended_without_sleeper;
     hosts::state hosts;
     batch_gate gate;
 };
