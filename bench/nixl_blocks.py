@@ -2,17 +2,20 @@
 """Many blocks between the memory of two processes by NIXL's UCX backend: time to post, time until done.
 
 usage: bench/nixl_blocks.py [--memory vram|dram|sim] [--operation WRITE|READ] [--order ascending|random]
-                            [--repeats N] [BLOCKSxBYTES ...]
+                            [--repeats N] [--stop-peer] [BLOCKSxBYTES ...]
 
 Wants NIXL's Python package on the path (pip install nixl-cu13), numpy, and PyTorch for vram. The
 second process has the second GPU, where there is one. Blocks lie at twice their length; every byte
 and every gap of the target is compared. sim is the simulated GPU of ucx-cuda-nc
-(UCX_CUDA_NC_GPU=sim, UCX_MEMTYPE_CACHE=n). Exit status 1 where a byte is wrong."""
+(UCX_CUDA_NC_GPU=sim, UCX_MEMTYPE_CACHE=n). --stop-peer stops the second process while blocks are
+timed, as its thread of NIXL never sleeps: for machines of two cores. Exit status 1 where a byte is
+wrong."""
 import argparse
 import ctypes
 import importlib
 import multiprocessing
 import os
+import signal
 import sys
 import time
 
@@ -122,8 +125,9 @@ def descriptors(address, device, offsets, length):
                         numpy.full(count, device, numpy.uint64)], 1)
 
 
-def measure(own, memory, remote, chosen, number, length, connection):
-    """(us to prepare, to post, until done, whether all is right); medians."""
+def measure(own, memory, remote, chosen, number, length, connection, stop_peer):
+    """(us to prepare, to post, until done, whether all is right); medians. Calls stop_peer(True) when
+    the first transfer has ended, and stop_peer(False) when all have."""
     offsets = numpy.arange(number, dtype=numpy.uint64) * numpy.uint64(2 * length)
     if chosen.order == "random":
         numpy.random.default_rng(1).shuffle(offsets)
@@ -136,7 +140,9 @@ def measure(own, memory, remote, chosen, number, length, connection):
     transfer = own.make_prepped_xfer(chosen.operation, here, every, there, every)
     prepared = time.perf_counter() - begin
     posted, done = [], []
-    for _ in range(chosen.repeats + 1):
+    for turn in range(chosen.repeats + 1):
+        if turn == 1:
+            stop_peer(True)
         begin = time.perf_counter()
         state = own.transfer(transfer)
         posted.append(time.perf_counter() - begin)
@@ -145,6 +151,7 @@ def measure(own, memory, remote, chosen, number, length, connection):
                 sys.exit(f"{number} x {length}: NIXL says that the transfer failed")
             state = own.check_xfer_state(transfer)
         done.append(time.perf_counter() - begin)
+    stop_peer(False)
     if chosen.operation == "WRITE":
         connection.send((number, length))
         right = connection.recv()
@@ -166,6 +173,7 @@ def main():
     parser.add_argument("--operation", choices=("WRITE", "READ"), default="WRITE")
     parser.add_argument("--order", choices=("ascending", "random"), default="ascending")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--stop-peer", action="store_true")
     parser.add_argument("cases", nargs="*", default=CASES)
     chosen = parser.parse_args()
     cases = [tuple(map(int, case.split("x"))) for case in chosen.cases]
@@ -174,6 +182,11 @@ def main():
     process = multiprocessing.get_context("spawn").Process(target=peer, args=(far, chosen, span))
     process.start()
     far.close()
+
+    def stop_peer(stops):
+        if chosen.stop_peer:
+            os.kill(process.pid, signal.SIGSTOP if stops else signal.SIGCONT)
+
     memory = MEMORIES[chosen.memory](span, 0)
     memory.fill(SOURCE if chosen.operation == "WRITE" else GAP)
     own = agent("own")
@@ -186,7 +199,7 @@ def main():
     wrong = False
     for number, length in cases:
         prepare, post, done, right = measure(own, memory, remote, chosen, number, length,
-                                             connection)
+                                             connection, stop_peer)
         wrong |= not right
         total = number * length
         print(f"{number:8d} {length:9d} {total / 1e6:8.1f} {prepare:10.0f} {post:10.1f} "

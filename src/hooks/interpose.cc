@@ -15,6 +15,7 @@
 #include "hooks/common/request_cancel.hpp"
 #include "hooks/common/sends.hpp"
 #include "hooks/common/ucx_settings.hpp"
+#include "hooks/common/workers.hpp"
 #include "hooks/mpich/local_calls.hpp"
 #include "hooks/open_mpi/convertor.hpp"
 #include "hooks/open_mpi/type_faults.hpp"
@@ -41,6 +42,10 @@ namespace entry {
     }
 CUDA_NC_UCP_SYMBOLS(ENTRY)
 #undef ENTRY
+
+unsigned worker_progress(void *worker) noexcept {
+    return cuda_nc::hooks::worker_progress(worker, __builtin_return_address(0));
+}
 
 }  // namespace entry
 
@@ -105,6 +110,17 @@ void redirect_large_counts(const cuda_nc::ucx_instance &ucx) noexcept {
     }
 }
 
+// As redirect_large_counts(): every wait of a program goes through this function, so the shim does
+// not define it.
+void redirect_progress(const cuda_nc::ucx_instance &ucx) noexcept {
+    static std::atomic<bool> done[cuda_nc::max_ucx_instances];
+    if (!done[ucx.index].exchange(true)) {
+        static const replacement progress[] = {
+            {"ucp_worker_progress", reinterpret_cast<void *>(entry::worker_progress)}};
+        redirect(ucx, progress, std::size(progress));
+    }
+}
+
 // Calls the original later, so that our transport and settings are there when UCX asks.
 void before_components(const void *caller) noexcept {
     const cuda_nc::caller_ucx found = cuda_nc::ucx_of(caller);
@@ -132,6 +148,7 @@ const cuda_nc_symbols_t *cuda_nc_interpose(int version) {
     if (version != CUDA_NC_INTERPOSE_VERSION) {
         return nullptr;
     }
+    set_progress_redirection(redirect_progress);
     return cuda_nc::config().enable ? &replacements : &none;
 }
 
@@ -148,6 +165,7 @@ void cuda_nc_interpose_install(const void *in_ucx) {
     if (dlsym(RTLD_DEFAULT, "cuda_nc_preload_version") != nullptr) {
         return;  // the shim's definitions take every call already
     }
+    set_progress_redirection(redirect_progress);
     redirect(*found.ucx, redirected, std::size(redirected));
     // Most messages are contiguous, and each would come through a hook: these are there only where
     // some may lie in GPU memory.

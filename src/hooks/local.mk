@@ -28,6 +28,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/ucx_settings.hpp \
 	src/hooks/common/watched_types.cc \
 	src/hooks/common/watched_types.hpp \
+	src/hooks/common/workers.cc \
+	src/hooks/common/workers.hpp \
 	src/hooks/interpose.cc \
 	src/hooks/interpose.h \
 	src/hooks/interposed_mpi.h \

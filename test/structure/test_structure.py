@@ -94,6 +94,8 @@ DOORS = {
     'src/uct/cuda_nc/thread_context.hpp': ((UCX, PROTOCOL, DATATYPE, COMMON),
                                            'what a call of UCP carries from one layer to another'),
     'src/uct/cuda_nc/selection.hpp': ((UCX, COMMON), 'eager or rendezvous: hook and transport'),
+    'src/uct/cuda_nc/turns.hpp': ((ONE_SIDED, COMMON),
+                                  'who posts puts, told by the transport; who waits, in a hook'),
     'src/uct/cuda_nc/transport.h': ((PLUGIN, HOOKS),
                                     'registers the transport, says whether it is wanted'),
     'src/ucs/base/definer.h': ((PRELOAD, ), 'whose functions a caller calls, plain C'),

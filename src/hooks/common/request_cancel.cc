@@ -101,23 +101,13 @@ void request_cancel(void *worker, void *request, const void *caller) noexcept {
     finish(before.state);
 }
 
-int8_t worker_create(void *context, const void *params, void **worker_p,
-                     const void *caller) noexcept {
-    const caller_ucx found = ucx_of(caller);
-    if (found.ucx == nullptr) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-    const dt::ucp_api &ucp = dt::ucp_of(*found.ucx);
+void learn_request_size(const ucx_instance &ucx, ucp_context_h context) noexcept {
+    const dt::ucp_api &ucp = dt::ucp_of(ucx);
     ucp_context_attr_t attributes = {};
     attributes.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;
-    auto *of = static_cast<ucp_context_h>(context);
-    if (found.is_certain() && ucp.context_query != nullptr &&
-        ucp.context_query(of, &attributes) == UCS_OK) {
-        request_sizes[found.ucx->index].store(attributes.request_size, std::memory_order_relaxed);
+    if (ucp.context_query != nullptr && ucp.context_query(context, &attributes) == UCS_OK) {
+        request_sizes[ucx.index].store(attributes.request_size, std::memory_order_relaxed);
     }
-    return static_cast<int8_t>(ucp.worker_create(of,
-                                                 static_cast<const ucp_worker_params_t *>(params),
-                                                 reinterpret_cast<ucp_worker_h *>(worker_p)));
 }
 
 }  // namespace cuda_nc::hooks

@@ -2,7 +2,9 @@
 // number in GPU memory and the MPI library's own state would leak.
 #pragma once
 
-#include <cstdint>
+#include <ucp/api/ucp.h>
+
+#include "ucs/base/ucx_instance.hpp"
 
 namespace cuda_nc::hooks {
 
@@ -18,9 +20,8 @@ namespace cuda_nc::hooks {
 // code that calls, or null; it tells which UCX of the process is meant.
 void request_cancel(void *worker, void *request, const void *caller) noexcept;
 
-// Same contract as ucp_worker_create, which it calls. Learns how large UCP's requests are: the API
-// hands out the address behind a request.
-int8_t worker_create(void *context, const void *params, void **worker_p,
-                     const void *caller) noexcept;
+// Learns from a context how large UCP's requests are: the API hands out the address behind a
+// request.
+void learn_request_size(const ucx_instance &ucx, ucp_context_h context) noexcept;
 
 }  // namespace cuda_nc::hooks

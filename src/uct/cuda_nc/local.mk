@@ -126,6 +126,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/thread_context.cc \
 	src/uct/cuda_nc/thread_context.hpp \
 	src/uct/cuda_nc/transport.h \
+	src/uct/cuda_nc/turns.cc \
+	src/uct/cuda_nc/turns.hpp \
 	src/uct/cuda_nc/ucx/abi.hpp \
 	src/uct/cuda_nc/ucx/abi_memory.hpp \
 	src/uct/cuda_nc/ucx/abi_parameters.hpp \

@@ -13,6 +13,7 @@ hooks_tests_SOURCES = \
 	test/gtest/hooks/common/type_record_test.cc \
 	test/gtest/hooks/common/two_ucx_test.cc \
 	test/gtest/hooks/common/watched_types_test.cc \
+	test/gtest/hooks/common/workers_test.cc \
 	test/gtest/hooks/fakes.cc \
 	test/gtest/hooks/fakes.hpp \
 	test/gtest/hooks/mpich/type_contents_test.cc \

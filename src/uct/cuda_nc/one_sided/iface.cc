@@ -375,7 +375,8 @@ ucs_status_t open_gpu_iface(uct_md *md, void *worker, const uct_iface_params *pa
     const ucx_api &ucx = *gpu_domain::of(md).ucx;
     made->ucx = &ucx;
     made->serves = (params->field_mask & iface_param::features) == 0 || serves_program(*params);
-    made->mover = std::make_unique<list_mover>(ucx, worker);
+    made->mover =
+        std::make_unique<list_mover>(ucx, worker, made->serves ? worker_turns::open() : nullptr);
     if (config().stats) {
         counters::report_at_exit();
     }

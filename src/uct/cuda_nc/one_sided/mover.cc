@@ -43,12 +43,16 @@ struct list_mover::lane {
     ucs_status_t last_status = UCS_OK;  // of the list that ended last
 };
 
-list_mover::list_mover(const ucx_api &ucx, void *worker) noexcept
+list_mover::list_mover(const ucx_api &ucx, void *worker, worker_turns *turns) noexcept
     : progress_(
           ucx, worker, [](void *self) { return static_cast<list_mover *>(self)->progress(); },
-          this) {}
+          this),
+      turns_(turns) {}
 
 list_mover::~list_mover() {
+    if (turns_ != nullptr) {
+        turns_->close();
+    }
     for (auto &one : lanes_) {
         for (const auto &running : one.second.lists) {
             if (running->is_launched) {
@@ -134,6 +138,7 @@ ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key 
         nc_error("a put or get leads out of the memory of its key");
         return UCS_ERR_INVALID_PARAM;
     }
+    note_post();
     lane *on = lane_of(device);
     remote_key::note *note = key.note_for(device);
     if (on == nullptr || note == nullptr) {
@@ -186,6 +191,7 @@ ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key 
 
 ucs_status_t list_mover::add(int device, layout_order &order, remote_key &key,
                              abi::uct_completion *completion) noexcept try {
+    note_post();
     lane *on = lane_of(device);
     if (on == nullptr) {
         return UCS_ERR_NO_MEMORY;

@@ -21,6 +21,7 @@
 #include "uct/cuda_nc/engine/progress_hook.hpp"
 #include "uct/cuda_nc/layout_order.hpp"
 #include "uct/cuda_nc/one_sided/key.hpp"
+#include "uct/cuda_nc/turns.hpp"
 #include "uct/cuda_nc/ucx/abi_memory.hpp"
 
 namespace cuda_nc::uct {
@@ -35,7 +36,8 @@ class list_mover {
     // Lists of one GPU under way; then add() says UCS_ERR_NO_RESOURCE.
     static constexpr size_t most_lists = 256;
 
-    list_mover(const ucx_api &ucx, void *worker) noexcept;
+    // `worker` is UCT's; `turns`, which may be null, is closed with the mover.
+    list_mover(const ucx_api &ucx, void *worker, worker_turns *turns) noexcept;
     ~list_mover();  // waits for the GPUs; completes nothing
     list_mover(const list_mover &) = delete;
     list_mover &operator=(const list_mover &) = delete;
@@ -92,6 +94,11 @@ class list_mover {
         std::shared_ptr<const layout_order> order;  // kept until the call has returned
     };
 
+    void note_post() noexcept {
+        if (turns_ != nullptr) {
+            turns_->note_post();
+        }
+    }
     lane *lane_of(int device) noexcept;
     ucs_status_t open_list(lane &on) noexcept;
     ucs_status_t append(lane &on, const gpu::block_pair &block) noexcept;
@@ -107,6 +114,7 @@ class list_mover {
     uint64_t oldest() const noexcept;
 
     progress_hook progress_;
+    worker_turns *const turns_;
     std::map<int, lane> lanes_;
     std::vector<owed_completion> owed_;
     std::deque<flush_entry> flushes_;

@@ -7,6 +7,7 @@
 
 #include "hooks/common/receives.hpp"
 #include "hooks/common/request_cancel.hpp"
+#include "hooks/common/workers.hpp"
 #include "hooks/common/sends.hpp"
 #include "ucp/dt/oracle.hpp"
 #include "ucp/dt/request_state.hpp"

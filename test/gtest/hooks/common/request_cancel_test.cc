@@ -1,5 +1,6 @@
 // Which states are finished after a cancel, over a fake UCP.
 #include "hooks/common/request_cancel.hpp"
+#include "hooks/common/workers.hpp"
 
 #include <gtest/gtest.h>
 

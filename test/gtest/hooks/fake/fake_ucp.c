@@ -178,8 +178,29 @@ int8_t ucp_context_query(void *context, void *attributes) {
     return 0;
 }
 
+/* ---- workers */
+
+static void (*while_creating)(void);
+static int8_t creation_status;
+static unsigned num_progressed;
+
+/* Called by the thread that creates a worker, while it does; then it has this status. */
+void fake_ucp_while_creating(void (*call)(void), int8_t status) {
+    while_creating = call;
+    creation_status = status;
+}
+
 int8_t ucp_worker_create(void *context, const void *params, void **worker_p) {
     (void)params;
+    if (while_creating != NULL) {
+        while_creating();
+    }
     *worker_p = context;
-    return 0;
+    return creation_status;
+}
+
+/* How often it was called in this UCP. */
+unsigned ucp_worker_progress(void *worker) {
+    (void)worker;
+    return ++num_progressed;
 }

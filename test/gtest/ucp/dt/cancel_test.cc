@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "hooks/common/request_cancel.hpp"
+#include "hooks/common/workers.hpp"
 #include "ucp/dt/oracle.hpp"
 #include "ucp/dt/request_state.hpp"
 #include "ucp/dt/staging.hpp"

@@ -36,5 +36,6 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/stub_carrier.cc \
 	test/gtest/uct/cuda_nc/stub_network.cc \
 	test/gtest/uct/cuda_nc/stub_network.hpp \
+	test/gtest/uct/cuda_nc/turns_test.cc \
 	test/gtest/uct/cuda_nc/ucx/self_check_test.cc \
 	test/gtest/uct/cuda_nc/with_setting.hpp

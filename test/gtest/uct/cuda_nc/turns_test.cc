@@ -1,0 +1,167 @@
+// Who waits for whom before a worker is progressed.
+#include "uct/cuda_nc/turns.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace cuda_nc::uct {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// One that does what it is told, and lives until the test has ended: so it is another one.
+class other_thread {
+  public:
+    ~other_thread() {
+        call_ = [this] { ends_ = true; };
+        is_told_ = true;
+        thread_.join();
+    }
+    void does(std::function<void()> call) {
+        call_ = std::move(call);
+        is_told_ = true;
+        while (is_told_) {
+            std::this_thread::yield();
+        }
+    }
+
+  private:
+    void run() {
+        while (!ends_) {
+            if (is_told_) {
+                call_();
+                is_told_ = false;
+            } else {
+                std::this_thread::yield();
+            }
+        }
+    }
+
+    std::function<void()> call_;
+    std::atomic<bool> is_told_{false};
+    bool ends_ = false;  // written and read in the thread
+    std::thread thread_{[this] { run(); }};
+};
+
+// The shortest of many waits: a machine that is busy makes some of them long.
+clock::duration shortest_await(worker_turns &turns, const std::function<void()> &before_each) {
+    clock::duration shortest = clock::duration::max();
+    for (int i = 0; i < 100; ++i) {
+        before_each();
+        const clock::time_point begin = clock::now();
+        turns.await();
+        shortest = std::min(shortest, clock::now() - begin);
+    }
+    return shortest;
+}
+
+void nothing() {}
+
+class turns_test : public testing::Test {
+  protected:
+    ~turns_test() override { turns_.close(); }
+
+    int worker_ = 0;
+    const uint64_t before_ = worker_turns::number_opened();
+    worker_turns &turns_ = *worker_turns::open();
+    other_thread other_;
+};
+
+TEST_F(turns_test, are_of_the_worker_that_they_were_given_to) {
+    EXPECT_EQ(worker_turns::of(&worker_), nullptr);
+    EXPECT_TRUE(worker_turns::give(&worker_, before_));
+    EXPECT_EQ(worker_turns::of(&worker_), &turns_);
+    EXPECT_FALSE(worker_turns::give(&worker_, before_)) << "they have been given";
+}
+
+TEST_F(turns_test, are_given_by_the_thread_that_opened_them) {
+    other_.does([&] { EXPECT_FALSE(worker_turns::give(&worker_, before_)); });
+    EXPECT_FALSE(worker_turns::give(&worker_, worker_turns::number_opened())) << "of before";
+    EXPECT_TRUE(worker_turns::give(&worker_, before_));
+}
+
+TEST_F(turns_test, closed_ones_are_of_no_worker) {
+    EXPECT_TRUE(worker_turns::give(&worker_, before_));
+    const uint64_t before = worker_turns::number_opened();
+    worker_turns *other = worker_turns::open();
+    int worker = 0;
+    EXPECT_TRUE(worker_turns::give(&worker, before));
+    EXPECT_EQ(worker_turns::of(&worker), other);
+    other->close();
+    EXPECT_EQ(worker_turns::of(&worker), nullptr);
+    EXPECT_EQ(worker_turns::of(&worker_), &turns_);
+}
+
+TEST_F(turns_test, there_may_be_too_many_workers) {
+    std::vector<worker_turns *> all;
+    for (worker_turns *one; (one = worker_turns::open()) != nullptr;) {
+        all.push_back(one);
+        ASSERT_LT(all.size(), 10000u);
+    }
+    EXPECT_GE(all.size(), 16u);
+    for (worker_turns *one : all) {
+        one->close();
+    }
+}
+
+TEST_F(turns_test, whoever_posts_does_not_wait) {
+    EXPECT_LT(shortest_await(turns_, [&] { turns_.note_post(); }), worker_turns::quiet);
+}
+
+TEST_F(turns_test, another_thread_waits_after_a_post_and_not_without) {
+    EXPECT_GE(shortest_await(turns_, [&] { other_.does([&] { turns_.note_post(); }); }),
+              worker_turns::quiet);
+    EXPECT_LT(shortest_await(turns_, nothing), worker_turns::quiet);
+}
+
+TEST_F(turns_test, a_poster_that_progresses_has_its_turn_too) {
+    other_.does([&] { turns_.note_post(); });
+    EXPECT_GE(shortest_await(turns_, [&] { other_.does([&] { turns_.await(); }); }),
+              worker_turns::quiet);
+}
+
+TEST_F(turns_test, a_wait_ends_although_posts_go_on) {
+    std::atomic<bool> ends{false};
+    std::thread poster([&] {
+        while (!ends) {
+            turns_.note_post();
+        }
+    });
+    clock::duration longest = {};
+    while (longest < worker_turns::most) {  // where the poster is not kept from running
+        const clock::time_point begin = clock::now();
+        turns_.await();
+        longest = std::max(longest, clock::now() - begin);
+    }
+    ends = true;
+    poster.join();
+}
+
+TEST_F(turns_test, nobody_waits_where_many_threads_post) {
+    other_thread others[5];
+    const auto all_post = [&] {
+        for (other_thread &one : others) {
+            one.does([&] { turns_.note_post(); });
+        }
+    };
+    EXPECT_LT(shortest_await(turns_, all_post), worker_turns::quiet);
+}
+
+TEST_F(turns_test, posters_of_a_worker_that_has_gone_are_forgotten) {
+    other_.does([&] { turns_.note_post(); });
+    turns_.note_post();
+    turns_.close();
+    worker_turns *again = worker_turns::open();
+    ASSERT_EQ(again, &turns_);
+    EXPECT_GE(shortest_await(turns_, [&] { other_.does([&] { turns_.note_post(); }); }),
+              worker_turns::quiet);
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct
