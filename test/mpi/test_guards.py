@@ -77,7 +77,7 @@ def test_types_used_once(job, memory):
 
 @by_way
 def test_messages_outstanding(job, memory):
-    """Of thousands at a time each takes as long as of a few."""
+    """Of thousands at a time each takes little longer than of a few."""
     costs = {}
     for count in (64, 5000, *([50000] if FULL else [])):
         result = guards(job, "outstanding", "--count", count, "--blocks", 100, "--memory", memory)
