@@ -43,10 +43,6 @@ namespace entry {
 CUDA_NC_UCP_SYMBOLS(ENTRY)
 #undef ENTRY
 
-unsigned worker_progress(void *worker) noexcept {
-    return cuda_nc::hooks::worker_progress(worker, __builtin_return_address(0));
-}
-
 }  // namespace entry
 
 #define REDIRECTION(result, name, library, replacement, parameters, arguments) \
@@ -110,15 +106,12 @@ void redirect_large_counts(const cuda_nc::ucx_instance &ucx) noexcept {
     }
 }
 
-// As redirect_large_counts(): every wait of a program goes through this function, so the shim does
-// not define it.
-void redirect_progress(const cuda_nc::ucx_instance &ucx) noexcept {
-    static std::atomic<bool> done[cuda_nc::max_ucx_instances];
-    if (!done[ucx.index].exchange(true)) {
-        static const replacement progress[] = {
-            {"ucp_worker_progress", reinterpret_cast<void *>(entry::worker_progress)}};
-        redirect(ucx, progress, std::size(progress));
-    }
+// Every wait of a program goes through this function, so the shim does not define it, and it is
+// redirected only in the object that wants it: not in UCX, which calls it with locks held.
+void redirect_progress(const void *caller) noexcept {
+    const replacement progress = {"ucp_worker_progress", reinterpret_cast<void *>(worker_progress)};
+    const size_t changed = cuda_nc::redirect_object(caller, &progress, 1);
+    nc_debug("redirected %zu calls of ucp_worker_progress", changed);
 }
 
 // Calls the original later, so that our transport and settings are there when UCX asks.

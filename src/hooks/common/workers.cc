@@ -12,10 +12,30 @@ namespace cuda_nc::hooks {
 namespace {
 
 std::atomic<progress_redirection> redirection{nullptr};
+std::atomic<const ucx_instance *> redirected_ucx{nullptr};
 
-bool is_for_many_threads(const ucp_worker_params_t *params) noexcept {
-    return params != nullptr && (params->field_mask & UCP_WORKER_PARAM_FIELD_THREAD_MODE) != 0 &&
-           params->thread_mode == UCS_THREAD_MODE_MULTI;
+// What UCX gives, which may be less than what was asked for: then the program has a lock of its
+// own.
+bool is_for_many_threads(const dt::ucp_api &ucp, ucp_worker_h worker) noexcept {
+    ucp_worker_attr_t attributes = {};
+    attributes.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE;
+    return ucp.worker_query != nullptr && ucp.worker_query(worker, &attributes) == UCS_OK &&
+           attributes.thread_mode == UCS_THREAD_MODE_MULTI;
+}
+
+void give_turns(const caller_ucx &found, const void *caller, ucp_worker_h worker,
+                uint64_t turns_before) noexcept {
+    const progress_redirection redirect = redirection;
+    if (redirect == nullptr || !found.is_certain() ||
+        uct::worker_turns::number_opened() == turns_before ||
+        !is_for_many_threads(dt::ucp_of(*found.ucx), worker)) {
+        return;
+    }
+    const ucx_instance *nobody = nullptr;
+    if ((redirected_ucx.compare_exchange_strong(nobody, found.ucx) || nobody == found.ucx) &&
+        uct::worker_turns::give(worker, turns_before)) {
+        redirect(caller);
+    }
 }
 
 }  // namespace
@@ -31,32 +51,29 @@ int8_t worker_create(void *context, const void *params, void **worker_p,
         return UCS_ERR_UNSUPPORTED;
     }
     auto *of = static_cast<ucp_context_h>(context);
-    const auto *given = static_cast<const ucp_worker_params_t *>(params);
     if (found.is_certain()) {
         learn_request_size(*found.ucx, of);
     }
     const uint64_t turns_before = uct::worker_turns::number_opened();
+    auto *made_p = reinterpret_cast<ucp_worker_h *>(worker_p);
     const ucs_status_t status =
-        dt::ucp_of(*found.ucx).worker_create(of, given, reinterpret_cast<ucp_worker_h *>(worker_p));
-    const progress_redirection redirect = redirection;
-    if (status == UCS_OK && found.is_certain() && redirect != nullptr &&
-        is_for_many_threads(given) && uct::worker_turns::give(*worker_p, turns_before)) {
-        redirect(*found.ucx);
+        dt::ucp_of(*found.ucx)
+            .worker_create(of, static_cast<const ucp_worker_params_t *>(params), made_p);
+    if (status == UCS_OK) {
+        give_turns(found, caller, *made_p, turns_before);
     }
     return static_cast<int8_t>(status);
 }
 
-unsigned worker_progress(void *worker, const void *caller) noexcept {
-    if (uct::worker_turns *its = uct::worker_turns::of(worker)) {
-        its->await();
+unsigned worker_progress(void *worker) noexcept {
+    uct::worker_turns *its = uct::worker_turns::of(worker);
+    const bool waited = its != nullptr && its->await();
+    const dt::ucp_api &ucp = dt::ucp_of(*redirected_ucx.load(std::memory_order_acquire));
+    const unsigned happened = ucp.worker_progress(static_cast<ucp_worker_h>(worker));
+    if (waited && happened != 0) {
+        its->go_on();
     }
-    auto *of = static_cast<ucp_worker_h>(worker);
-    const dt::ucp_api *known = dt::known_ucp_of(caller);
-    if (CUDA_NC_LIKELY(known != nullptr)) {
-        return known->worker_progress(of);
-    }
-    const caller_ucx found = ucx_of(caller);
-    return found.ucx != nullptr ? dt::ucp_of(*found.ucx).worker_progress(of) : 0;
+    return happened;
 }
 
 }  // namespace cuda_nc::hooks

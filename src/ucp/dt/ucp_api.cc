@@ -32,6 +32,7 @@ const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept {
         look_up(ucx, "ucp_request_check_status", &found.request_check_status);
         look_up(ucx, "ucp_worker_create", &found.worker_create);
         look_up(ucx, "ucp_worker_progress", &found.worker_progress);
+        look_up(ucx, "ucp_worker_query", &found.worker_query);
         look_up(ucx, "ucp_put_nbx", &found.put_nbx);
         look_up(ucx, "ucp_get_nbx", &found.get_nbx);
         look_up(ucx, "ucp_ep_flush_nbx", &found.ep_flush_nbx);

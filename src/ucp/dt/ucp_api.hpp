@@ -27,6 +27,7 @@ struct ucp_api {
     ucs_status_t (*request_check_status)(void *);
     ucs_status_t (*worker_create)(ucp_context_h, const ucp_worker_params_t *, ucp_worker_h *);
     unsigned (*worker_progress)(ucp_worker_h);
+    ucs_status_t (*worker_query)(ucp_worker_h, ucp_worker_attr_t *);
     ucs_status_ptr_t (*put_nbx)(ucp_ep_h, const void *, size_t, uint64_t, ucp_rkey_h,
                                 const ucp_request_param_t *);
     ucs_status_ptr_t (*get_nbx)(ucp_ep_h, void *, size_t, uint64_t, ucp_rkey_h,

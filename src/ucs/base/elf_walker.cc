@@ -60,8 +60,21 @@ bool write_word(void **word, void *value, const range &read_only) noexcept {
 struct walk {
     const replacement *replacements;
     size_t num_replacements;
+    const void *inside;  // of the one object that is wanted; null: all are
     size_t changed;
 };
+
+bool holds(const dl_phdr_info &info, const void *address) noexcept {
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+        const auto &part = info.dlpi_phdr[i];
+        const uintptr_t offset =
+            reinterpret_cast<uintptr_t>(address) - info.dlpi_addr - part.p_vaddr;
+        if (part.p_type == PT_LOAD && offset < part.p_memsz) {
+            return true;
+        }
+    }
+    return false;
+}
 
 void redirect(const ElfW(Rela) & relocation, const object &in, const dl_phdr_info &info,
               walk &all) noexcept {
@@ -90,7 +103,8 @@ void redirect(const ElfW(Rela) & relocation, const object &in, const dl_phdr_inf
 
 int visit(dl_phdr_info *info, size_t, void *argument) noexcept {
     auto &all = *static_cast<walk *>(argument);
-    if (std::strstr(info->dlpi_name, "linux-vdso") != nullptr) {
+    if (std::strstr(info->dlpi_name, "linux-vdso") != nullptr ||
+        (all.inside != nullptr && !holds(*info, all.inside))) {
         return 0;
     }
     object in = read_object(*info);
@@ -108,9 +122,18 @@ int visit(dl_phdr_info *info, size_t, void *argument) noexcept {
 }  // namespace
 
 size_t redirect_loaded_objects(const replacement *replacements, size_t num_replacements) noexcept {
-    walk all = {replacements, num_replacements, 0};
+    walk all = {replacements, num_replacements, nullptr, 0};
     dl_iterate_phdr(visit, &all);
     return all.changed;
+}
+
+size_t redirect_object(const void *address, const replacement *replacements,
+                       size_t num_replacements) noexcept {
+    walk one = {replacements, num_replacements, address, 0};
+    if (address != nullptr) {
+        dl_iterate_phdr(visit, &one);
+    }
+    return one.changed;
 }
 
 }  // namespace cuda_nc

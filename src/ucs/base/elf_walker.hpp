@@ -15,4 +15,8 @@ struct replacement {
 // counted. Objects loaded later are not touched.
 size_t redirect_loaded_objects(const replacement *replacements, size_t num_replacements) noexcept;
 
+// The same in one object alone: the one that holds `address`, in its code or data.
+size_t redirect_object(const void *address, const replacement *replacements,
+                       size_t num_replacements) noexcept;
+
 }  // namespace cuda_nc

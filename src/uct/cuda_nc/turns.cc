@@ -3,17 +3,25 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
+#include <utility>
 
 namespace cuda_nc::uct {
 namespace {
 
-std::array<worker_turns, 64> all;
-std::atomic<size_t> num_used{0};  // those behind have never been opened
+constexpr size_t most_workers = 64;
+std::array<worker_turns, most_workers> all;
+std::array<std::atomic<const void *>, most_workers> workers;  // UCP's, of each; null: not given
+std::atomic<size_t> num_used{0};                              // those behind have never been opened
 std::atomic<uint64_t> num_opened{0};
 std::mutex opening;
 
 }  // namespace
+
+std::atomic<const void *> &worker_turns::worker_of(const worker_turns &which) noexcept {
+    return workers[static_cast<size_t>(&which - all.data())];
+}
 
 worker_turns *worker_turns::open() noexcept {
     std::lock_guard<std::mutex> guard(opening);
@@ -23,7 +31,8 @@ worker_turns *worker_turns::open() noexcept {
             continue;
         }
         one.num_posters_ = 0;
-        one.last_poster_ = {};
+        one.poster_ = pthread_t();
+        one.goes_on_ = false;
         one.opener_ = pthread_self();
         one.number_ = ++num_opened;
         num_used = std::max(num_used.load(), i + 1);
@@ -33,7 +42,7 @@ worker_turns *worker_turns::open() noexcept {
 }
 
 void worker_turns::close() noexcept {
-    worker_ = nullptr;
+    worker_of(*this) = nullptr;
     is_used_ = false;
 }
 
@@ -42,11 +51,14 @@ uint64_t worker_turns::number_opened() noexcept {
 }
 
 bool worker_turns::give(const void *worker, uint64_t before) noexcept {
+    if (num_opened == before) {
+        return false;
+    }
     std::lock_guard<std::mutex> guard(opening);
     for (worker_turns &one : all) {
-        if (one.is_used_ && one.number_ > before && one.worker_ == nullptr &&
+        if (one.is_used_ && one.number_ > before && worker_of(one) == nullptr &&
             pthread_equal(one.opener_, pthread_self()) != 0) {
-            one.worker_ = worker;
+            worker_of(one) = worker;
             return true;
         }
     }
@@ -56,61 +68,42 @@ bool worker_turns::give(const void *worker, uint64_t before) noexcept {
 worker_turns *worker_turns::of(const void *worker) noexcept {
     const size_t number = num_used.load(std::memory_order_acquire);
     for (size_t i = 0; i < number; ++i) {
-        if (all[i].worker_.load(std::memory_order_acquire) == worker) {
+        if (workers[i].load(std::memory_order_acquire) == worker) {
             return &all[i];
         }
     }
     return nullptr;
 }
 
-void worker_turns::note_poster(pthread_t self) noexcept {
-    last_poster_ = self;
-    const unsigned number = num_posters_.load(std::memory_order_relaxed);
-    if (number > most_posters || is_poster(self)) {
-        return;
-    }
-    if (number < most_posters) {
-        posters_[number].store(self, std::memory_order_relaxed);
-    }
-    num_posters_.store(number + 1, std::memory_order_release);
-}
-
-bool worker_turns::is_poster(pthread_t self) const noexcept {
-    const size_t number =
-        std::min<size_t>(num_posters_.load(std::memory_order_acquire), most_posters);
-    for (size_t i = 0; i < number; ++i) {
-        if (pthread_equal(posters_[i].load(std::memory_order_relaxed), self) != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void worker_turns::await() noexcept {
+bool worker_turns::await() noexcept {
     using clock = std::chrono::steady_clock;
     if (is_poster(pthread_self())) {
-        act();
-        return;
+        num_progressed_.store(num_progressed_.load(std::memory_order_relaxed) + 1,
+                              std::memory_order_relaxed);
+        return false;
     }
-    uint64_t seen = acts_.load(std::memory_order_relaxed);
-    if (seen == seen_.load(std::memory_order_relaxed) ||
-        num_posters_.load(std::memory_order_relaxed) > most_posters) {
-        return;
+    uint64_t posts = num_posts_.load(std::memory_order_relaxed);
+    const uint64_t acts = posts + num_progressed_.load(std::memory_order_relaxed);
+    if (acts == seen_.load(std::memory_order_relaxed) ||
+        num_posters_.load(std::memory_order_relaxed) > most_posters ||
+        (goes_on_.load(std::memory_order_relaxed) &&
+         goes_on_.exchange(false, std::memory_order_relaxed))) {
+        return false;
     }
     const clock::time_point begin = clock::now();
     for (clock::time_point looked = begin, now = begin; now - begin < most;) {
         sched_yield();
         now = clock::now();
         if (now - looked >= quiet) {
-            const uint64_t acts = acts_.load(std::memory_order_relaxed);
-            if (acts == seen) {
+            const uint64_t then = std::exchange(posts, num_posts_.load(std::memory_order_relaxed));
+            if (posts == then) {
                 break;
             }
-            seen = acts;
             looked = now;
         }
     }
-    seen_.store(seen, std::memory_order_relaxed);
+    seen_.store(posts + num_progressed_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    return true;
 }
 
 }  // namespace cuda_nc::uct

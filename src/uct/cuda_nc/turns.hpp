@@ -10,7 +10,6 @@
 
 #include <pthread.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace cuda_nc::uct {
 
 class worker_turns {
   public:
-    // A wait ends once nobody has posted or progressed for `quiet`, and after `most` in any case.
+    // A wait ends once nobody has posted for `quiet`, and after `most` in any case.
     static constexpr auto quiet = std::chrono::microseconds(2),
                           most = std::chrono::microseconds(30);
 
@@ -32,10 +31,14 @@ class worker_turns {
     // This thread posts. With the worker locked.
     void note_post() noexcept {
         const pthread_t self = pthread_self();
-        if (pthread_equal(last_poster_, self) == 0) {
-            note_poster(self);
+        if (!is_poster(self)) {
+            poster_.store(self, std::memory_order_relaxed);
+            num_posters_.fetch_add(1, std::memory_order_relaxed);
+            posts_ = 0;
+        } else if (++posts_ == many_posts) {
+            num_posters_.store(0, std::memory_order_relaxed);
         }
-        act();
+        num_posts_.store(num_posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
 
     // ---- of the hooks
@@ -47,29 +50,35 @@ class worker_turns {
     static bool give(const void *worker, uint64_t before) noexcept;
     // Null: it has none. Takes no lock.
     static worker_turns *of(const void *worker) noexcept;
-    // This thread wants to progress the worker. Returns when it should, in `most` at the latest.
-    void await() noexcept;
+    // This thread wants to progress the worker. Returns when it should: after `most` where posts go
+    // on, after `quiet` where the poster has progressed the worker since the last call, else at
+    // once; and at once if this thread is the one that has posted last. True: it has waited.
+    bool await() noexcept;
+    // There was something to progress, so there may be more: the next await() returns at once.
+    void go_on() noexcept { goes_on_.store(true, std::memory_order_relaxed); }
 
   private:
-    // Threads beyond them are not told from those that only progress, so nobody waits any more.
-    static constexpr size_t most_posters = 4;
+    // Where threads post by turns so often, each also progresses for itself, and nobody waits
+    // until one has posted so much. A few times a thread that only progresses posts too: what UCP
+    // kept until an endpoint was connected.
+    static constexpr unsigned most_posters = 64, many_posts = 256;
 
-    void act() noexcept {
-        acts_.store(acts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    static std::atomic<const void *> &worker_of(const worker_turns &which) noexcept;
+    bool is_poster(pthread_t self) const noexcept {
+        return pthread_equal(poster_.load(std::memory_order_relaxed), self) != 0;
     }
-    void note_poster(pthread_t self) noexcept;
-    bool is_poster(pthread_t self) const noexcept;
 
-    std::atomic<const void *> worker_{nullptr};
     std::atomic<bool> is_used_{false};
-    std::atomic<unsigned> num_posters_{0};  // more than most_posters: there are too many
-    std::array<std::atomic<pthread_t>, most_posters> posters_ = {};
+    std::atomic<unsigned> num_posters_{0};  // counted again each time that it is another one
+    std::atomic<pthread_t> poster_{};       // the last one
     pthread_t opener_ = {};
     uint64_t number_ = 0;
-    pthread_t last_poster_ = {};
-    // Written by those who post, read by those who wait, who write the other one.
-    alignas(128) std::atomic<uint64_t> acts_{0};
+    unsigned posts_ = 0;  // of the last one, since it is
+    // Written by the poster, read by those who wait, who write the others.
+    alignas(128) std::atomic<uint64_t> num_posts_{0};
+    std::atomic<uint64_t> num_progressed_{0};
     alignas(128) std::atomic<uint64_t> seen_{0};
+    std::atomic<bool> goes_on_{false};
 };
 
 }  // namespace cuda_nc::uct

@@ -21,9 +21,10 @@ struct list_mover::list {
     uint64_t bytes = 0;
     uint64_t seen_bytes = 0;  // at the last progress that saw it grow, which was then:
     clock::time_point seen;
-    clock::time_point began;     // under way
-    clock::time_point asked;     // the driver, for the last time
-    gpu::block_pair alone = {};  // not cut into pairs
+    clock::time_point first_seen;  // at a progress
+    clock::time_point began;       // under way
+    clock::time_point asked;       // the driver, for the last time
+    gpu::block_pair alone = {};    // not cut into pairs
     std::shared_ptr<layout_order> order;
     char *order_remote = nullptr;  // displacement 0 of its remote bytes, as our GPU reaches them
     std::vector<std::shared_ptr<gpu::memory>> mappings;

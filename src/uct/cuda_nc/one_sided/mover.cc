@@ -398,19 +398,24 @@ bool list_mover::is_idle() const noexcept {
 }
 
 // A launch takes as long as many puts do. So a list that another thread is still adding to, or that
-// the GPU would not begin soon, gathers more meanwhile.
+// the GPU would not begin soon, gathers more meanwhile; but a GPU that has nothing to do is not
+// kept waiting by one that adds slowly and for long.
 bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
     constexpr auto pause = std::chrono::nanoseconds(1500);
+    constexpr auto longest = std::chrono::microseconds(20);
     if (on.open == nullptr || on.open->is_empty() || on.lists.size() >= enough_lists) {
         return false;
     }
     list &open = *on.open;
     const clock::time_point now = clock::now();
+    if (open.seen_bytes == 0) {
+        open.first_seen = now;
+    }
     if (open.seen_bytes != open.bytes) {
         open.seen_bytes = open.bytes;
         open.seen = now;
-        return false;
+        return on.lists.empty() && now - open.first_seen >= longest;
     }
     return now - open.seen >= pause;
 }
@@ -424,7 +429,9 @@ unsigned list_mover::progress() noexcept {
         }
         launch_closed(on);
     }
+    progresses_ = true;
     const unsigned happened = call_owed() + end_flushes() + release_pending();
+    progresses_ = false;
     if (is_idle() && flushes_.empty() && pending_.empty()) {
         progress_.note_idle();
     } else {

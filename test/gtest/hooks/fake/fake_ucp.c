@@ -199,6 +199,19 @@ int8_t ucp_worker_create(void *context, const void *params, void **worker_p) {
     return creation_status;
 }
 
+static uint32_t given_thread_mode;
+
+/* That workers are said to have. */
+void fake_ucp_set_thread_mode(uint32_t mode) {
+    given_thread_mode = mode;
+}
+
+int8_t ucp_worker_query(void *worker, void *attributes) {
+    (void)worker;
+    memcpy((char *)attributes + sizeof(uint64_t), &given_thread_mode, sizeof(given_thread_mode));
+    return 0;
+}
+
 /* How often it was called in this UCP. */
 unsigned ucp_worker_progress(void *worker) {
     (void)worker;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "hooks/fakes.hpp"
 
 namespace cuda_nc::hooks {
@@ -55,6 +57,27 @@ TEST_P(elf_walker, every_way_to_the_symbol_is_redirected) {
     EXPECT_GE(redirect_loaded_objects(&back, 1), 1u);
     EXPECT_EQ(object.by_call(10), 11);
     EXPECT_EQ(object.by_pointer(10), 11);
+}
+
+TEST_P(elf_walker, one_object_alone_is_redirected) {
+    walked object(GetParam());
+    const bool is_lazy = std::string(GetParam()) == "libwalk_lazy.so";
+    const char *other_library = is_lazy ? "libwalk_now.so" : "libwalk_lazy.so";
+    walked other(other_library);
+    const replacement first = {"walk_original", reinterpret_cast<void *>(twice)};
+    const auto *inside = reinterpret_cast<const void *>(object.by_call);
+    EXPECT_GE(redirect_object(inside, &first, 1), 1u);
+    EXPECT_EQ(object.by_call(10), 20);
+    EXPECT_EQ(other.by_call(10), 11);
+    EXPECT_EQ(redirect_object(nullptr, &first, 1), 0u);
+    EXPECT_EQ(redirect_object(&object, &first, 1), 0u) << "a stack is in no object";
+    EXPECT_EQ(other.by_call(10), 11);
+
+    auto *original = reinterpret_cast<void *>(
+        find_in_fake<int (*)(int)>("libwalk_original.so", "walk_original"));
+    const replacement back = {"walk_original", original};
+    EXPECT_GE(redirect_object(inside, &back, 1), 1u);
+    EXPECT_EQ(object.by_call(10), 11);
 }
 
 TEST_P(elf_walker, other_symbols_stay) {

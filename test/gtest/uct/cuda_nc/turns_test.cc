@@ -52,7 +52,7 @@ class other_thread {
 // The shortest of many waits: a machine that is busy makes some of them long.
 clock::duration shortest_await(worker_turns &turns, const std::function<void()> &before_each) {
     clock::duration shortest = clock::duration::max();
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 50; ++i) {
         before_each();
         const clock::time_point begin = clock::now();
         turns.await();
@@ -126,6 +126,17 @@ TEST_F(turns_test, a_poster_that_progresses_has_its_turn_too) {
               worker_turns::quiet);
 }
 
+TEST_F(turns_test, after_something_was_progressed_nobody_waits_once) {
+    const auto post = [&] { other_.does([&] { turns_.note_post(); }); };
+    post();
+    EXPECT_TRUE(turns_.await());
+    turns_.go_on();
+    post();
+    EXPECT_FALSE(turns_.await());
+    EXPECT_TRUE(turns_.await());
+    EXPECT_FALSE(turns_.await()) << "nobody has posted since";
+}
+
 TEST_F(turns_test, a_wait_ends_although_posts_go_on) {
     std::atomic<bool> ends{false};
     std::thread poster([&] {
@@ -143,22 +154,40 @@ TEST_F(turns_test, a_wait_ends_although_posts_go_on) {
     poster.join();
 }
 
-TEST_F(turns_test, nobody_waits_where_many_threads_post) {
-    other_thread others[5];
-    const auto all_post = [&] {
-        for (other_thread &one : others) {
-            one.does([&] { turns_.note_post(); });
-        }
+TEST_F(turns_test, nobody_waits_where_threads_post_by_turns) {
+    const auto both_post = [&] {
+        turns_.note_post();
+        other_.does([&] { turns_.note_post(); });
     };
-    EXPECT_LT(shortest_await(turns_, all_post), worker_turns::quiet);
+    EXPECT_LT(shortest_await(turns_, both_post), worker_turns::quiet);
+    const auto posts_much = [&] {
+        other_.does([&] {
+            for (int i = 0; i < 1000; ++i) {
+                turns_.note_post();
+            }
+        });
+    };
+    EXPECT_GE(shortest_await(turns_, posts_much), worker_turns::quiet);
+}
+
+// As NIXL's does, of what UCP kept until an endpoint was connected.
+TEST_F(turns_test, a_thread_that_has_posted_sometimes_waits_for_the_next_one) {
+    for (int i = 0; i < 20; ++i) {
+        turns_.note_post();
+        turns_.note_post();
+        other_.does([&] { turns_.note_post(); });
+    }
+    EXPECT_GE(shortest_await(turns_, [&] { other_.does([&] { turns_.note_post(); }); }),
+              worker_turns::quiet);
 }
 
 TEST_F(turns_test, posters_of_a_worker_that_has_gone_are_forgotten) {
-    other_.does([&] { turns_.note_post(); });
-    turns_.note_post();
+    for (int i = 0; i < 100; ++i) {
+        turns_.note_post();
+        other_.does([&] { turns_.note_post(); });
+    }
     turns_.close();
-    worker_turns *again = worker_turns::open();
-    ASSERT_EQ(again, &turns_);
+    ASSERT_EQ(worker_turns::open(), &turns_);
     EXPECT_GE(shortest_await(turns_, [&] { other_.does([&] { turns_.note_post(); }); }),
               worker_turns::quiet);
 }
