@@ -403,7 +403,7 @@ bool list_mover::is_idle() const noexcept {
 bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
     constexpr auto pause = std::chrono::nanoseconds(1500);
-    constexpr auto longest = std::chrono::microseconds(20);
+    constexpr auto longest = std::chrono::microseconds(100);
     if (on.open == nullptr || on.open->is_empty() || on.lists.size() >= enough_lists) {
         return false;
     }
