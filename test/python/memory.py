@@ -7,8 +7,8 @@ import numpy
 from ucx_cuda_nc import _arrays, _library
 
 
-def library():
-    loaded = _library.library()
+def product():
+    loaded = _library.loaded()
     loaded.cuda_nc_sim_malloc.restype = ctypes.c_void_p
     loaded.cuda_nc_sim_malloc.argtypes = [ctypes.c_size_t]
     loaded.cuda_nc_sim_memcpy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
@@ -24,7 +24,7 @@ class Simulated:
     def __init__(self, like, base=None, model=None, stream=None):
         # `model` is a NumPy view that lies in `like` as this one does in the GPU's memory.
         self.like, self.model, self.stream = like, like if model is None else model, stream
-        self.base = base or library().cuda_nc_sim_malloc(max(like.nbytes, 1))
+        self.base = base or product().cuda_nc_sim_malloc(max(like.nbytes, 1))
         assert self.base, "no simulated GPU memory"
 
     def __getitem__(self, index):
@@ -37,11 +37,11 @@ class Simulated:
 
     def write(self, array):
         array = numpy.ascontiguousarray(array)
-        library().cuda_nc_sim_memcpy(self.base, array.ctypes.data, array.nbytes)
+        product().cuda_nc_sim_memcpy(self.base, array.ctypes.data, array.nbytes)
 
     def read(self):
         array = numpy.empty_like(self.like)
-        library().cuda_nc_sim_memcpy(array.ctypes.data, self.base, array.nbytes)
+        product().cuda_nc_sim_memcpy(array.ctypes.data, self.base, array.nbytes)
         return array
 
 

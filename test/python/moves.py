@@ -16,11 +16,11 @@ def main():
     elements = memory.TYPES + ([] if "l" in kind else memory.ODD_TYPES)
     rng = numpy.random.default_rng(memory.seed())
     print(f"seed {memory.seed()}", flush=True)
-    stream = None if kind == "host" else memory.library().cuda_nc_sim_stream_create(0)
+    stream = None if kind == "host" else memory.product().cuda_nc_sim_stream_create(0)
 
     def wait():
         if stream is not None:
-            assert memory.library().cuda_nc_sim_stream_synchronize(stream) == 0
+            assert memory.product().cuda_nc_sim_stream_synchronize(stream) == 0
 
     for case in range(number):
         array, index = memory.random_array(rng, elements)

@@ -22,7 +22,7 @@ _OUT_OF_MEMORY, _INVALID, _UNSUPPORTED, _EXCEEDS = -4, -5, -22, -21
 
 
 @functools.lru_cache(maxsize=None)
-def library() -> ctypes.CDLL:
+def loaded() -> ctypes.CDLL:
     _environment.check_platform()
     loaded = ctypes.CDLL(str(_environment.get_library_dir() / "libcuda_nc.so.0"))
     for name, (result, arguments) in _FUNCTIONS.items():
@@ -34,7 +34,7 @@ def library() -> ctypes.CDLL:
 def check(status: int) -> None:
     if status >= 0:
         return
-    sentence = library().cuda_nc_last_error().decode(errors="replace") or f"UCX's status {status}"
+    sentence = loaded().cuda_nc_last_error().decode(errors="replace") or f"UCX's status {status}"
     if status == _OUT_OF_MEMORY:
         raise MemoryError(sentence)
     if status in (_INVALID, _EXCEEDS):
@@ -52,14 +52,14 @@ class Layout:
     def __init__(self, shape, strides, itemsize):
         numbers = ctypes.c_int64 * len(shape)
         handle = ctypes.c_void_p()
-        check(library().cuda_nc_layout_create_strided(
+        check(loaded().cuda_nc_layout_create_strided(
             len(shape), numbers(*shape), numbers(*strides), itemsize, ctypes.byref(handle)))
         self.handle = handle
 
     def __del__(self):
         handle = getattr(self, "handle", None)
         if handle is not None:
-            library().cuda_nc_layout_destroy(handle)
+            loaded().cuda_nc_layout_destroy(handle)
 
 
 @functools.lru_cache(maxsize=256)
@@ -89,7 +89,7 @@ def synchronize(stream: int, address: int) -> None:
     default stream 1 and 2 mean."""
     if simulated():
         # It has no stream of each thread: all default streams are one.
-        check(library().cuda_nc_sim_stream_synchronize(None if stream in (1, 2) else stream))
+        check(loaded().cuda_nc_sim_stream_synchronize(None if stream in (1, 2) else stream))
         return
     driver, context = _driver(), ctypes.c_void_p()
     _ask(driver.cuPointerGetAttribute(ctypes.addressof(context), 1, address),

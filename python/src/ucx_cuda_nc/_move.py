@@ -20,7 +20,7 @@ def pack(tensor, out=None, stream=None):
         out = _like(tensor)
     target = _contiguous(out, source, "out")
     if source.nbytes:
-        _library.check(_library.library().cuda_nc_pack(
+        _library.check(_library.loaded().cuda_nc_pack(
             _layout(source), source.address, _writable(target, "out").address,
             _stream(stream, tensor, source, target)))
     return out
@@ -32,7 +32,7 @@ def unpack(packed, tensor, stream=None):
     target = _arrays.view_of(tensor)
     source = _contiguous(packed, target, "packed")
     if target.nbytes:
-        _library.check(_library.library().cuda_nc_unpack(
+        _library.check(_library.loaded().cuda_nc_unpack(
             _layout(_writable(target, "tensor")), source.address, target.address,
             _stream(stream, tensor, target, source)))
     return tensor
@@ -45,7 +45,7 @@ def copy(src, dst, stream=None):
     if source.nbytes != target.nbytes:
         raise ValueError(f"src has {source.nbytes} bytes, dst {target.nbytes}")
     if target.nbytes:
-        _library.check(_library.library().cuda_nc_copy(
+        _library.check(_library.loaded().cuda_nc_copy(
             _layout(source), source.address, _layout(_writable(target, "dst")), target.address,
             _stream(stream, dst if target.on_gpu else src, target, source)))
     return dst

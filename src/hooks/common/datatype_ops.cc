@@ -84,8 +84,7 @@ std::unique_ptr<type_record> make_record(const ucx_instance &ucx,
             caller.path.c_str());
         return nullptr;
     }
-    return std::make_unique<type_record>(*caller.library, caller.library->datatype_of(context),
-                                         context);
+    return std::make_unique<type_record>(*caller.mpi, caller.mpi->datatype_of(context), context);
 }
 
 // The object with the operations tells most: a call may come by way of others.
@@ -122,7 +121,7 @@ int8_t create_generic(const void *operations, void *context, uint64_t *datatype_
         return static_cast<int8_t>(status);
     }
     if (record != nullptr) {
-        record->library.note_registered(true);
+        record->mpi.note_registered(true);
     }
     try {
         all_homes().set(*datatype_p, found.ucx);

@@ -70,7 +70,7 @@ dt::request_state *start_ours(layout_ref what, const void *buffer,
 void *fail(const type_record &type, void *original, bool packs, const char *why) noexcept {
     std::string name;
     try {
-        name = type.library.name(type.datatype);
+        name = type.mpi.name(type.datatype);
     } catch (...) {
     }
     NC_LOG(packs ? log_level::fatal : log_level::error,
@@ -141,7 +141,7 @@ void *start_counted(const type_record &type, void *original, const counted_layou
 
 bool lies_in_gpu_memory(const type_record &type, size_t count, const void *buffer) noexcept {
     int64_t first;
-    return sees_gpu_memory() && type.library.first_displacement(type.datatype, count, &first) &&
+    return sees_gpu_memory() && type.mpi.first_displacement(type.datatype, count, &first) &&
            gpu::platform::instance().query(dt::displaced(buffer, first)).kind ==
                gpu::memory_kind::device;
 }
@@ -150,7 +150,7 @@ template <bool packs>
 void *start_unknown(const type_record &type, void *original, size_t count,
                     const void *buffer) noexcept {
     constexpr const char *why = "layout not understood";
-    if (lies_in_gpu_memory(type, count, buffer) && !type.library.takes_gpu_memory()) {
+    if (lies_in_gpu_memory(type, count, buffer) && !type.mpi.takes_gpu_memory()) {
         return fail(type, original, packs, why);
     }
     return start_original<packs>(original, nullptr, why);

@@ -45,8 +45,8 @@ owner recognise(const char *path, const void *function) {
             continue;
         }
         found.product = one.product;
-        found.library = one.find(handle);
-        found.what = found.library != nullptr ? owner::kind::served : owner::kind::not_served;
+        found.mpi = one.find(handle);
+        found.what = found.mpi != nullptr ? owner::kind::served : owner::kind::not_served;
         return found;
     }
     if (defines(handle, "MPI_Init", function) || defines(handle, "PMPI_Init", function)) {
@@ -71,14 +71,13 @@ const mpi_library *find_ready_library(size_t datatype_bytes, const char **why_p)
         }
         const owner &its = owner_of(reinterpret_cast<const void *>(initialized));
         int begun = 0, ended = 0;
-        any = any || its.library != nullptr;
-        if (its.library == nullptr || its.library == found ||
-            its.library->datatype_bytes() != datatype_bytes || initialized(&begun) != 0 ||
-            begun == 0 || finalized(&ended) != 0 || ended != 0) {
+        any = any || its.mpi != nullptr;
+        if (its.mpi == nullptr || its.mpi == found || its.mpi->datatype_bytes() != datatype_bytes ||
+            initialized(&begun) != 0 || begun == 0 || finalized(&ended) != 0 || ended != 0) {
             continue;
         }
         several = found != nullptr;
-        found = its.library;
+        found = its.mpi;
     }
     *why_p = several ? "several MPI libraries are in use in this process"
              : any   ? "the MPI library is not initialised, or its datatypes have another size"

@@ -10,13 +10,13 @@ namespace cuda_nc::hooks {
 struct owner {
     enum class kind {
         no_mpi,      // a plain UCP program, or our own datatypes
-        served,      // `library` is not null
+        served,      // `mpi` is not null
         not_served,  // an MPI library that we recognise, of a release that its class does not serve
         unknown_mpi  // it defines MPI_Init, and we know no more of it
     };
     kind what = kind::no_mpi;
     const char *product = nullptr;  // "MPICH", where recognised
-    const mpi_library *library = nullptr;
+    const mpi_library *mpi = nullptr;
     std::string path;  // of the file that holds the operations; empty where unknown
 };
 

@@ -68,7 +68,7 @@ bool type_record::make_locked(uint64_t count, uint64_t expected_size,
         return false;
     }
     made_p->count = count;
-    made_p->on_host = choose_for_host(*what, library);
+    made_p->on_host = choose_for_host(*what, mpi);
     made_p->what = std::move(what);
     made_p->next = newest_.load(std::memory_order_relaxed);
     if (num_counted_ < max_counted && find(count) == nullptr) {
@@ -104,24 +104,24 @@ bool type_record::find_bytes(uint64_t count, dt::message_bytes *bytes_p) const n
 
 void type_record::read_element() const {
     is_read_ = true;
-    if (!library.extent(datatype, &extent_)) {
+    if (!mpi.extent(datatype, &extent_)) {
         refuse("its extent cannot be read");
         return;
     }
-    element_ = library.element(datatype);
+    element_ = mpi.element(datatype);
     if (element_ == nullptr) {
         refuse("its layout cannot be read");
         return;
     }
-    nc_debug("datatype %s: %s, extent %" PRId64 " B", library.name(datatype).c_str(),
+    nc_debug("datatype %s: %s, extent %" PRId64 " B", mpi.name(datatype).c_str(),
              element_->describe().c_str(), extent_);
 }
 
 void type_record::refuse(const std::string &why) const {
     refused_.store(true, std::memory_order_relaxed);
-    library.note_registered(false);
+    mpi.note_registered(false);
     std::string text =
-        library.name(datatype) + " is left to " + library.product() + "'s own operations: " + why;
+        mpi.name(datatype) + " is left to " + mpi.product() + "'s own operations: " + why;
     if (is_new(text)) {
         nc_warn("datatype %s", text.c_str());
     } else {

@@ -32,12 +32,12 @@ class type_record {
     // `its_context`: what the library registers with UCP, to call its own operations with.
     type_record(const mpi_library &its_library, const void *its_datatype,
                 void *its_context = nullptr) noexcept
-        : library(its_library), datatype(its_datatype), context(its_context) {}
+        : mpi(its_library), datatype(its_datatype), context(its_context) {}
     ~type_record();
     type_record(const type_record &) = delete;
     type_record &operator=(const type_record &) = delete;
 
-    const mpi_library &library;
+    const mpi_library &mpi;
     const void *const datatype;
     void *const context;
 

@@ -74,10 +74,10 @@ bool find_mpich() noexcept {
         return false;
     }
     void *handle = open_loaded(its.path.c_str());
-    functions.library = its.library;
+    functions.mpi = its.mpi;
     if (handle == nullptr || !find_functions(handle)) {
         nc_info("MPICH %s: what it does by itself with GPU memory is left to it",
-                its.library->version().c_str());
+                its.mpi->version().c_str());
         return false;
     }
     return true;

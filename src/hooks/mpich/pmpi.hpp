@@ -62,7 +62,7 @@ struct pmpi_functions {
                           int (*wait)(int, void **states, double, void *status), void *state,
                           void *request) = nullptr;
 
-    const mpi_library *library = nullptr;
+    const mpi_library *mpi = nullptr;
 };
 
 // Of the MPICH in this process; only to be called from replaced functions.

@@ -33,7 +33,7 @@ layout_ref layout_of(handle type, count_t count) {
                    ? contiguous_bytes(static_cast<uint64_t>(count * size))
                    : nullptr;
     }
-    const type_record *record = find_watched(*pmpi().library, datatype_of(type));
+    const type_record *record = find_watched(*pmpi().mpi, datatype_of(type));
     if (record == nullptr) {
         return nullptr;
     }
@@ -65,13 +65,13 @@ bool on_gpu(const void *buffer, handle type, count_t count, int64_t place) noexc
             return false;
         }
     }
-    static const bool is_mpichs = pmpi().library->takes_gpu_memory();
+    static const bool is_mpichs = pmpi().mpi->takes_gpu_memory();
     check_gpu_detection();
     return !is_mpichs;
 }
 
 bool is_predefined(handle type) noexcept {
-    return pmpi().library->is_predefined(datatype_of(type));
+    return pmpi().mpi->is_predefined(datatype_of(type));
 }
 
 int64_t extent_of(handle type) noexcept {

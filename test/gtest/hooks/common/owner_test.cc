@@ -17,10 +17,10 @@ TEST(owner, open_mpi_is_recognised_by_what_its_library_defines) {
     const owner &found = owner_of_symbol("libfake_open_mpi.so", "fake_register");
     ASSERT_EQ(found.what, owner::kind::served);
     EXPECT_STREQ(found.product, "Open MPI");
-    ASSERT_NE(found.library, nullptr);
-    EXPECT_STREQ(found.library->product(), "Open MPI");
-    EXPECT_EQ(found.library->version(), "4.1.4");
-    EXPECT_FALSE(found.library->packs_wrongly());
+    ASSERT_NE(found.mpi, nullptr);
+    EXPECT_STREQ(found.mpi->product(), "Open MPI");
+    EXPECT_EQ(found.mpi->version(), "4.1.4");
+    EXPECT_FALSE(found.mpi->packs_wrongly());
 }
 
 TEST(owner, a_library_that_uses_open_mpi_is_not_taken_for_it) {
