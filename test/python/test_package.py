@@ -260,3 +260,12 @@ def test_the_example_of_mpi4py(cli):
     result = cli("run", "--", WORK / "venv/bin/mpirun", "-np", 3, PYTHON,
                  product.ROOT / "examples/mpi4py_strided.py")
     assert result.lines()[-1].endswith(": 0 wrong elements")
+
+
+def test_the_benchmark_of_strided_arrays(cli):
+    program = product.ROOT / "bench/strided_arrays.py"
+    result = cli("run", "--", WORK / "venv/bin/mpirun", "-np", 2, PYTHON, program, "--sizes",
+                 "8K,1M", "--rounds", 1)
+    rows = [line.split() for line in result.lines() if line.startswith("numpy ")]
+    assert [row[1] for row in rows] == ["8192", "1048576"]
+    assert all(row[-1] == "yes" for row in rows)

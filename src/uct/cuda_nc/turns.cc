@@ -33,6 +33,8 @@ worker_turns *worker_turns::open() noexcept {
         one.num_posters_ = 0;
         one.poster_ = pthread_t();
         one.goes_on_ = false;
+        one.posts_go_on_ = false;
+        one.poster_progresses_ = false;
         one.opener_ = pthread_self();
         one.number_ = ++num_opened;
         num_used = std::max(num_used.load(), i + 1);
@@ -78,6 +80,7 @@ worker_turns *worker_turns::of(const void *worker) noexcept {
 bool worker_turns::await() noexcept {
     using clock = std::chrono::steady_clock;
     if (is_poster(pthread_self())) {
+        poster_progresses_.store(true, std::memory_order_relaxed);
         num_progressed_.store(num_progressed_.load(std::memory_order_relaxed) + 1,
                               std::memory_order_relaxed);
         return false;
@@ -88,20 +91,24 @@ bool worker_turns::await() noexcept {
         num_posters_.load(std::memory_order_relaxed) > most_posters ||
         (goes_on_.load(std::memory_order_relaxed) &&
          goes_on_.exchange(false, std::memory_order_relaxed))) {
+        posts_go_on_.store(false, std::memory_order_relaxed);
         return false;
     }
+    bool go_on = true;
     const clock::time_point begin = clock::now();
     for (clock::time_point looked = begin, now = begin; now - begin < most;) {
         sched_yield();
         now = clock::now();
         if (now - looked >= quiet) {
             const uint64_t then = std::exchange(posts, num_posts_.load(std::memory_order_relaxed));
-            if (posts == then) {
+            go_on = posts != then;
+            if (!go_on) {
                 break;
             }
             looked = now;
         }
     }
+    posts_go_on_.store(go_on, std::memory_order_relaxed);
     seen_.store(posts + num_progressed_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     return true;
 }

@@ -3,9 +3,9 @@
 //
 // Each call of UCP takes the worker's lock, a spin lock that is not fair. A thread that calls
 // ucp_worker_progress again and again (as NIXL's does, without a pause) has it most of the time,
-// and every put of another thread waits for it (bench/results/2026-11-26-host-posting.md). So while
-// another thread posts, or progresses the worker itself, such a thread waits outside the lock: what
-// there is to do, the other one does.
+// and every put of another thread waits for it (bench/results/2026-11-26-h100x2-posting.md). So
+// while another thread posts, or progresses the worker itself, such a thread waits outside the
+// lock: what there is to do, the other one does.
 #pragma once
 
 #include <pthread.h>
@@ -34,11 +34,19 @@ class worker_turns {
         if (!is_poster(self)) {
             poster_.store(self, std::memory_order_relaxed);
             num_posters_.fetch_add(1, std::memory_order_relaxed);
+            poster_progresses_.store(false, std::memory_order_relaxed);
             posts_ = 0;
         } else if (++posts_ == many_posts) {
             num_posters_.store(0, std::memory_order_relaxed);
         }
         num_posts_.store(num_posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+
+    // Whether another thread goes on posting, and also progresses the worker for itself: what has
+    // ended is best left to it, as it has what UCP keeps of each put in the cache of its processor.
+    bool is_left_to_poster() const noexcept {
+        return posts_go_on_.load(std::memory_order_relaxed) &&
+               poster_progresses_.load(std::memory_order_relaxed) && !is_poster(pthread_self());
     }
 
     // ---- of the hooks
@@ -71,6 +79,7 @@ class worker_turns {
     std::atomic<bool> is_used_{false};
     std::atomic<unsigned> num_posters_{0};  // counted again each time that it is another one
     std::atomic<pthread_t> poster_{};       // the last one
+    std::atomic<bool> poster_progresses_{false};
     pthread_t opener_ = {};
     uint64_t number_ = 0;
     unsigned posts_ = 0;  // of the last one, since it is
@@ -79,6 +88,7 @@ class worker_turns {
     std::atomic<uint64_t> num_progressed_{0};
     alignas(128) std::atomic<uint64_t> seen_{0};
     std::atomic<bool> goes_on_{false};
+    std::atomic<bool> posts_go_on_{false};  // still, when the last wait ended
 };
 
 }  // namespace cuda_nc::uct

@@ -243,7 +243,7 @@ void list_mover::complete_with(int device, abi::uct_completion *completion) noex
     if (last != nullptr) {
         last->completions.push_back(completion);
     } else {
-        owed_.push_back({completion, UCS_OK, nullptr});
+        owed_.push_back({{completion}, UCS_OK, nullptr});
         progress_.start();
     }
 } catch (const std::bad_alloc &) {
@@ -308,8 +308,8 @@ void list_mover::end_list(lane &on) noexcept try {
     }
     on.last_status = ended->status;
     failure_ = failure_ == UCS_OK ? ended->status : failure_;
-    for (abi::uct_completion *one : ended->completions) {
-        owed_.push_back({one, ended->status, ended->order});
+    if (!ended->completions.empty()) {
+        owed_.push_back({std::move(ended->completions), ended->status, ended->order});
     }
     if (ended->order == nullptr) {
         ended->clear();
@@ -338,16 +338,38 @@ void list_mover::make_room(int device) noexcept {
     }
 }
 
+// A completion that another thread calls costs the one that posts more than the call itself: it
+// waits for the lock, and what UCP keeps of the put comes and goes between two processors. So while
+// it posts without a pause, what has ended waits for its own progress; but not for long.
+bool list_mover::is_left_to_poster() noexcept {
+    constexpr auto longest = std::chrono::milliseconds(10);
+    if (turns_ == nullptr || (owed_.empty() && flushes_.empty()) || !turns_->is_left_to_poster()) {
+        left_since_ = {};
+        return false;
+    }
+    const clock::time_point now = clock::now();
+    if (left_since_ == clock::time_point()) {
+        left_since_ = now;
+    }
+    const bool is_left = now - left_since_ < longest;
+    if (!is_left) {
+        left_since_ = {};
+    }
+    return is_left;
+}
+
 // What is called may add, flush and end anything here.
 unsigned list_mover::call_owed() noexcept {
     unsigned called = 0;
     while (!owed_.empty()) {
-        std::vector<owed_completion> now;
+        std::vector<owed_completions> now;
         now.swap(owed_);
-        for (const owed_completion &one : now) {
-            complete(one.completion, one.status);
+        for (const owed_completions &some : now) {
+            for (abi::uct_completion *one : some.completions) {
+                complete(one, some.status);
+            }
+            called += static_cast<unsigned>(some.completions.size());
         }
-        called += static_cast<unsigned>(now.size());
     }
     return called;
 }
@@ -430,7 +452,8 @@ unsigned list_mover::progress() noexcept {
         launch_closed(on);
     }
     progresses_ = true;
-    const unsigned happened = call_owed() + end_flushes() + release_pending();
+    const unsigned ended = is_left_to_poster() ? 0 : call_owed() + end_flushes();
+    const unsigned happened = ended + release_pending();
     progresses_ = false;
     if (is_idle() && flushes_.empty() && pending_.empty()) {
         progress_.note_idle();

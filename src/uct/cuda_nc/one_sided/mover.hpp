@@ -88,10 +88,11 @@ class list_mover {
         void *request;
     };
 
-    struct owed_completion {
-        abi::uct_completion *completion;
+    // What has ended together, and is still to be called.
+    struct owed_completions {
+        std::vector<abi::uct_completion *> completions;
         ucs_status_t status;
-        std::shared_ptr<const layout_order> order;  // kept until the call has returned
+        std::shared_ptr<const layout_order> order;  // kept until the calls have returned
     };
 
     void note_post() noexcept {
@@ -107,6 +108,7 @@ class list_mover {
     bool may_begin(const lane &on, uint64_t after) const noexcept;
     void end_lists(lane &on) noexcept;
     void end_list(lane &on) noexcept;
+    bool is_left_to_poster() noexcept;
     unsigned call_owed() noexcept;
     unsigned end_flushes() noexcept;
     unsigned release_pending() noexcept;
@@ -116,7 +118,8 @@ class list_mover {
     progress_hook progress_;
     worker_turns *const turns_;
     std::map<int, lane> lanes_;
-    std::vector<owed_completion> owed_;
+    std::vector<owed_completions> owed_;
+    clock::time_point left_since_;  // what is owed, to the thread that posts; zero: it is not
     std::deque<flush_entry> flushes_;
     std::deque<pending_entry> pending_;
     uint64_t last_number_ = 0;       // of a list

@@ -14,8 +14,10 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/memory/shared_handle_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/key_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/list_test.cc \
+	test/gtest/uct/cuda_nc/one_sided/mover_test.cc \
 	test/gtest/uct/cuda_nc/pipe/drive_test.cc \
 	test/gtest/uct/cuda_nc/pipe/parts_test.cc \
+	test/gtest/uct/cuda_nc/posting_thread.hpp \
 	test/gtest/uct/cuda_nc/protocol/direct_rendezvous_test.cc \
 	test/gtest/uct/cuda_nc/protocol/fuzz_buffers.hpp \
 	test/gtest/uct/cuda_nc/protocol/fuzz_messages.cc \

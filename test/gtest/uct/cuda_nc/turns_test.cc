@@ -10,10 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "uct/cuda_nc/posting_thread.hpp"
+
 namespace cuda_nc::uct {
 namespace {
 
 using clock = std::chrono::steady_clock;
+using progresses = posting_thread::progresses;
 
 // One that does what it is told, and lives until the test has ended: so it is another one.
 class other_thread {
@@ -138,20 +141,41 @@ TEST_F(turns_test, after_something_was_progressed_nobody_waits_once) {
 }
 
 TEST_F(turns_test, a_wait_ends_although_posts_go_on) {
-    std::atomic<bool> ends{false};
-    std::thread poster([&] {
-        while (!ends) {
-            turns_.note_post();
-        }
-    });
+    const posting_thread poster(turns_, progresses::never);
     clock::duration longest = {};
     while (longest < worker_turns::most) {  // where the poster is not kept from running
         const clock::time_point begin = clock::now();
         turns_.await();
         longest = std::max(longest, clock::now() - begin);
+        EXPECT_FALSE(turns_.is_left_to_poster()) << "it does not progress";
     }
-    ends = true;
-    poster.join();
+}
+
+TEST_F(turns_test, what_has_ended_is_left_to_a_thread_that_posts_and_progresses) {
+    EXPECT_FALSE(turns_.is_left_to_poster());
+    {
+        const posting_thread poster(turns_, progresses::too);
+        const auto limit = clock::now() + std::chrono::seconds(20);
+        while (!turns_.is_left_to_poster() && clock::now() < limit) {
+            turns_.await();
+        }
+        EXPECT_TRUE(turns_.is_left_to_poster());
+    }
+    turns_.await();
+    turns_.await();
+    EXPECT_FALSE(turns_.is_left_to_poster()) << "it posts no more";
+}
+
+TEST_F(turns_test, nothing_is_left_to_a_thread_that_has_posted_before_another_one) {
+    {
+        const posting_thread poster(turns_, progresses::too);
+        const auto limit = clock::now() + std::chrono::seconds(20);
+        while (!turns_.is_left_to_poster() && clock::now() < limit) {
+            turns_.await();
+        }
+    }
+    turns_.note_post();
+    other_.does([&] { EXPECT_FALSE(turns_.is_left_to_poster()) << "this one does not progress"; });
 }
 
 TEST_F(turns_test, nobody_waits_where_threads_post_by_turns) {

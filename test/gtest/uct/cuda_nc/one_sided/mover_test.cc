@@ -1,0 +1,90 @@
+// Who calls the completions of puts, and when.
+#include "uct/cuda_nc/one_sided/mover.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "uct/cuda_nc/posting_thread.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using progresses = posting_thread::progresses;
+
+class mover_test : public testing::Test {
+  protected:
+    mover_test() {
+        ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*)(void *), void *, unsigned,
+                                                    int *id_p) { *id_p = 1; };
+        ucx_.uct_worker_progress_unregister_safe = [](void *, int *id_p) { *id_p = -1; };
+        put_.func = [](abi::uct_completion *) {};
+    }
+
+    // As a put that has ended already.
+    void owe() {
+        put_.count = 1;
+        mover_.complete_with(0, &put_);
+    }
+    bool is_called() const { return put_.count == 0; }
+    // Waits while another thread posts, and progresses: until it has found the completion left to
+    // that thread, or not so. False: this machine has kept the threads from running side by side.
+    bool leaves() {
+        for (const auto limit = clock::now() + std::chrono::seconds(20); clock::now() < limit;) {
+            turns_.await();
+            if (turns_.is_left_to_poster()) {
+                owe();
+                mover_.progress();
+                return !is_called();
+            }
+        }
+        return false;
+    }
+
+    ucx_api ucx_ = {};
+    worker_turns &turns_ = *worker_turns::open();
+    list_mover mover_{ucx_, nullptr, &turns_};
+    abi::uct_completion put_ = {};
+};
+
+TEST_F(mover_test, calls_what_has_ended_where_nobody_posts) {
+    owe();
+    EXPECT_EQ(mover_.progress(), 1u);
+    EXPECT_TRUE(is_called());
+    EXPECT_EQ(put_.status, UCS_OK);
+}
+
+TEST_F(mover_test, leaves_what_has_ended_to_a_thread_that_posts_and_progresses) {
+    {
+        const posting_thread poster(turns_, progresses::too);
+        ASSERT_TRUE(leaves());
+    }
+    turns_.await();  // it posts no more
+    turns_.await();
+    mover_.progress();
+    EXPECT_TRUE(is_called());
+}
+
+TEST_F(mover_test, leaves_it_for_some_milliseconds_at_most) {
+    const posting_thread poster(turns_, progresses::too);
+    ASSERT_TRUE(leaves());
+    const auto limit = clock::now() + std::chrono::seconds(20);
+    while (!is_called() && clock::now() < limit) {
+        mover_.progress();  // nobody waits in between, so the posts are thought to go on
+    }
+    EXPECT_TRUE(is_called());
+}
+
+TEST_F(mover_test, the_thread_that_posts_calls_what_is_left_to_it) {
+    std::thread([this] {
+        turns_.note_post();
+        owe();
+        mover_.progress();
+        EXPECT_TRUE(is_called());
+    }).join();
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct
