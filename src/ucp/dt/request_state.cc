@@ -12,6 +12,7 @@
 #include "ucs/base/statistics.hpp"
 #include "ucs/base/trace.hpp"
 #include "ucs/exec/host/host_executor.hpp"
+#include "ucs/gpu/mover_pulse.hpp"
 #include "ucs/model/choices.hpp"
 
 namespace cuda_nc::dt {
@@ -122,6 +123,7 @@ request_state *request_state::start_pack(layout_ref what, const void *base,
         return made;
     }
     trace_mark("send begins", 0, made->size);
+    gpu::beat_pulses();
     made->sender = begin_side<gpu_sender>(std::move(what), base, info);
     if (made->sender == nullptr) {
         free_list<state>::release(made);
@@ -140,6 +142,7 @@ request_state *request_state::start_unpack(layout_ref what, void *base,
         return made;
     }
     trace_mark("receive begins", 0, made->size);
+    gpu::beat_pulses();
     made->receiver = begin_side<gpu_receiver>(std::move(what), base, info);
     if (made->receiver == nullptr) {
         free_list<state>::release(made);

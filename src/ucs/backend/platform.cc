@@ -9,6 +9,7 @@
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/backend/backends.hpp"
+#include "ucs/gpu/mover_pulse.hpp"
 
 namespace cuda_nc::gpu {
 namespace {
@@ -50,6 +51,7 @@ platform &fallback() noexcept {
 }
 
 void in_child() noexcept {
+    forget_pulses();
     if (choosing.load(std::memory_order_relaxed)) {
         is_forked.store(true, std::memory_order_relaxed);
         chosen.store(&fallback(), std::memory_order_release);

@@ -15,6 +15,9 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/mover.hpp \
 	src/ucs/gpu/mover_desk.cc \
 	src/ucs/gpu/mover_desk.hpp \
+	src/ucs/gpu/mover_pulse.cc \
+	src/ucs/gpu/mover_pulse.hpp \
+	src/ucs/gpu/mover_stay.hpp \
 	src/ucs/gpu/order_ring.hpp \
 	src/ucs/gpu/pace_trial.hpp \
 	src/ucs/gpu/pipe.hpp \

@@ -11,8 +11,9 @@
 // the ring until release(): whoever was given a ticket asks for its end, and gives it back.
 //
 // The kernel is a guest. It leaves when no order has come for the idle time (UCX_CUDA_NC_MOVER_IDLE
-// at most, and less where orders usually come sooner after each other), when it has been there for
-// longest_stay although orders keep coming, and at once when it is asked to. Before it goes it ends
+// at most, and less where orders usually come sooner after each other), soon after the last order
+// when the process is in UCX no longer (mover_stay.hpp), when it has been there for longest_stay
+// although orders keep coming, and at once when it is asked to. Before it goes it ends
 // the orders that it has taken, at most a ring of longest_order bytes each. So whoever waits for
 // the device - cudaDeviceSynchronize, cudaFree, a reset, the process's end - waits that long at
 // most; twice that where another launch is queued behind it. A child process has no mover: fork()

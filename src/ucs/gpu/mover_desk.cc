@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ucs/base/log.hpp"
+#include "ucs/gpu/mover_pulse.hpp"
 
 namespace cuda_nc::gpu {
 namespace {
@@ -53,8 +54,21 @@ struct mover_desk::pen {
     }
 };
 
-mover_desk::mover_desk(unsigned most_idle_us, bool always) noexcept
-    : always_(always), rhythm_(uint64_t{std::clamp(most_idle_us, 1u, 1000u)} * 1000) {}
+mover_desk::mover_desk(unsigned most_idle_us, bool always, uint64_t away_ns) noexcept
+    : always_(always),
+      away_ns_(away_ns),
+      rhythm_(uint64_t{std::clamp(most_idle_us, 1u, 1000u)} * 1000) {}
+
+void mover_desk::use(mover_memory *shared) noexcept {
+    shared_ = shared;
+    add_pulse(&shared->stay.pulse);
+}
+
+void mover_desk::retire() noexcept {
+    if (shared_ != nullptr) {
+        remove_pulse(&shared_->stay.pulse);
+    }
+}
 
 // Into words_, those that the kernel serves, as many as there is room for. chosen_ says which.
 size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
@@ -81,6 +95,7 @@ bool mover_desk::launch_locked() noexcept {
     how.instance = launched_ + 1;
     how.first = first_;
     how.idle_ns = rhythm_.wait();
+    how.away_ns = away_ns_;
     const ucs_status_t status = launch(how);
     owes_launch_ = status != UCS_OK;
     if (status != UCS_OK) {
@@ -100,7 +115,7 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     expects_ = false;
     const uint64_t now = nanoseconds_now();
     rhythm_.note(now);
-    trial_.note(now);
+    trial_.note(now, static_cast<unsigned>(number));
     if (!always_ && !trial_.allows()) {
         return 0;
     }
@@ -211,7 +226,7 @@ void mover_desk::release(ticket which) noexcept {
 void mover_desk::leave() noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     if (shared_ != nullptr && launched_ != 0) {
-        __atomic_store_n(&shared_->asked.value, uint64_t{launched_}, __ATOMIC_RELEASE);
+        __atomic_store_n(&shared_->stay.asked, uint64_t{launched_}, __ATOMIC_RELEASE);
     }
 }
 

@@ -15,16 +15,20 @@
 namespace cuda_nc::gpu {
 
 // What CPU and kernel share, in pinned memory, zero before begin(). The CPU writes lines and
-// `asked`; the kernel the rest. Words that one side polls have a cache line of their own.
+// `stay`; the kernel the rest. Words that one side polls have a cache line of their own.
 struct mover_memory {
     struct alignas(64) word {
         uint64_t value;
     };
     order_line lines[order_ring_size];
     order_ends ends[order_ring_size];
-    word door;      // mover_door
-    word position;  // the first order that no kernel has taken
-    word asked;     // kernels up to this one shall leave
+    struct alignas(64) stay_words {
+        uint64_t asked;  // kernels up to this one shall leave
+        uint64_t pulse;  // of the process: changes while it is in UCX (mover_pulse.hpp)
+    };
+    word door;        // mover_door
+    word position;    // the first order that no kernel has taken
+    stay_words stay;  // read whole
 
     void begin() noexcept;
 };
@@ -33,7 +37,8 @@ struct mover_memory {
 struct mover_launch {
     uint32_t instance = 0;  // of all launches, from 1
     uint64_t first = 1;     // it takes no order before this one, and none before `position`
-    uint64_t idle_ns = 0;   // how long it waits for an order
+    uint64_t idle_ns = 0;   // how long it waits for an order, ...
+    uint64_t away_ns = 0;   // ... and how long where the pulse stands still
 };
 
 class mover_desk : public mover {
@@ -50,11 +55,13 @@ class mover_desk : public mover {
 
   protected:
     // `most_idle_us`: microseconds, 1 to 1000 or the nearest of these. `always`: orders are taken
-    // where no kernel is there too, and launch one.
-    mover_desk(unsigned most_idle_us, bool always) noexcept;
+    // where no kernel is there too, and launch one. `away_ns`: of a launch.
+    mover_desk(unsigned most_idle_us, bool always, uint64_t away_ns) noexcept;
 
     // Before the first order; it outlives the desk's use.
-    void use(mover_memory *shared) noexcept { shared_ = shared; }
+    void use(mover_memory *shared) noexcept;
+    // Before the memory goes: no pulse is written any more.
+    void retire() noexcept;
 
     // The GPU can be used, and shared() is there.
     virtual bool is_usable() noexcept = 0;
@@ -83,6 +90,7 @@ class mover_desk : public mover {
     ucs_status_t ask_locked(ticket which) noexcept;
 
     const bool always_;
+    const uint64_t away_ns_;
     mover_memory *shared_ = nullptr;
     std::array<place, order_ring_size> places_;
     std::atomic<uint64_t> long_bytes_{0};  // of all long orders that hold a place

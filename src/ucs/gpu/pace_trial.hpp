@@ -16,15 +16,17 @@ namespace cuda_nc::gpu {
 
 class pace_trial {
   public:
-    // Orders come now, by a clock in nanoseconds that never goes back.
-    void note(uint64_t now) noexcept {
+    // `number` orders come now, by a clock in nanoseconds that never goes back. Without a kernel
+    // more come at a time.
+    void note(uint64_t now, unsigned number) noexcept {
         const uint64_t distance = last_ != 0 ? now - last_ : 0;
         last_ = now;
         // The first ones still feel the way before. Long pauses are the program's own.
-        if (++count_ > settling) {
+        count_ += number;
+        if (count_ > settling) {
             elapsed_ += std::min(distance, longest);
         }
-        if (count_ == settling + stretch) {
+        if (count_ >= settling + stretch) {
             end_stretch();
         }
     }

@@ -15,6 +15,9 @@
 namespace cuda_nc::gpu::cuda {
 namespace {
 
+// A program that posts and waits for messages comes to UCX every microsecond or two; a launch there
+// takes some more.
+constexpr uint64_t away_ns = 12000;
 constexpr uint64_t patience_ns = 2000000000;  // of thread blocks with each other
 
 // A stream whose work runs before that of others, and waits for none of it.
@@ -53,7 +56,7 @@ const char *reason_for_none() noexcept {
 }  // namespace
 
 cuda_mover::cuda_mover(primary_context &owner, bool host_caches_memory) noexcept
-    : mover_desk(config().mover_idle, false),
+    : mover_desk(config().mover_idle, false, away_ns),
       owner_(owner),
       host_caches_memory_(host_caches_memory) {}
 
@@ -106,7 +109,11 @@ ucs_status_t cuda_mover::open(device &on) noexcept {
 }
 
 cuda_mover::~cuda_mover() {
-    if (stream_ == nullptr || forked() || !owner_.alive()) {
+    if (forked()) {
+        return;
+    }
+    retire();
+    if (stream_ == nullptr || !owner_.alive()) {
         return;
     }
     leave();

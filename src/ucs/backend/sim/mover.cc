@@ -22,6 +22,10 @@ using clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
+uint64_t nanoseconds_of(clock::time_point when) noexcept {
+    return static_cast<uint64_t>(nanoseconds(when.time_since_epoch()).count());
+}
+
 void sleep_for(uint64_t ns) noexcept {
     if (ns < 1000) {
         sched_yield();
@@ -53,7 +57,7 @@ class sim_mover::kernel {
         const ticket position = __atomic_load_n(&all_.shared->position.value, __ATOMIC_ACQUIRE);
         taker_.begin(launch_.how.instance, std::max(position, launch_.how.first));
         const clock::time_point begun = clock::now();
-        last_order_ = begun;
+        stay_.begin(nanoseconds_of(begun), launch_.how.idle_ns, launch_.how.away_ns);
         const uint64_t death = launch_.dies ? 1 + random_.up_to(40) : UINT64_MAX;
         for (uint64_t steps = 0; !gone_ || !taken_.empty(); ++steps) {
             if (steps == death) {
@@ -143,13 +147,15 @@ class sim_mover::kernel {
     void take(clock::time_point begun) {
         const clock::time_point now = clock::now();
         order_taker<kernel>::wishes wish;
-        wish.idle = taken_.empty() && now - last_order_ > nanoseconds(launch_.how.idle_ns);
+        stay_.note_pulse(nanoseconds_of(now),
+                         __atomic_load_n(&all_.shared->stay.pulse, __ATOMIC_RELAXED));
+        wish.idle = taken_.empty() && stay_.is_over(nanoseconds_of(now));
         wish.leave =
-            __atomic_load_n(&all_.shared->asked.value, __ATOMIC_ACQUIRE) >= launch_.how.instance ||
+            __atomic_load_n(&all_.shared->stay.asked, __ATOMIC_ACQUIRE) >= launch_.how.instance ||
             now - begun > microseconds(longest_stay_us);
         switch (taker_.step(*this, wish)) {
             case order_taker<kernel>::result::took:
-                last_order_ = now;
+                stay_.note_order(nanoseconds_of(now));
                 accept(taker_.number());
                 break;
             case order_taker<kernel>::result::gone:
@@ -213,7 +219,7 @@ class sim_mover::kernel {
         uint64_t value;
     };
     std::vector<store> stores_;  // that the CPU does not see yet
-    clock::time_point last_order_;
+    mover_stay stay_;
     bool gone_ = false, broken_ = false;
 };
 
@@ -248,8 +254,8 @@ void sim_mover::runner::run() noexcept {
     }
 }
 
-std::unique_ptr<sim_mover> sim_mover::make(device &on, environment &all, unsigned idle_us,
-                                           bool always) noexcept try {
+std::unique_ptr<sim_mover> sim_mover::make(device &on, environment &all,
+                                           const options &how) noexcept try {
     auto own = std::make_unique<runner>(all, on.properties().ordinal);
     if (on.allocate_pinned(sizeof(mover_memory) + alignof(mover_memory), &own->pinned) != UCS_OK) {
         return nullptr;
@@ -257,7 +263,7 @@ std::unique_ptr<sim_mover> sim_mover::make(device &on, environment &all, unsigne
     const auto at = reinterpret_cast<uintptr_t>(own->pinned->address());
     own->shared = reinterpret_cast<mover_memory *>(round_up(at, uintptr_t{alignof(mover_memory)}));
     own->shared->begin();
-    return std::unique_ptr<sim_mover>(new sim_mover(idle_us, always, std::move(own)));
+    return std::unique_ptr<sim_mover>(new sim_mover(how, std::move(own)));
 } catch (const std::bad_alloc &) {
     return nullptr;
 }
@@ -267,6 +273,7 @@ sim_mover::~sim_mover() {
         [[maybe_unused]] runner *left_behind = runner_.release();
         return;
     }
+    retire();
     leave();
     {
         std::lock_guard<std::mutex> guard(runner_->mutex);

@@ -12,6 +12,8 @@
 
 #include "ucs/gpu/device.hpp"
 #include "ucs/gpu/mover_desk.hpp"
+#include "ucs/gpu/mover_stay.hpp"
+#include "ucs/backend/sim/options.hpp"
 #include "ucs/backend/sim/random.hpp"
 #include "ucs/backend/sim/stream.hpp"
 
@@ -20,8 +22,8 @@ namespace cuda_nc::gpu::sim {
 class sim_mover final : public mover_desk {
   public:
     // `on` and `all` outlive it. Null: no memory.
-    static std::unique_ptr<sim_mover> make(device &on, environment &all, unsigned idle_us,
-                                           bool always) noexcept;
+    static std::unique_ptr<sim_mover> make(device &on, environment &all,
+                                           const options &how) noexcept;
     // The kernel leaves; orders that have not ended are abandoned.
     ~sim_mover() override;
 
@@ -69,8 +71,9 @@ class sim_mover final : public mover_desk {
         std::thread thread;
     };
 
-    sim_mover(unsigned idle_us, bool always, std::unique_ptr<runner> own) noexcept
-        : mover_desk(idle_us, always), runner_(std::move(own)) {
+    sim_mover(const options &how, std::unique_ptr<runner> own) noexcept
+        : mover_desk(how.mover_idle, how.mover_always, uint64_t{how.mover_away} * 1000),
+          runner_(std::move(own)) {
         use(runner_->shared);
     }
 

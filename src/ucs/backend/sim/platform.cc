@@ -123,11 +123,7 @@ class pinned_pages final : public memory {
 class sim_device final : public device {
   public:
     sim_device(environment &all, const options &how, int ordinal, std::unique_ptr<arena> own)
-        : all_(all),
-          num_devices_(how.devices),
-          mover_idle_(how.mover_idle),
-          mover_always_(how.mover_always),
-          arena_(std::move(own)) {
+        : all_(all), how_(how), arena_(std::move(own)) {
         char bus_id[32];
         std::snprintf(bus_id, sizeof(bus_id), "5150:%02x:00.0", static_cast<unsigned>(ordinal));
         properties_.name = "simulated GPU";
@@ -239,16 +235,15 @@ class sim_device final : public device {
 
     bool copies_rows() const noexcept override { return true; }
     mover *get_mover() noexcept override {
-        if (forked() || mover_idle_ == 0) {
+        if (forked() || how_.mover_idle == 0) {
             return nullptr;
         }
-        std::call_once(mover_once_, [this]() noexcept {
-            mover_ = sim_mover::make(*this, all_, mover_idle_, mover_always_);
-        });
+        std::call_once(mover_once_,
+                       [this]() noexcept { mover_ = sim_mover::make(*this, all_, how_); });
         return mover_.get();
     }
     bool can_access_peer(int ordinal) const noexcept override {
-        return ordinal >= 0 && static_cast<unsigned>(ordinal) < num_devices_;
+        return ordinal >= 0 && static_cast<unsigned>(ordinal) < how_.devices;
     }
 
   private:
@@ -273,8 +268,7 @@ class sim_device final : public device {
     }
 
     environment &all_;
-    const unsigned num_devices_, mover_idle_;
-    const bool mover_always_;
+    const options how_;
     std::unique_ptr<arena> arena_;
     device_properties properties_;
     std::once_flag default_once_;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "ucs/base/log.hpp"
+#include "ucs/gpu/mover_pulse.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/engine/launch_client.hpp"
 #include "uct/cuda_nc/engine/stream_pool.hpp"
@@ -125,6 +126,7 @@ size_t shared_launches::launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) n
         }
     }
     if (status == UCS_OK) {
+        gpu::beat_pulses();  // a launch takes microseconds
         count(counters::all().launches);
         counters::all().launched_sides.fetch_add(launched, std::memory_order_relaxed);
         if (gpu::mover *by = mover_of(device)) {

@@ -5,6 +5,7 @@
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/statistics.hpp"
+#include "ucs/gpu/mover_pulse.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
@@ -170,15 +171,18 @@ unsigned direct_messages::progress(void *self) noexcept {
 // know the others. Failed kernels, and channels that another worker has released, show only by
 // looking, which is done in some of the calls.
 unsigned direct_messages::progress() noexcept {
-    constexpr unsigned calls_between_all = 64;
+    constexpr unsigned calls_between_beats = 8, calls_between_all = 64;
     constexpr size_t few = 4;
     message_services &s = services_;
+    if (++calls_ % calls_between_beats == 0) {
+        gpu::beat_pulses();
+    }
     if (s.messages.empty() && s.puts.empty() && s.looks.empty() && !holds_back()) {
         s.progress.note_idle();
         return 0;
     }
     s.progress.note_busy();
-    const bool all = s.messages.size() <= few || ++calls_ % calls_between_all == 0;
+    const bool all = s.messages.size() <= few || calls_ % calls_between_all == 0;
     unsigned happened = s.control.empty() ? 0 : s.control.progress();
     happened += s.puts.empty() ? 0 : s.puts.progress();
     happened += s.schedule.progress_in_flight(all);

@@ -125,7 +125,7 @@ class direct_messages {
     request_finder requests_;
     early_offers early_;
     std::unique_ptr<char[]> scratch_;  // as long as the carrier's longest am_bcopy
-    unsigned calls_ = 0;               // of progress(), among many messages
+    unsigned calls_ = 0;               // of progress()
 };
 
 }  // namespace cuda_nc::uct

@@ -11,7 +11,8 @@ namespace {
 // Orders come so many nanoseconds after each other: `without` a kernel, and `with` one.
 struct program {
     uint64_t without, with;
-    unsigned noise = 0;  // percent
+    unsigned noise = 0;     // percent
+    unsigned together = 1;  // orders that come at a time without a kernel
     pace_trial trial{};
     uint64_t now = 1;
     std::mt19937 random{1};
@@ -24,7 +25,7 @@ struct program {
             const uint64_t mean = trial.allows() ? with : without;
             const uint64_t spread = mean * noise / 100;
             now += mean - spread + (spread != 0 ? random() % (2 * spread) : 0);
-            trial.note(now);
+            trial.note(now, trial.allows() ? 1 : together);
         }
         return served / static_cast<double>(orders);
     }
@@ -65,6 +66,14 @@ TEST(pace_trial, prefers_a_kernel_that_changes_little) {
     program same{20000, 20500};
     same.go_on(1000);
     EXPECT_GT(same.go_on(20000), 0.95);
+}
+
+// Without a kernel two orders come together where with it each comes for itself.
+TEST(pace_trial, counts_orders) {
+    program loses{60000, 40000};
+    loses.together = 2;
+    loses.go_on(1000);
+    EXPECT_LT(loses.go_on(20000), 0.1);
 }
 
 // What holds for one part of a program need not hold for the next.

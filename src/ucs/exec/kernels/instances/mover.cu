@@ -8,6 +8,7 @@
 #include "ucs/exec/kernels/instances/end_store.cuh"
 #include "ucs/exec/kernels/launch_mover.hpp"
 #include "ucs/exec/kernels/move/order_moves.hpp"
+#include "ucs/gpu/mover_stay.hpp"
 
 namespace cuda_nc::exec {
 namespace {
@@ -153,6 +154,7 @@ class ring_view {
     // Of the last look; alike in all lanes.
     __device__ uint64_t now() const { return now_; }
     __device__ uint64_t asked() const { return asked_; }
+    __device__ uint64_t pulse() const { return pulse_; }
     // What the thread block of this lane says.
     __device__ uint64_t block() const { return block_; }
     // Orders seen behind `number`, which is in the window: others may have come.
@@ -169,7 +171,7 @@ class ring_view {
         seen_ = load_from_host(
             line < lines_at_once
                 ? &a_.shared->lines[(number + line) % ring_size].parts[lane_ % gpu::order_parts]
-                : reinterpret_cast<const order_part *>(&a_.shared->asked));
+                : reinterpret_cast<const order_part *>(&a_.shared->stay));
         if (lane_ < mover_thread_blocks) {
             block_ = load_local(&a_.state->words[lane_]);
         }
@@ -181,9 +183,10 @@ class ring_view {
             constexpr uint32_t all = (1u << gpu::order_parts) - 1;
             whole_ |= (right >> (i * gpu::order_parts) & all) == all ? 1u << i : 0;
         }
-        constexpr int asked_lane = lines_at_once * gpu::order_parts;
-        asked_ =
-            __shfl_sync(all_lanes, uint64_t{seen_.words[1]} << 32 | seen_.words[0], asked_lane);
+        static_assert(offsetof(gpu::mover_memory::stay_words, pulse) == 8);
+        constexpr int stay_lane = lines_at_once * gpu::order_parts;
+        asked_ = __shfl_sync(all_lanes, uint64_t{seen_.words[1]} << 32 | seen_.words[0], stay_lane);
+        pulse_ = __shfl_sync(all_lanes, uint64_t{seen_.tag} << 32 | seen_.words[2], stay_lane);
         now_ = __shfl_sync(all_lanes, now_, 0);
     }
 
@@ -192,7 +195,7 @@ class ring_view {
     order_part seen_ = {};  // each lane one part, from line first_ on
     uint64_t first_ = 0;
     uint32_t whole_ = 0;  // bits: lines that hold the order that belongs there
-    uint64_t now_ = 0, asked_ = 0, block_ = 0;
+    uint64_t now_ = 0, asked_ = 0, pulse_ = 0, block_ = 0;
 };
 
 class dealer {
@@ -210,14 +213,16 @@ class dealer {
         const uint64_t position = load_word(&a_.shared->position.value);
         taker.begin(a_.how.instance, position > a_.how.first ? position : a_.how.first);
         const uint64_t begun = __shfl_sync(all_lanes, nanoseconds(), 0);
-        uint64_t last = begun;
+        gpu::mover_stay stay;
+        stay.begin(begun, a_.how.idle_ns, a_.how.away_ns);
         using result = gpu::order_taker<ring_view>::result;
         for (;;) {
             gpu::order_taker<ring_view>::wishes wish;
             const uint64_t now = view_.now();
             wish.leave =
                 view_.asked() >= a_.how.instance || (now > begun && now - begun > a_.stay_ns);
-            wish.idle = now > last && now - last > a_.how.idle_ns && quiet_blocks() == every_block;
+            stay.note_pulse(now, view_.pulse());
+            wish.idle = stay.is_over(now) && quiet_blocks() == every_block;
             const result what = taker.step(view_, wish);
             if (what == result::gone) {
                 break;
@@ -228,7 +233,7 @@ class dealer {
                     view_.store_position(~uint64_t{0});
                     break;
                 }
-                last = view_.now();
+                stay.note_order(view_.now());
             }
         }
         dismiss();

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "ucs/backend/sim/sim_fixture.hpp"
+#include "ucs/gpu/mover_desk.hpp"
+#include "ucs/gpu/mover_pulse.hpp"
 
 namespace cuda_nc::gpu::test {
 namespace {
@@ -173,6 +175,22 @@ TEST_F(sim_mover_test, orders_are_taken_when_they_have_come_often) {
     }
     EXPECT_GE(tries, 3);
     EXPECT_LT(tries, 100000);
+}
+
+// The idle time is not over, but the process is in UCX no longer.
+TEST_F(sim_mover_test, the_kernel_leaves_when_the_pulse_stands_still) {
+    sim::options how;
+    how.memory = 16 << 20;
+    how.mover_idle = 1000;
+    how.mover_away = 20;
+    start_with(how);
+    auto &desk = static_cast<mover_desk &>(*mover_);
+    EXPECT_EQ(move(), UCS_OK);
+    const uint32_t before = desk.launches();
+    beat_pulses();
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    EXPECT_EQ(move(), UCS_OK);
+    EXPECT_EQ(desk.launches(), before + 1);
 }
 
 TEST_F(sim_mover_test, setting_it_off_leaves_none) {

@@ -1,0 +1,21 @@
+// The pulse of a process: words in memory that movers' kernels read, which change while the process
+// posts messages or waits for them (mover_stay.hpp). Thread safe.
+#pragma once
+
+#include <cstdint>
+
+namespace cuda_nc::gpu {
+
+// `word` changes with each beat until remove_pulse(), after which nobody writes to it. Where there
+// are too many nothing happens: that kernel waits for its idle time.
+void add_pulse(uint64_t *word) noexcept;
+void remove_pulse(uint64_t *word) noexcept;
+
+// The process posts a message, is in UCX's progress or waits for an order. To be called again and
+// again meanwhile. Takes nanoseconds, but for the turns of the bus while a kernel reads.
+void beat_pulses() noexcept;
+
+// In a child process, which may not have the memory.
+void forget_pulses() noexcept;
+
+}  // namespace cuda_nc::gpu

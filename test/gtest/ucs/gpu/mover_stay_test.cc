@@ -1,0 +1,122 @@
+// When a mover's kernel has waited for long enough, and the pulse by which it knows of its process.
+#include "ucs/gpu/mover_stay.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "ucs/gpu/mover_pulse.hpp"
+
+namespace cuda_nc::gpu {
+namespace {
+
+constexpr uint64_t idle = 50000, away = 5000;
+
+class mover_stay_test : public testing::Test {
+  protected:
+    mover_stay_test() { stay_.begin(1000, idle, away); }
+    // The pulse stands still.
+    bool is_over_at(uint64_t now) {
+        stay_.note_pulse(now, pulse_);
+        return stay_.is_over(now);
+    }
+    bool is_over_with_a_beat_at(uint64_t now) {
+        ++pulse_;
+        return is_over_at(now);
+    }
+
+    mover_stay stay_;
+    uint64_t pulse_ = 0;
+};
+
+TEST_F(mover_stay_test, lasts_for_the_idle_time_while_the_process_is_in_ucx) {
+    for (uint64_t now = 1000; now <= 1000 + idle; now += 1000) {
+        EXPECT_FALSE(is_over_with_a_beat_at(now)) << now;
+    }
+    EXPECT_TRUE(is_over_with_a_beat_at(1001 + idle));
+}
+
+TEST_F(mover_stay_test, begins_anew_with_each_order) {
+    EXPECT_FALSE(is_over_with_a_beat_at(1000 + idle));
+    stay_.note_order(1000 + idle);
+    EXPECT_FALSE(is_over_with_a_beat_at(1000 + 2 * idle));
+    EXPECT_TRUE(is_over_with_a_beat_at(1001 + 2 * idle));
+}
+
+TEST_F(mover_stay_test, ends_soon_after_the_process_has_left_ucx) {
+    EXPECT_FALSE(is_over_with_a_beat_at(20000));
+    EXPECT_FALSE(is_over_at(20000 + away));
+    EXPECT_TRUE(is_over_at(20001 + away));
+    EXPECT_FALSE(is_over_with_a_beat_at(20002 + away)) << "it is back";
+}
+
+TEST_F(mover_stay_test, does_not_end_right_after_an_order_although_the_process_is_away) {
+    EXPECT_FALSE(is_over_with_a_beat_at(2000));
+    stay_.note_order(20000);
+    EXPECT_FALSE(is_over_at(20000 + away));
+    EXPECT_TRUE(is_over_at(20001 + away));
+}
+
+// Where messages are none of UCX's, or there were too many movers.
+TEST_F(mover_stay_test, is_the_idle_time_where_there_has_never_been_a_pulse) {
+    EXPECT_FALSE(is_over_at(1000 + idle));
+    EXPECT_TRUE(is_over_at(1001 + idle));
+}
+
+// The GPU's clock is read by several threads, and not in order.
+TEST_F(mover_stay_test, a_time_before_the_beginning_is_none) {
+    EXPECT_FALSE(is_over_at(0));
+    EXPECT_FALSE(is_over_with_a_beat_at(0));
+}
+
+TEST(mover_pulse, beats_in_every_word_until_it_is_removed) {
+    uint64_t first = 0, second = 0;
+    add_pulse(&first);
+    add_pulse(&second);
+    beat_pulses();
+    EXPECT_EQ(first, 1u);
+    EXPECT_EQ(second, 1u);
+    remove_pulse(&first);
+    beat_pulses();
+    EXPECT_EQ(first, 1u);
+    EXPECT_EQ(second, 2u);
+    remove_pulse(&second);
+}
+
+TEST(mover_pulse, there_may_be_too_many) {
+    std::vector<uint64_t> words(1000, 0);
+    for (uint64_t &word : words) {
+        add_pulse(&word);
+    }
+    beat_pulses();
+    EXPECT_EQ(words.front(), 1u);
+    EXPECT_EQ(words.back(), 0u);
+    for (uint64_t &word : words) {
+        remove_pulse(&word);
+    }
+    beat_pulses();
+    EXPECT_EQ(words.front(), 1u);
+}
+
+TEST(mover_pulse, nobody_writes_to_a_word_that_was_removed) {
+    std::atomic<bool> ends{false};
+    std::thread beats([&] {
+        while (!ends) {
+            beat_pulses();
+        }
+    });
+    for (int i = 0; i < 1000; ++i) {
+        auto word = std::make_unique<uint64_t>(0);
+        add_pulse(word.get());
+        std::this_thread::yield();
+        remove_pulse(word.get());  // a sanitizer sees whether it is written to below
+    }
+    ends = true;
+    beats.join();
+}
+
+}  // namespace
+}  // namespace cuda_nc::gpu
