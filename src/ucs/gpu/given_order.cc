@@ -1,7 +1,5 @@
 #include "ucs/gpu/given_order.hpp"
 
-#include "ucs/gpu/mover_pulse.hpp"
-
 namespace cuda_nc::gpu {
 
 bool given_order::give(device &on, const transfer &work) noexcept {
@@ -60,7 +58,6 @@ ucs_status_t given_order::query() noexcept {
     }
     note(by_->state(which_));
     if (status_ == UCS_INPROGRESS && ++polls_ % polls_between_looks == 0) {
-        beat_pulses();  // who waits for an order may give the next one
         const auto now = std::chrono::steady_clock::now();
         if (polls_ == polls_between_looks) {
             polled_since_ = now;

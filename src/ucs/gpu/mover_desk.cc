@@ -158,14 +158,22 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     return count;
 }
 
+// A kernel that leaves before the next order comes has been launched for nothing.
 void mover_desk::expect() noexcept {
+    constexpr unsigned most_in_vain = 4, tried_again = 64;
     std::lock_guard<std::mutex> guard(mutex_);
-    if (expects_ && !failed_ && is_usable()) {
-        expects_ = false;
-        const bool owed = owes_launch_;
-        if (!launch_locked()) {
-            owes_launch_ = owed;
-        }
+    if (!expects_ || failed_ || !is_usable()) {
+        return;
+    }
+    expects_ = false;
+    in_vain_ = next_ != expected_ ? 0 : in_vain_ + 1;
+    expected_ = next_;
+    if (in_vain_ > most_in_vain && in_vain_ % tried_again != 0) {
+        return;
+    }
+    const bool owed = owes_launch_;
+    if (!launch_locked()) {
+        owes_launch_ = owed;
     }
 }
 

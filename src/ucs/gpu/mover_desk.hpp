@@ -24,7 +24,7 @@ struct mover_memory {
     order_ends ends[order_ring_size];
     struct alignas(64) stay_words {
         uint64_t asked;  // kernels up to this one shall leave
-        uint64_t pulse;  // of the process: changes while it is in UCX (mover_pulse.hpp)
+        uint64_t pulse;  // of the process: see mover_pulse.hpp
     };
     word door;        // mover_door
     word position;    // the first order that no kernel has taken
@@ -104,6 +104,8 @@ class mover_desk : public mover {
     bool owes_launch_ = false;  // for orders in the ring that no kernel may see
     bool failed_ = false;
     bool expects_ = false;  // a kernel would be of use to the orders that come
+    ticket expected_ = 0;   // the next one, when a kernel was launched for it
+    unsigned in_vain_ = 0;  // how often in a row none had come when the next kernel was wanted
     uint32_t words_[most_at_once][order_words];
     size_t chosen_[most_at_once];  // which of the orders that are given each of words_ describes
 };

@@ -1,15 +1,15 @@
 #include "ucs/gpu/mover_pulse.hpp"
 
+#include <sched.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
 
-#include "ucs/base/compiler.hpp"
-
 namespace cuda_nc::gpu {
 namespace {
 
-struct pulse {
+struct alignas(64) pulse {
     std::atomic<bool> is_taken{false};
     uint64_t *word = nullptr;  // whoever has taken it may use it
 };
@@ -22,7 +22,7 @@ bool replace(const uint64_t *from, uint64_t *to) noexcept {
     for (size_t i = 0; i < pulses.size(); ++i) {
         pulse &one = pulses[i];
         while (one.is_taken.exchange(true, std::memory_order_acquire)) {
-            relax();
+            sched_yield();
         }
         const bool is_it = one.word == from;
         one.word = is_it ? to : one.word;
@@ -47,7 +47,7 @@ void remove_pulse(uint64_t *word) noexcept {
     replace(word, nullptr);
 }
 
-// One that is taken need not be written: another thread does.
+// One that is taken need not be written: another thread does, or has it next time.
 void beat_pulses() noexcept {
     const size_t number = num_pulses.load(std::memory_order_acquire);
     for (size_t i = 0; i < number; ++i) {

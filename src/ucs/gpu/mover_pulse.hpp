@@ -11,7 +11,7 @@ namespace cuda_nc::gpu {
 void add_pulse(uint64_t *word) noexcept;
 void remove_pulse(uint64_t *word) noexcept;
 
-// The process posts a message, is in UCX's progress or waits for an order. To be called again and
+// The process posts a message that may become an order, or progresses such. To be called again and
 // again meanwhile. Takes nanoseconds, but for the turns of the bus while a kernel reads.
 void beat_pulses() noexcept;
 

@@ -21,16 +21,23 @@ class mover_stay {
         away_ = away;
         order_ = beat_ = now;
         pulse_ = 0;
+        beats_ = false;
     }
-    CUDA_NC_HD void note_order(uint64_t now) { order_ = now; }
+    CUDA_NC_HD void note_order(uint64_t now) {
+        order_ = now;
+        beats_ = false;
+    }
     // The pulse as it was read; 0: it has never changed.
     CUDA_NC_HD void note_pulse(uint64_t now, uint64_t pulse) {
-        beat_ = pulse != pulse_ ? now : beat_;
-        pulse_ = pulse;
+        if (pulse != pulse_) {
+            beat_ = now;
+            beats_ = true;
+            pulse_ = pulse;
+        }
     }
     CUDA_NC_HD bool is_over(uint64_t now) const {
         return since(now, order_) > idle_ ||
-               (pulse_ != 0 && since(now, order_) > away_ && since(now, beat_) > away_);
+               (beats_ && since(now, order_) > away_ && since(now, beat_) > away_);
     }
 
   private:
@@ -41,6 +48,7 @@ class mover_stay {
     uint64_t idle_ = 0, away_ = 0;
     uint64_t order_ = 0;  // when the last one came
     uint64_t pulse_ = 0, beat_ = 0;
+    bool beats_ = false;  // since the last order
 };
 
 }  // namespace cuda_nc::gpu

@@ -22,11 +22,12 @@ class pace_trial {
         const uint64_t distance = last_ != 0 ? now - last_ : 0;
         last_ = now;
         // The first ones still feel the way before. Long pauses are the program's own.
-        count_ += number;
-        if (count_ > settling) {
+        if (count_ >= settling) {
             elapsed_ += std::min(distance, longest);
+            measured_ += number;
         }
-        if (count_ >= settling + stretch) {
+        count_ += number;
+        if (measured_ >= stretch) {
             end_stretch();
         }
     }
@@ -43,9 +44,9 @@ class pace_trial {
     bool kernel_is_better() const noexcept { return pace_[1] <= pace_[0] + pace_[0] / 20; }
 
     void end_stretch() noexcept {
-        const uint64_t elapsed = elapsed_;
+        const uint64_t elapsed = elapsed_ * stretch / measured_;
         elapsed_ = 0;
-        count_ = 0;
+        count_ = measured_ = 0;
         if (!is_warm_) {
             is_warm_ = true;
             return;
@@ -70,7 +71,8 @@ class pace_trial {
     }
 
     uint64_t last_ = 0, elapsed_ = 0;
-    unsigned count_ = 0;
+    unsigned count_ = 0,
+             measured_ = 0;  // orders of a stretch; those whose distances are in elapsed_
     bool is_warm_ = false, favours_ = true, tries_ = false, doubts_ = false;
     unsigned between_ = least_between, until_trial_ = 1;
     std::array<uint64_t, 2> pace_{};  // how long a stretch takes without a kernel, and with it

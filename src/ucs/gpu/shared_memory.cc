@@ -29,7 +29,7 @@ constexpr uint64_t shared_kind = 0x6e635f73686d656d;
 
 class shared_memory final : public memory {
   public:
-    // `kept` stays open while this lives, so that others can open it.
+    // `kept` stays open while this lives, so that others can open it; it may be none.
     explicit shared_memory(file_descriptor kept) noexcept : kept_(std::move(kept)) {}
     ~shared_memory() override {
         pinned_.reset();
@@ -38,8 +38,10 @@ class shared_memory final : public memory {
         }
     }
 
+    // Of file `number`; -1: of none.
     ucs_status_t map(device &where, int number, size_t size) noexcept {
-        void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, number, 0);
+        const int flags = MAP_SHARED | (number < 0 ? MAP_ANONYMOUS : 0);
+        void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, number, 0);
         if (mapping == MAP_FAILED) {
             return UCS_ERR_NO_MEMORY;
         }
@@ -83,6 +85,19 @@ ucs_status_t make_shared_memory(device &where, size_t size, std::unique_ptr<memo
     std::memcpy(handle_p->bytes, &content, sizeof(content));
     *memory_p = std::move(result);
     return UCS_OK;
+}
+
+ucs_status_t make_lasting_memory(device &where, size_t size,
+                                 std::unique_ptr<memory> *memory_p) noexcept {
+    std::unique_ptr<shared_memory> made(new (std::nothrow) shared_memory(file_descriptor()));
+    if (made == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    const ucs_status_t mapped = made->map(where, -1, whole_pages(size == 0 ? 1 : size));
+    if (mapped == UCS_OK) {
+        *memory_p = std::move(made);
+    }
+    return mapped;
 }
 
 ucs_status_t open_shared_memory(device &where, const ipc_handle &handle,

@@ -15,8 +15,13 @@ namespace cuda_nc::gpu {
 ucs_status_t make_shared_memory(device &where, size_t size, std::unique_ptr<memory> *memory_p,
                                 ipc_handle *handle_p) noexcept;
 
-// Maps and pins such memory of another process. The handle is not trusted. UCS_ERR_UNSUPPORTED: it
-// is of other memory, of another user's process, or of a process that has ended.
+// Pages of this process alone, zero, pinned likewise. They stay mapped while the result lives: when
+// the GPU's context goes, too.
+ucs_status_t make_lasting_memory(device &where, size_t size,
+                                 std::unique_ptr<memory> *memory_p) noexcept;
+
+// Maps and pins shared memory of another process. The handle is not trusted. UCS_ERR_UNSUPPORTED:
+// it is of other memory, of another user's process, or of a process that has ended.
 ucs_status_t open_shared_memory(device &where, const ipc_handle &handle,
                                 std::unique_ptr<memory> *memory_p) noexcept;
 

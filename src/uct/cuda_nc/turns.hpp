@@ -49,6 +49,9 @@ class worker_turns {
                poster_progresses_.load(std::memory_order_relaxed) && !is_poster(pthread_self());
     }
 
+    // It has not taken what was left to it for long: nothing is, until it progresses again.
+    void leave_no_more() noexcept { poster_progresses_.store(false, std::memory_order_relaxed); }
+
     // ---- of the hooks
 
     // How many were opened in this process.

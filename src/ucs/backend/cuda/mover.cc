@@ -1,13 +1,12 @@
 #include "ucs/backend/cuda/mover.hpp"
 
-#include <cstring>
 #include <new>
 
-#include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
 #include "ucs/base/watched.hpp"
+#include "ucs/gpu/shared_memory.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/errors.hpp"
 #include "ucs/backend/cuda/memory.hpp"
@@ -79,8 +78,8 @@ ucs_status_t cuda_mover::open(device &on) noexcept {
     if (takes_turns_ && !sole_.enter(on.properties().bus_id)) {
         return UCS_ERR_UNSUPPORTED;
     }
-    ucs_status_t status =
-        on.allocate_pinned(sizeof(mover_memory) + alignof(mover_memory), &pinned_);
+    // The pulse is written whatever has become of the context.
+    ucs_status_t status = make_lasting_memory(on, sizeof(mover_memory), &pinned_);
     if (status == UCS_OK) {
         status = on.allocate(sizeof(exec::mover_state), &state_);
     }
@@ -100,9 +99,7 @@ ucs_status_t cuda_mover::open(device &on) noexcept {
     if (status != UCS_OK) {
         return status;
     }
-    const auto at = reinterpret_cast<uintptr_t>(pinned_->address());
-    shared_ = reinterpret_cast<mover_memory *>(round_up(at, uintptr_t{alignof(mover_memory)}));
-    std::memset(static_cast<void *>(shared_), 0, sizeof(*shared_));
+    shared_ = reinterpret_cast<mover_memory *>(pinned_->address());  // pages
     shared_->begin();
     use(shared_);
     return UCS_OK;

@@ -17,8 +17,7 @@ struct options {
     uint64_t seed = 1;
     std::string faults;        // see README.md
     unsigned mover_idle = 50;  // microseconds that a mover waits for an order; 0: no mover
-    // Microseconds that it waits while the process is not in UCX: threads share processors.
-    unsigned mover_away = 2000;
+    unsigned mover_away = 20;  // microseconds that it waits while the pulse stands still
     bool mover_always = true;  // it takes orders where no kernel is there, too
 };
 

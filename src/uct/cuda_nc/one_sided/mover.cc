@@ -354,6 +354,7 @@ bool list_mover::is_left_to_poster() noexcept {
     const bool is_left = now - left_since_ < longest;
     if (!is_left) {
         left_since_ = {};
+        turns_->leave_no_more();
     }
     return is_left;
 }
@@ -361,6 +362,7 @@ bool list_mover::is_left_to_poster() noexcept {
 // What is called may add, flush and end anything here.
 unsigned list_mover::call_owed() noexcept {
     unsigned called = 0;
+    calls_ = true;
     while (!owed_.empty()) {
         std::vector<owed_completions> now;
         now.swap(owed_);
@@ -371,6 +373,7 @@ unsigned list_mover::call_owed() noexcept {
             called += static_cast<unsigned>(some.completions.size());
         }
     }
+    calls_ = false;
     return called;
 }
 
@@ -416,7 +419,7 @@ ucs_status_t list_mover::flush(abi::uct_completion *completion) noexcept try {
 }
 
 bool list_mover::is_idle() const noexcept {
-    return owed_.empty() && oldest() == UINT64_MAX;
+    return owed_.empty() && !calls_ && oldest() == UINT64_MAX;
 }
 
 // A launch takes as long as many puts do. So a list that another thread is still adding to, or that

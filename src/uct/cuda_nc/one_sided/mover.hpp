@@ -124,6 +124,7 @@ class list_mover {
     std::deque<pending_entry> pending_;
     uint64_t last_number_ = 0;       // of a list
     ucs_status_t failure_ = UCS_OK;  // the first one that no flush has told of
+    bool calls_ = false;             // completions, not all of which have been called
     bool progresses_ = false;        // what is added meanwhile is added by whoever progresses
     uint64_t fence_ = 0;             // lists with higher numbers wait for those up to this one
 };

@@ -53,11 +53,20 @@ TEST_F(mover_stay_test, ends_soon_after_the_process_has_left_ucx) {
     EXPECT_FALSE(is_over_with_a_beat_at(20002 + away)) << "it is back";
 }
 
-TEST_F(mover_stay_test, does_not_end_right_after_an_order_although_the_process_is_away) {
+TEST_F(mover_stay_test, does_not_end_right_after_an_order) {
     EXPECT_FALSE(is_over_with_a_beat_at(2000));
     stay_.note_order(20000);
-    EXPECT_FALSE(is_over_at(20000 + away));
-    EXPECT_TRUE(is_over_at(20001 + away));
+    EXPECT_FALSE(is_over_with_a_beat_at(20001));
+    EXPECT_FALSE(is_over_at(20001 + away));
+    EXPECT_TRUE(is_over_at(20002 + away));
+}
+
+// Not all that gives orders beats: fragments do not.
+TEST_F(mover_stay_test, is_the_idle_time_where_the_pulse_stands_still_since_the_last_order) {
+    EXPECT_FALSE(is_over_with_a_beat_at(2000));
+    stay_.note_order(20000);
+    EXPECT_FALSE(is_over_at(20000 + idle));
+    EXPECT_TRUE(is_over_at(20001 + idle));
 }
 
 // Where messages are none of UCX's, or there were too many movers.

@@ -68,12 +68,17 @@ TEST(pace_trial, prefers_a_kernel_that_changes_little) {
     EXPECT_GT(same.go_on(20000), 0.95);
 }
 
-// Without a kernel two orders come together where with it each comes for itself.
+// Without a kernel several orders come together where with it each comes for itself.
 TEST(pace_trial, counts_orders) {
-    program loses{60000, 40000};
-    loses.together = 2;
-    loses.go_on(1000);
-    EXPECT_LT(loses.go_on(20000), 0.1);
+    for (unsigned together : {2u, 5u, 10u, 32u}) {
+        program loses{30000 * together, 40000}, gains{10000 * together, 9000};
+        loses.together = gains.together = together;
+        for (program *one : {&loses, &gains}) {
+            one->go_on(20000);
+        }
+        EXPECT_LT(loses.go_on(20000), 0.1) << together;
+        EXPECT_GT(gains.go_on(20000), 0.9) << together;
+    }
 }
 
 // What holds for one part of a program need not hold for the next.

@@ -10,6 +10,7 @@
 #include "ucs/gpu/child_process.hpp"
 #include "ucs/backend/cuda/driver.hpp"
 #include "ucs/gpu/gpu_fixture.hpp"
+#include "ucs/gpu/mover_pulse.hpp"
 
 namespace cuda_nc::gpu::test {
 namespace {
@@ -140,7 +141,10 @@ TEST(gpu_cuda_child, DISABLED_reset) {
     ASSERT_EQ(first->allocate(4096, &own), UCS_OK);
     ASSERT_EQ(first->create_stream(&stream), UCS_OK);
     ASSERT_EQ(first->create_event(&event), UCS_OK);
+    first->get_mover();
+    beat_pulses();
     ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
+    beat_pulses();  // of a kernel that has gone with its context
     ASSERT_EQ(cudaMalloc(&after, 4096), cudaSuccess);
     if (calls->context_id != nullptr) {
         testing::internal::CaptureStderr();

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <thread>
 
 #include "uct/cuda_nc/posting_thread.hpp"
@@ -78,12 +80,55 @@ TEST_F(mover_test, leaves_it_for_some_milliseconds_at_most) {
 }
 
 TEST_F(mover_test, the_thread_that_posts_calls_what_is_left_to_it) {
-    std::thread([this] {
+    std::atomic<bool> is_left{false};
+    std::thread poster([&] {
         turns_.note_post();
-        owe();
+        turns_.await();
+        while (!is_left) {
+            turns_.note_post();
+        }
         mover_.progress();
-        EXPECT_TRUE(is_called());
-    }).join();
+    });
+    is_left = leaves();
+    const bool was_left = is_left;
+    is_left = true;
+    poster.join();
+    ASSERT_TRUE(was_left);
+    EXPECT_TRUE(is_called());
+}
+
+TEST_F(mover_test, leaves_nothing_to_a_thread_that_has_not_taken_it) {
+    const posting_thread poster(turns_, progresses::too);
+    ASSERT_TRUE(leaves());
+    const auto limit = clock::now() + std::chrono::seconds(20);
+    while (!is_called() && clock::now() < limit) {
+        mover_.progress();
+    }
+    ASSERT_TRUE(is_called());
+    for (int i = 0; i < 20; ++i) {
+        turns_.await();
+        EXPECT_FALSE(turns_.is_left_to_poster());
+    }
+}
+
+// UCX says that a worker is flushed when all its completions have been called.
+TEST_F(mover_test, a_flush_within_a_completion_waits_for_the_others) {
+    struct two {
+        list_mover *mover;
+        ucs_status_t flushed;
+        abi::uct_completion first, last;
+    } both = {&mover_, UCS_OK, {}, {}};
+    both.first.func = [](abi::uct_completion *self) {
+        auto *all = reinterpret_cast<two *>(reinterpret_cast<char *>(self) - offsetof(two, first));
+        all->flushed = all->mover->flush(nullptr);
+    };
+    both.last.func = [](abi::uct_completion *) {};
+    both.first.count = both.last.count = 1;
+    mover_.complete_with(0, &both.first);
+    mover_.complete_with(0, &both.last);
+    EXPECT_EQ(mover_.progress(), 2u);
+    EXPECT_EQ(both.flushed, UCS_INPROGRESS);
+    EXPECT_EQ(mover_.flush(nullptr), UCS_OK);
 }
 
 }  // namespace
