@@ -160,21 +160,21 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
 
 // A kernel that leaves before the next order comes has been launched for nothing.
 void mover_desk::expect() noexcept {
-    constexpr unsigned most_in_vain = 4, tried_again = 64;
+    constexpr unsigned most_in_vain = 4,
+                       tried_again = 61;  // steps of a program have no such number
     std::lock_guard<std::mutex> guard(mutex_);
     if (!expects_ || failed_ || !is_usable()) {
         return;
     }
     expects_ = false;
-    in_vain_ = next_ != expected_ ? 0 : in_vain_ + 1;
-    expected_ = next_;
-    if (in_vain_ > most_in_vain && in_vain_ % tried_again != 0) {
+    const unsigned in_vain = next_ != expected_ ? 0 : in_vain_ + 1;
+    const bool owed = owes_launch_, waits = in_vain > most_in_vain && in_vain % tried_again != 0;
+    if (!waits && !launch_locked()) {
+        owes_launch_ = owed;
         return;
     }
-    const bool owed = owes_launch_;
-    if (!launch_locked()) {
-        owes_launch_ = owed;
-    }
+    in_vain_ = in_vain;
+    expected_ = next_;
 }
 
 ucs_status_t mover_desk::state(ticket which) const noexcept {

@@ -23,7 +23,7 @@ class pace_trial {
         last_ = now;
         // The first ones still feel the way before. Long pauses are the program's own.
         if (count_ >= settling) {
-            elapsed_ += std::min(distance, longest);
+            elapsed_ += std::min(distance, longest * number);
             measured_ += number;
         }
         count_ += number;
@@ -38,7 +38,7 @@ class pace_trial {
   private:
     static constexpr unsigned settling = 8, stretch = 64;             // orders
     static constexpr unsigned least_between = 8, most_between = 256;  // trials, in stretches
-    static constexpr uint64_t longest = 400000;                       // nanoseconds
+    static constexpr uint64_t longest = 400000;                       // nanoseconds, of an order
 
     // A kernel is preferred: what it saves the CPU shows in no distance.
     bool kernel_is_better() const noexcept { return pace_[1] <= pace_[0] + pace_[0] / 20; }

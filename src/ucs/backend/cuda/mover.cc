@@ -80,6 +80,9 @@ ucs_status_t cuda_mover::open(device &on) noexcept {
     }
     // The pulse is written whatever has become of the context.
     ucs_status_t status = make_lasting_memory(on, sizeof(mover_memory), &pinned_);
+    if (status != UCS_OK) {
+        nc_debug("no mover: its orders cannot be pinned: %s", status_text(status));
+    }
     if (status == UCS_OK) {
         status = on.allocate(sizeof(exec::mover_state), &state_);
     }

@@ -359,7 +359,8 @@ bool list_mover::is_left_to_poster() noexcept {
     return is_left;
 }
 
-// What is called may add, flush and end anything here.
+// What is called may add, flush and end anything here, and progress: the inner call says that none
+// is left, so that a completion which waits for a flush comes to an end.
 unsigned list_mover::call_owed() noexcept {
     unsigned called = 0;
     calls_ = true;

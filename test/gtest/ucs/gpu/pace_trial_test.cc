@@ -71,7 +71,7 @@ TEST(pace_trial, prefers_a_kernel_that_changes_little) {
 // Without a kernel several orders come together where with it each comes for itself.
 TEST(pace_trial, counts_orders) {
     for (unsigned together : {2u, 5u, 10u, 32u}) {
-        program loses{30000 * together, 40000}, gains{10000 * together, 9000};
+        program loses{30000 * together, 40000}, gains{20000 * together, 15000};
         loses.together = gains.together = together;
         for (program *one : {&loses, &gains}) {
             one->go_on(20000);

@@ -141,10 +141,22 @@ TEST(gpu_cuda_child, DISABLED_reset) {
     ASSERT_EQ(first->allocate(4096, &own), UCS_OK);
     ASSERT_EQ(first->create_stream(&stream), UCS_OK);
     ASSERT_EQ(first->create_event(&event), UCS_OK);
-    first->get_mover();
+    mover *by = first->get_mover();
     beat_pulses();
     ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
     beat_pulses();  // of a kernel that has gone with its context
+    if (by != nullptr) {
+        const layout_view word = contiguous_view(8);
+        move_order order;
+        order.target = &word;
+        order.target_base = own->address();
+        order.source_base = own->address() + 8;
+        order.length = 8;
+        mover::ticket its = 0;
+        EXPECT_EQ(by->give(&order, 1, &its), 0u);
+        by->expect();
+        by->leave();
+    }
     ASSERT_EQ(cudaMalloc(&after, 4096), cudaSuccess);
     if (calls->context_id != nullptr) {
         testing::internal::CaptureStderr();
