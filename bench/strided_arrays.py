@@ -35,8 +35,9 @@ class Numpy:
     def zeros(self, shape):
         return numpy.zeros(shape)
 
-    def contiguous(self, array):
-        return numpy.ascontiguousarray(array)
+    def given(self, values):
+        """NumPy's values in memory of this kind."""
+        return values
 
     def assign(self, target, source):
         target[...] = source
@@ -61,9 +62,10 @@ class Cupy(Numpy):
         self.wait()
         return array
 
-    def contiguous(self, array):
-        with self.cupy.cuda.using_allocator(self.pool.malloc):
-            return self.cupy.ascontiguousarray(array)
+    def given(self, values):
+        array = self.zeros(values.shape)
+        array.set(values)
+        return array
 
     def wait(self):
         self.cupy.cuda.get_current_stream().synchronize()
@@ -82,8 +84,8 @@ class Torch(Numpy):
         self.wait()
         return array
 
-    def contiguous(self, array):
-        return array.contiguous()
+    def given(self, values):
+        return self.zeros(values.shape).copy_(self.torch.from_numpy(values))
 
     def wait(self):
         self.torch.cuda.current_stream().synchronize()
@@ -141,7 +143,7 @@ class Exchange:
         """Sends values there, which come back changed."""
         ours = self.comm.rank == 0
         if ours:
-            self.arrays.assign(self.left, self.given(self.values))
+            self.arrays.assign(self.left, self.arrays.given(self.values))
             self.arrays.wait()
             self.comm.Send(self.of_left, self.peer)
         self.comm.Recv(self.of_left, self.peer)
@@ -149,20 +151,10 @@ class Exchange:
         right = (got[:, :WIDTH] == self.values * (2 if ours else 1)).all() \
             and not got[:, WIDTH:].any()
         if not ours:
-            self.arrays.assign(self.left, self.given(self.values * 2))
+            self.arrays.assign(self.left, self.arrays.given(self.values * 2))
             self.arrays.wait()
             self.comm.Send(self.of_left, self.peer)
         return self.comm.allreduce(int(right)) == 2
-
-    def given(self, values):
-        """The values in memory of this kind."""
-        array = self.arrays.zeros(values.shape)
-        if isinstance(self.arrays, Torch):
-            return array.copy_(self.arrays.torch.from_numpy(values))
-        if isinstance(self.arrays, Cupy):
-            array.set(values)
-            return array
-        return values
 
 
 def microseconds(comm, way, calls):

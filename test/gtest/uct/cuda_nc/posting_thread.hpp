@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "uct/cuda_nc/turns.hpp"
@@ -34,5 +35,16 @@ class posting_thread {
     std::atomic<bool> ends_{false};
     std::thread thread_;
 };
+
+// Waits beside a thread that posts and progresses, until what has ended is left to it. False: this
+// machine has kept the threads from running side by side.
+inline bool await_until_left(worker_turns &turns) {
+    using clock = std::chrono::steady_clock;
+    const auto limit = clock::now() + std::chrono::seconds(20);
+    while (!turns.is_left_to_poster() && clock::now() < limit) {
+        turns.await();
+    }
+    return turns.is_left_to_poster();
+}
 
 }  // namespace cuda_nc::uct

@@ -155,11 +155,7 @@ TEST_F(turns_test, what_has_ended_is_left_to_a_thread_that_posts_and_progresses)
     EXPECT_FALSE(turns_.is_left_to_poster());
     {
         const posting_thread poster(turns_, progresses::too);
-        const auto limit = clock::now() + std::chrono::seconds(20);
-        while (!turns_.is_left_to_poster() && clock::now() < limit) {
-            turns_.await();
-        }
-        EXPECT_TRUE(turns_.is_left_to_poster());
+        EXPECT_TRUE(await_until_left(turns_));
     }
     turns_.await();
     turns_.await();
@@ -169,11 +165,7 @@ TEST_F(turns_test, what_has_ended_is_left_to_a_thread_that_posts_and_progresses)
 TEST_F(turns_test, nothing_is_left_to_a_thread_that_posts_after_the_one_that_progresses) {
     {
         const posting_thread poster(turns_, progresses::too);
-        const auto limit = clock::now() + std::chrono::seconds(20);
-        while (!turns_.is_left_to_poster() && clock::now() < limit) {
-            turns_.await();
-        }
-        ASSERT_TRUE(turns_.is_left_to_poster());
+        ASSERT_TRUE(await_until_left(turns_));
     }
     turns_.note_post();
     other_.does([&] { EXPECT_FALSE(turns_.is_left_to_poster()) << "this one does not progress"; });

@@ -31,18 +31,22 @@ class mover_test : public testing::Test {
         mover_.complete_with(0, &put_);
     }
     bool is_called() const { return put_.count == 0; }
-    // Waits while another thread posts, and progresses: until it has found the completion left to
-    // that thread, or not so. False: this machine has kept the threads from running side by side.
+    // Whether a put that ends while another thread posts and progresses is left to that thread.
     bool leaves() {
-        for (const auto limit = clock::now() + std::chrono::seconds(20); clock::now() < limit;) {
-            turns_.await();
-            if (turns_.is_left_to_poster()) {
-                owe();
-                mover_.progress();
-                return !is_called();
-            }
+        if (!await_until_left(turns_)) {
+            return false;
         }
-        return false;
+        owe();
+        mover_.progress();
+        return !is_called();
+    }
+    // Nobody waits in between, so the posts are thought to go on.
+    bool is_called_in_the_end() {
+        const auto limit = clock::now() + std::chrono::seconds(20);
+        while (!is_called() && clock::now() < limit) {
+            mover_.progress();
+        }
+        return is_called();
     }
 
     ucx_api ucx_ = {};
@@ -72,11 +76,7 @@ TEST_F(mover_test, leaves_what_has_ended_to_a_thread_that_posts_and_progresses) 
 TEST_F(mover_test, leaves_it_for_some_milliseconds_at_most) {
     const posting_thread poster(turns_, progresses::too);
     ASSERT_TRUE(leaves());
-    const auto limit = clock::now() + std::chrono::seconds(20);
-    while (!is_called() && clock::now() < limit) {
-        mover_.progress();  // nobody waits in between, so the posts are thought to go on
-    }
-    EXPECT_TRUE(is_called());
+    EXPECT_TRUE(is_called_in_the_end());
 }
 
 TEST_F(mover_test, the_thread_that_posts_calls_what_is_left_to_it) {
@@ -100,11 +100,7 @@ TEST_F(mover_test, the_thread_that_posts_calls_what_is_left_to_it) {
 TEST_F(mover_test, leaves_nothing_to_a_thread_that_has_not_taken_it) {
     const posting_thread poster(turns_, progresses::too);
     ASSERT_TRUE(leaves());
-    const auto limit = clock::now() + std::chrono::seconds(20);
-    while (!is_called() && clock::now() < limit) {
-        mover_.progress();
-    }
-    ASSERT_TRUE(is_called());
+    ASSERT_TRUE(is_called_in_the_end());
     for (int i = 0; i < 20; ++i) {
         turns_.await();
         EXPECT_FALSE(turns_.is_left_to_poster());
