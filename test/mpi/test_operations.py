@@ -59,9 +59,12 @@ def run_all(job, run, subtests, ranks, *arguments, each_rank=(), env=()):
                         pytrace=False)
         first = first or text
         found = outcomes(text)
+        ended = re.search(r"^END", text, re.M)
         for name, (word, what) in found.items():
-            report(subtests, name, word, what)
-        if re.search(r"^END", text, re.M):
+            # Behind the failure that ended the program are the stacks.
+            report(subtests, name, word,
+                   what if ended or word != "FAIL" else text[text.index(f"FAIL {name}"):][:20000])
+        if ended:
             break
         # It crashed or hung. It starts again behind that operation.
         last = last_operation(text)

@@ -33,7 +33,7 @@ namespace {
 
 using wait_clock = std::chrono::steady_clock;
 
-constexpr auto longest_wait = std::chrono::seconds(1);
+constexpr auto time_to_ask = std::chrono::seconds(1);  // after the connection is there
 constexpr auto time_of_silence = std::chrono::seconds(10);
 
 using offer_number = std::pair<uint64_t, uint64_t>;
@@ -312,23 +312,22 @@ void service::run() noexcept {
         const auto now = wait_clock::now();
         int wait = -1;
         for (size_t i = 0; i < askers_.size(); ++i) {
-            asker &one = askers_[i];
-            if (one.connection && one.until <= now) {
-                one.connection = file_descriptor();
-            }
+            const asker &one = askers_[i];
             if (one.connection) {
-                const int left = left_until(one.until) + 1;
+                const int left = one.until > now ? left_until(one.until) + 1 : 0;
                 wait = wait < 0 ? left : std::min(wait, left);
             }
             ready[i] = {one.connection.number(), POLLIN, 0};  // poll() passes over -1
         }
         ready.back() = {socket_.number(), POLLIN, 0};
-        if (poll(ready.data(), ready.size(), wait) <= 0) {
+        if (poll(ready.data(), ready.size(), wait) < 0) {
             continue;
         }
         for (size_t i = 0; i < askers_.size(); ++i) {
             if (ready[i].revents != 0) {
-                hear(askers_[i]);
+                hear(askers_[i]);  // who has asked in time is heard, however late this thread is
+            } else if (askers_[i].until <= now) {
+                askers_[i].connection = file_descriptor();
             }
         }
         if (ready.back().revents != 0 && socket_is_ours()) {
@@ -355,7 +354,7 @@ void service::accept_one() noexcept {
         }
     }
     place->connection = std::move(made);
-    place->until = wait_clock::now() + longest_wait;
+    place->until = wait_clock::now() + time_to_ask;
 }
 
 void service::hear(asker &from) noexcept {
@@ -459,8 +458,8 @@ file_descriptor connect_to(uint64_t service, wait_clock::time_point deadline,
 }
 
 ucs_status_t ask(const descriptor_ticket &from, void *about, size_t size, file_descriptor *files,
-                 size_t most, size_t *count_p) noexcept {
-    const auto deadline = wait_clock::now() + longest_wait;
+                 size_t most, size_t *count_p, std::chrono::milliseconds longest) noexcept {
+    const auto deadline = wait_clock::now() + longest;
     ucs_status_t status = UCS_OK;
     const file_descriptor connection = connect_to(from.service, deadline, &status);
     if (!connection) {
@@ -543,11 +542,12 @@ ucs_status_t offer_descriptors(const void *about, size_t size, const file_descri
 }
 
 ucs_status_t take_descriptors(const descriptor_ticket &from, void *about, size_t size,
-                              file_descriptor *files, size_t most, size_t *count_p) noexcept {
+                              file_descriptor *files, size_t most, size_t *count_p,
+                              std::chrono::milliseconds longest) noexcept {
     if (silent().has(from.service)) {
         return UCS_ERR_TIMED_OUT;
     }
-    const ucs_status_t status = ask(from, about, size, files, most, count_p);
+    const ucs_status_t status = ask(from, about, size, files, most, count_p, longest);
     if (status == UCS_ERR_TIMED_OUT) {
         silent().add(from.service);
     }

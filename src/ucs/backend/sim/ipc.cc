@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -103,12 +104,14 @@ void put(const content &from, ipc_handle *handle_p) noexcept {
 // The file, and what it is to be. `handle` is of pieces.
 ucs_status_t take(const ipc_handle &handle, handle_content *from_p,
                   file_descriptor *file_p) noexcept {
+    // Without the memory UCX itself would touch that of a simulated GPU, which it cannot.
+    constexpr auto patience = std::chrono::seconds(60);
     pieces_handle named;
     std::memcpy(&named, handle.bytes, sizeof(named));
     size_t count = 0;
-    return is_own(named.ticket)
-               ? UCS_ERR_UNSUPPORTED
-               : take_descriptors(named.ticket, from_p, sizeof(*from_p), file_p, 1, &count);
+    return is_own(named.ticket) ? UCS_ERR_UNSUPPORTED
+                                : take_descriptors(named.ticket, from_p, sizeof(*from_p), file_p, 1,
+                                                   &count, patience);
 }
 
 }  // namespace

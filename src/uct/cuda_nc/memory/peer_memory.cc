@@ -1,5 +1,6 @@
 #include "uct/cuda_nc/memory/peer_memory.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -15,6 +16,10 @@ namespace cuda_nc::uct {
 namespace {
 
 constexpr int host = -1;
+
+// After a failure to open what a user has allocated: its owner may have been too busy to answer, or
+// this process may have had no descriptors left.
+constexpr auto time_until_retry = std::chrono::seconds(1);
 
 struct key {
     int place;  // the device that reaches it; host: pinned there, for all
@@ -50,13 +55,17 @@ struct user_key {
 };
 
 struct user_allocation {
-    std::shared_ptr<gpu::memory> memory;  // null: it cannot be opened
+    std::shared_ptr<gpu::memory> memory;  // null: it could not be opened
     gpu::ipc_handle handle;
     uint64_t id;
-    uint64_t last_use;
+    std::chrono::steady_clock::time_point opened;  // or tried
+    uint64_t last_use = 0;
 
     bool is(const gpu::ipc_handle &other, uint64_t other_id) const noexcept {
         return id == other_id && std::memcmp(handle.bytes, other.bytes, sizeof(handle.bytes)) == 0;
+    }
+    bool is_to_be_tried() const noexcept {
+        return memory == nullptr && std::chrono::steady_clock::now() - opened >= time_until_retry;
     }
 };
 
@@ -219,6 +228,10 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         peers.of_users.erase(found);  // its place is another's now
         found = peers.of_users.end();
     }
+    if (found != peers.of_users.end() && found->second.is_to_be_tried()) {
+        peers.of_users.erase(found);
+        found = peers.of_users.end();
+    }
     if (found == peers.of_users.end()) {
         peers.close_unused();
         if (peers.of_users.size() >= most) {
@@ -231,8 +244,10 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
             });
             memory = open_on_gpu(device, handle);
         }
-        found =
-            peers.of_users.emplace(name, user_allocation{std::move(memory), handle, id, 0}).first;
+        found = peers.of_users
+                    .emplace(name, user_allocation{std::move(memory), handle, id,
+                                                   std::chrono::steady_clock::now()})
+                    .first;
     }
     found->second.last_use = ++peers.uses;
     if (found->second.memory == nullptr) {

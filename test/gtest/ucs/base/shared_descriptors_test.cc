@@ -68,12 +68,12 @@ struct offer {
             offer_descriptors(about.data(), about.size(), made.data(), count, &ticket, &keeper);
     }
 
-    ucs_status_t take() const {
+    ucs_status_t take(std::chrono::milliseconds longest = std::chrono::seconds(1)) const {
         std::vector<char> got(about.size());
         file_descriptor taken[most_shared_descriptors];
         size_t count = 0;
         const ucs_status_t how = take_descriptors(ticket, got.data(), got.size(), taken,
-                                                  most_shared_descriptors, &count);
+                                                  most_shared_descriptors, &count, longest);
         if (how == UCS_OK) {
             EXPECT_EQ(got, about);
             EXPECT_TRUE(count != 0 && are_those(taken, count));
@@ -457,6 +457,37 @@ TEST_F(shared_descriptors, waits_are_bounded) {
         kill(owner, SIGKILL);
         EXPECT_EQ(waitpid(owner, &status, 0), owner);
     }
+}
+
+// An owner that does not run for longer than others have to ask, as on a machine with too much work.
+TEST_F(shared_descriptors, a_late_owner_answers_those_who_wait) {
+    told<descriptor_ticket> ticket;
+    const pid_t owner = start_child([&] {
+        const offer one(1);
+        while (ticket.say(one.ticket)) {
+            pause();
+        }
+        return 1;
+    });
+    offer there(1);
+    there.ticket = ticket.hear();
+    // One is accepted before, as the answer to the next shows, and asks meanwhile.
+    const file_descriptor early = connect_to(there.ticket);
+    EXPECT_EQ(there.take(), UCS_OK);
+    int status = 0;
+    kill(owner, SIGSTOP);
+    EXPECT_EQ(waitpid(owner, &status, WUNTRACED), owner);
+    EXPECT_TRUE(send_to(early.number(), there.ticket.number, sizeof(there.ticket.number), -1));
+    std::thread wakes([owner] {
+        usleep(1300000);
+        kill(owner, SIGCONT);
+    });
+    EXPECT_EQ(there.take(std::chrono::seconds(30)), UCS_OK);
+    char got[64];
+    EXPECT_GT(recv(early.number(), got, sizeof(got), 0), 0);
+    wakes.join();
+    kill(owner, SIGKILL);
+    EXPECT_EQ(waitpid(owner, &status, 0), owner);
 }
 
 TEST_F(shared_descriptors, who_has_ended_gives_nothing) {

@@ -1,6 +1,10 @@
 // Messages that the receiver's GPU takes from the sender's memory: offers, answers, ends and
 // failures of them, and what a hostile sender makes of it.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cstring>
+#include <string>
 
 #include "uct/cuda_nc/engine/stream_pool.hpp"
 #include "uct/cuda_nc/protocol/pull_fixture.hpp"
@@ -267,6 +271,24 @@ TEST_P(direct_messages_with_source, memory_that_is_not_shared_is_not_pulled) {
     expect_slots();
 }
 
+TEST_P(direct_messages_with_source, memory_that_could_not_be_opened_is_tried_again) {
+    if (std::string(gpu::platform::instance().name()) != "sim") {
+        GTEST_SKIP() << "a real GPU's memory takes no descriptor to open";
+    }
+    rlimit before = {};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit none = {0, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    EXPECT_FALSE(reach(7, source_.address));
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    bool reached = false;
+    for (int i = 0; i < 600 && !reached; ++i) {
+        usleep(100000);
+        reached = static_cast<bool>(reach(7, source_.address));
+    }
+    EXPECT_TRUE(reached);
+}
+
 // Processes that are not known cannot be told apart, and each counts its allocations from 1.
 TEST_P(direct_messages_with_source, allocations_of_processes_that_are_not_known_are_not_mixed_up) {
     peer_memory one = reach_user_memory(0, lent_.source.memory, {}, 7, 0);
@@ -476,7 +498,7 @@ TEST_P(direct_messages_with_source, an_allocation_takes_the_place_of_one_that_wa
     EXPECT_EQ(peer_allocations_open(), before + 1);
 }
 
-TEST_P(direct_messages_with_source, an_allocation_that_cannot_be_opened_is_not_tried_again) {
+TEST_P(direct_messages_with_source, an_allocation_that_cannot_be_opened_is_not_tried_again_at_once) {
     close_memory_of_the_gone();
     const size_t before = peer_allocations_open();
     source_.memory = {};
