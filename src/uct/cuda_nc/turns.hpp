@@ -42,6 +42,8 @@ class worker_turns {
         num_posts_.store(num_posts_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
 
+    uint64_t num_posts() const noexcept { return num_posts_.load(std::memory_order_relaxed); }
+
     // Whether another thread goes on posting, and also progresses the worker for itself: what has
     // ended is best left to it, as it has what UCP keeps of each put in the cache of its processor.
     bool is_left_to_poster() const noexcept {
@@ -49,7 +51,7 @@ class worker_turns {
                poster_progresses_.load(std::memory_order_relaxed) && !is_poster(pthread_self());
     }
 
-    // It has not taken what was left to it for long: nothing is, until it progresses again.
+    // It has not taken what was left to it: nothing is, until it progresses again.
     void leave_no_more() noexcept { poster_progresses_.store(false, std::memory_order_relaxed); }
 
     // ---- of the hooks

@@ -343,17 +343,22 @@ void list_mover::make_room(int device) noexcept {
 // it posts without a pause, what has ended waits for its own progress; but not for long.
 bool list_mover::is_left_to_poster() noexcept {
     constexpr auto longest = std::chrono::milliseconds(10);
+    constexpr auto pause = std::chrono::microseconds(200);
     if (turns_ == nullptr || (owed_.empty() && flushes_.empty()) || !turns_->is_left_to_poster()) {
-        left_since_ = {};
+        left_.since = {};
         return false;
     }
     const clock::time_point now = clock::now();
-    if (left_since_ == clock::time_point()) {
-        left_since_ = now;
+    const uint64_t posts = turns_->num_posts();
+    const bool begins = left_.since == clock::time_point();
+    left_.since = begins ? now : left_.since;
+    if (begins || posts != left_.posts) {
+        left_.posts = posts;
+        left_.posted = now;
     }
-    const bool is_left = now - left_since_ < longest;
+    const bool is_left = now - left_.since < longest && now - left_.posted < pause;
     if (!is_left) {
-        left_since_ = {};
+        left_.since = {};
         turns_->leave_no_more();
     }
     return is_left;

@@ -119,7 +119,11 @@ class list_mover {
     worker_turns *const turns_;
     std::map<int, lane> lanes_;
     std::vector<owed_completions> owed_;
-    clock::time_point left_since_;  // what is owed, to the thread that posts; zero: it is not
+    struct {
+        clock::time_point since;   // zero: it is not
+        clock::time_point posted;  // when `posts` changed
+        uint64_t posts = 0;
+    } left_;  // what is owed, to the thread that posts
     std::deque<flush_entry> flushes_;
     std::deque<pending_entry> pending_;
     uint64_t last_number_ = 0;       // of a list

@@ -79,6 +79,21 @@ TEST_F(mover_test, leaves_it_for_some_milliseconds_at_most) {
     EXPECT_TRUE(is_called_in_the_end());
 }
 
+// Nobody has waited since it ended, so nobody has seen that.
+TEST_F(mover_test, leaves_it_no_longer_once_nobody_posts) {
+    {
+        const posting_thread poster(turns_, progresses::too);
+        ASSERT_TRUE(leaves());
+    }
+    ASSERT_TRUE(turns_.is_left_to_poster());
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    for (int i = 0; i < 3 && !is_called(); ++i) {
+        mover_.progress();
+        std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    EXPECT_TRUE(is_called());
+}
+
 TEST_F(mover_test, the_thread_that_posts_calls_what_is_left_to_it) {
     std::atomic<bool> is_left{false};
     std::thread poster([&] {
