@@ -43,7 +43,7 @@ std::string find_program(const char *name) {
 }
 
 // An MPI's compiler knows where its libraries are; the loader may know of another MPI's only.
-void *open_mpi_of_path(std::string *of_p) {
+void *mpi_of_path(std::string *of_p) {
     for (const char *name : {"mpicxx", "mpirun"}) {
         const std::string program = find_program(name);
         const std::string prefix = program.substr(0, program.rfind("/bin/") + 1);
@@ -59,6 +59,17 @@ void *open_mpi_of_path(std::string *of_p) {
         }
     }
     return nullptr;
+}
+
+std::string remark_on_mpich(void *library) {
+    if (dlsym(library, "PMPIX_Type_iov") == nullptr) {
+        return "older than MPICH 4.1: not served";
+    }
+    const char *nolocal = std::getenv("MPIR_CVAR_NOLOCAL");
+    const bool goes_by_ucx = nolocal != nullptr && std::strcmp(nolocal, "0") != 0;
+    return goes_by_ucx ? "served"
+                       : "served; messages within a machine go past UCX, and so past the plugin, "
+                         "unless MPIR_CVAR_NOLOCAL=1 is set";
 }
 
 }  // namespace
@@ -128,7 +139,7 @@ found_loader find_loader(const found_library &ucx) {
 found_library find_mpi() {
     found_library mpi;
     std::string which;
-    void *handle = open_mpi_of_path(&which);
+    void *handle = mpi_of_path(&which);
     if (handle == nullptr) {
         handle = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_LOCAL);
         which = "the loader's (no libmpi.so lies beside mpicxx or mpirun in PATH); ";
@@ -146,11 +157,15 @@ found_library find_mpi() {
     int length = 0;
     reinterpret_cast<int (*)(char *, int *)>(version)(text, &length);
     unsigned major = 0;
+    char number[32];
     mpi.found = true;
     mpi.path = path_of(version);
     mpi.version = std::string(text, std::strcspn(text, ",\n"));
-    if (std::sscanf(text, "Open MPI v%u", &major) != 1) {
-        mpi.remark = which + "not an Open MPI: not served";
+    if (std::sscanf(text, "MPICH Version: %31s", number) == 1) {
+        mpi.version = std::string("MPICH ") + number;
+        mpi.remark = which + remark_on_mpich(handle);
+    } else if (std::sscanf(text, "Open MPI v%u", &major) != 1) {
+        mpi.remark = which + "neither Open MPI nor MPICH: not served";
     } else if (major >= 5) {
         mpi.remark = which + "served; its own packing delivers wrong bytes for some derived types";
     } else {
