@@ -37,13 +37,13 @@ ucs_status_t offer_descriptors(const void *about, size_t size, const file_descri
                                size_t count, descriptor_ticket *ticket_p,
                                std::shared_ptr<void> *keeper_p) noexcept;
 
-// Gets `size` bytes and `most` descriptors at most, *count_p of them. Waits for the owner, as long as
-// `longest`, and no more in the ten seconds after it has not answered. UCS_ERR_NO_ELEM: the owner
-// offers that no longer, is of another user, or has ended. UCS_ERR_TIMED_OUT: it does not answer.
-// UCS_ERR_NO_RESOURCE: it, or we, have no descriptors left.
-ucs_status_t take_descriptors(
-    const descriptor_ticket &from, void *about, size_t size, file_descriptor *files, size_t most,
-    size_t *count_p, std::chrono::milliseconds longest = std::chrono::seconds(1)) noexcept;
+// Gets `size` bytes and `most` descriptors at most, *count_p of them. Waits for the owner, as long
+// as `longest`, and no more in the ten seconds after it has not answered. UCS_ERR_NO_ELEM: the
+// owner offers that no longer, is of another user, or has ended. UCS_ERR_TIMED_OUT: it does not
+// answer. UCS_ERR_NO_RESOURCE: it, or we, have no descriptors left.
+ucs_status_t take_descriptors(const descriptor_ticket &from, void *about, size_t size,
+                              file_descriptor *files, size_t most, size_t *count_p,
+                              std::chrono::milliseconds longest = std::chrono::seconds(1)) noexcept;
 
 // Whether this process made the offer.
 bool is_own(const descriptor_ticket &ticket) noexcept;

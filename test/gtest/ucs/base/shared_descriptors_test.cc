@@ -459,7 +459,8 @@ TEST_F(shared_descriptors, waits_are_bounded) {
     }
 }
 
-// An owner that does not run for longer than others have to ask, as on a machine with too much work.
+// An owner that does not run for longer than others have to ask, as on a machine with too much
+// work.
 TEST_F(shared_descriptors, a_late_owner_answers_those_who_wait) {
     told<descriptor_ticket> ticket;
     const pid_t owner = start_child([&] {

@@ -498,7 +498,8 @@ TEST_P(direct_messages_with_source, an_allocation_takes_the_place_of_one_that_wa
     EXPECT_EQ(peer_allocations_open(), before + 1);
 }
 
-TEST_P(direct_messages_with_source, an_allocation_that_cannot_be_opened_is_not_tried_again_at_once) {
+TEST_P(direct_messages_with_source,
+       an_allocation_that_cannot_be_opened_is_not_tried_again_at_once) {
     close_memory_of_the_gone();
     const size_t before = peer_allocations_open();
     source_.memory = {};
