@@ -60,6 +60,11 @@ class Torch(memory.Interface):
     """As PyTorch's tensors: it names no stream, and means the current one."""
     device = 0
 
+    def is_conj(self):
+        return False
+
+    is_neg = is_conj
+
     @property
     def __cuda_array_interface__(self):
         described = super().__cuda_array_interface__
@@ -67,7 +72,8 @@ class Torch(memory.Interface):
         return {**described, "version": 2}
 
 
-Torch.__module__ = "torch"
+class Subclass(Torch):
+    """Packages on PyTorch have some."""
 
 
 def waits_for_the_stream(stream):
@@ -76,8 +82,9 @@ def waits_for_the_stream(stream):
     waits_for(stream, memory.Interface)
     current = types.SimpleNamespace(cuda_stream=stream)
     sys.modules["torch"] = types.SimpleNamespace(
-        cuda=types.SimpleNamespace(current_stream=lambda device: current))
+        Tensor=Torch, cuda=types.SimpleNamespace(current_stream=lambda device: current))
     waits_for(stream, Torch)
+    waits_for(stream, Subclass)
 
 
 def waits_for(stream, kind):

@@ -34,6 +34,11 @@ for array in (wide, windows):
 locked = values.copy()
 locked.flags.writeable = False
 assert "not writable" in refused(BufferError, lambda: comm.Irecv(ucx_cuda_nc.mpi(locked[::2]), 0))
+# A scalar has no memory to receive into.
+scalar, got = numpy.float64(1 / 3), numpy.zeros(1)
+assert "not writable" in refused(BufferError, lambda: comm.Irecv(ucx_cuda_nc.mpi(scalar), 0))
+sent(scalar, got)
+assert got[0] == scalar
 # Interleaved, but no byte twice.
 woven = numpy.lib.stride_tricks.as_strided(numpy.zeros(40, "i1"), (3, 2), (2, 3))
 assert not _mpi._arrays.overlaps(_mpi._arrays.view_of(woven))

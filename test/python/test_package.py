@@ -233,6 +233,15 @@ def test_pack_unpack_and_copy(run, wheel, kind):
     assert "300 RIGHT" in result.output
 
 
+@pytest.mark.parametrize("check", [
+    "without_a_stream", "jax", "scalars", "descriptions", "lazy_bits", "datatypes", "new_tensors",
+    "gpu_and_host", "current_streams"])
+def test_what_arrays_say(run, wheel, check):
+    slow = {**SIM, "UCX_CUDA_NC_SIM_DELAY": "50000"}
+    result = run(PYTHON, HERE / "producers.py", check, env=environment(**slow))
+    assert "RIGHT" in result.output
+
+
 @pytest.mark.parametrize("kinds", ["host host", "interface interface", "dlpack old",
                                    "host interface"])
 def test_mpi4py(cli, kinds):

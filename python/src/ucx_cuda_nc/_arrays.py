@@ -2,6 +2,7 @@
 NumPy's, or DLPack. Nothing is copied, and no framework is imported."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import math
@@ -11,6 +12,7 @@ import typing
 
 LEGACY_STREAM = 1  # CUDA's default stream, as the CUDA Array Interface and DLPack number it
 _EXACT = 65536  # elements for which overlap is found by trying
+_FRAMEWORKS = (("torch", ("Tensor",)), ("cupy", ("ndarray",)), ("numpy", ("ndarray", "generic")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +26,7 @@ class View:
     on_gpu: bool
     stream: int | None  # on which the producer may still be working; None: on none
     owner: typing.Any  # keeps the memory
+    by_dlpack: bool = False  # then the producer lets any stream wait for it: exported()
 
     @property
     def nbytes(self) -> int:
@@ -72,19 +75,62 @@ def overlaps(view: View) -> bool:
     return any(after - before < view.itemsize for before, after in zip(places, places[1:]))
 
 
+def framework(array):
+    """(name, module) of PyTorch, CuPy or NumPy, if this is an array of theirs or of a subclass;
+    else ("", None). One that is not imported has no arrays."""
+    for name, kinds in _FRAMEWORKS:
+        module = sys.modules.get(name)
+        if module is not None and any(isinstance(array, getattr(module, kind, ()))
+                                      for kind in kinds):
+            return name, module
+    return "", None
+
+
 def view_of(array) -> View:
     """TypeError: no array, or one of Python objects."""
-    described = getattr(array, "__cuda_array_interface__", None)
+    name, module = framework(array)
+    if name == "torch":
+        _refuse_lazy(array)
+    # CuPy names the current GPU's stream, whichever GPU the array is on.
+    with array.device if name == "cupy" else contextlib.nullcontext():
+        described = getattr(array, "__cuda_array_interface__", None)
     if described is not None:
-        return _of_interface(array, described, True)
+        return _of_gpu(array, described)
     described = getattr(array, "__array_interface__", None)
     if described is not None:
-        return _of_interface(array, described, False)
+        view = _of_interface(array, described, False)
+        if name == "numpy" and isinstance(array, module.generic):
+            # What would be received into a scalar of NumPy would go into a copy of it.
+            view = dataclasses.replace(view, readonly=True)
+        return view
     if hasattr(array, "__dlpack__"):
         return _of_dlpack(array)
     raise TypeError(f"{type(array).__name__} is no array that can be used without a copy: it has "
                     "neither __cuda_array_interface__, __array_interface__ nor __dlpack__; for "
                     "objects with a buffer: numpy.asarray(...)")
+
+
+def _refuse_lazy(tensor):
+    """PyTorch conjugates and negates some tensors by a bit: the bytes in memory are other ones."""
+    for is_lazy, what, remedy in ((tensor.is_conj, "conjugate", "resolve_conj"),
+                                  (tensor.is_neg, "negative", "resolve_neg")):
+        if is_lazy():
+            raise TypeError(f"a tensor with PyTorch's {what} bit cannot be used: its memory holds "
+                            f"other values than it shows; call .{remedy}() first")
+
+
+def _of_gpu(array, described) -> View:
+    """By the CUDA Array Interface. Before version 3 it says nothing of streams, while the producer
+    may still be working on one."""
+    view = _of_interface(array, described, True)
+    if "stream" in described:
+        return view
+    stream = stream_of_torch(array)
+    if stream is None and hasattr(array, "__dlpack__") and _dlpack_device(array) in _GPU:
+        # The producer knows its stream, and lets ours wait for it.
+        by_dlpack = _of_dlpack(array)
+        return dataclasses.replace(by_dlpack, readonly=view.readonly or by_dlpack.readonly)
+    return dataclasses.replace(view, stream=LEGACY_STREAM if stream is None else stream)
 
 
 def _of_interface(array, described, on_gpu) -> View:
@@ -108,19 +154,19 @@ def _of_interface(array, described, on_gpu) -> View:
         raise TypeError("an array that gives its memory by the buffer interface alone cannot be "
                         "used: numpy.asarray(...)")
     stream = described.get("stream") if on_gpu else None
-    if on_gpu and "stream" not in described:
-        stream = stream_of_torch(array)
     if stream == 0:
         raise ValueError("the array's stream is 0, which the CUDA Array Interface forbids")
     return View(int(data[0] or 0), shape, strides, itemsize, kind, bool(data[1]), on_gpu,
-                None if stream is None else int(stream), array)
+                None if stream is None else int(stream),
+                # The memory of NumPy's scalars is kept by the description alone.
+                (array, described))
 
 
 def stream_of_torch(array):
     """PyTorch does not say on which stream it may still be working: its current one. None: the array
     is not PyTorch's."""
-    torch = sys.modules.get("torch")
-    if torch is None or type(array).__module__.partition(".")[0] != "torch":
+    name, torch = framework(array)
+    if name != "torch":
         return None
     return torch.cuda.current_stream(array.device).cuda_stream or LEGACY_STREAM
 
@@ -146,18 +192,28 @@ _KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 _READ_ONLY = 1
 
 
+def _dlpack_device(array) -> int:
+    return int(array.__dlpack_device__()[0])
+
+
+def exported(array, stream):
+    """A capsule of DLPack. The producer makes this stream wait for its own work; None: for memory
+    of the host."""
+    options = {} if stream is None else {"stream": stream}
+    try:
+        return array.__dlpack__(max_version=(1, 0), **options)
+    except TypeError:
+        return array.__dlpack__(**options)
+
+
 def _of_dlpack(array) -> View:
-    device_type = int(array.__dlpack_device__()[0])
+    device_type = _dlpack_device(array)
     if device_type not in (*_HOST, *_GPU):
         raise TypeError(f"memory of DLPack's device type {device_type} is not served: host memory "
                         "and GPUs from NVIDIA are")
     on_gpu = device_type in _GPU
-    # The producer makes this stream wait for its own work.
-    options = {"stream": LEGACY_STREAM} if on_gpu else {}
-    try:
-        capsule = array.__dlpack__(max_version=(1, 0), **options)
-    except TypeError:
-        capsule = array.__dlpack__(**options)
+    stream = LEGACY_STREAM if on_gpu else None
+    capsule = exported(array, stream)
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     is_valid = ctypes.pythonapi.PyCapsule_IsValid
@@ -179,4 +235,4 @@ def _of_dlpack(array) -> View:
                if tensor.strides else dense_strides(shape, itemsize))
     # An unused capsule gives the tensor back when it goes.
     return View((tensor.data or 0) + tensor.byte_offset, shape, strides, itemsize, kind, readonly,
-                on_gpu, LEGACY_STREAM if on_gpu else None, (array, capsule))
+                on_gpu, stream, (array, capsule), True)

@@ -1,9 +1,11 @@
 """Pack, unpack and copy of strided tensors, on a stream."""
 from __future__ import annotations
 
-import sys
+import contextlib
 
 from . import _arrays, _library
+
+_DEFAULT = (0, _arrays.LEGACY_STREAM)
 
 
 def pack(tensor, out=None, stream=None):
@@ -11,18 +13,19 @@ def pack(tensor, out=None, stream=None):
     same kind and shape. In GPU memory this is one kernel on the stream, and the call does not wait.
 
     `out`: any contiguous array of as many bytes. `stream`: a stream of CuPy or PyTorch, any object
-    with __cuda_stream__, or CUDA's number of one; without it PyTorch's or CuPy's current stream, else
-    the one that the tensor names, else the default stream. In host memory the CPU does it at once.
+    with __cuda_stream__, or CUDA's number of one; without it PyTorch's or CuPy's current stream on
+    the array's GPU, else the one that an array names, else the default stream. A new tensor belongs
+    to that stream. In host memory the CPU does it at once.
 
     ValueError: `out` does not fit. TypeError: no array."""
     source = _arrays.view_of(tensor)
     if out is None:
-        out = _like(tensor)
+        out = _like(tensor, _number(stream) if source.on_gpu else None)
     target = _contiguous(out, source, "out")
     if source.nbytes:
         _library.check(_library.loaded().cuda_nc_pack(
             _layout(source), source.address, _writable(target, "out").address,
-            _stream(stream, tensor, source, target)))
+            _stream(stream, (tensor, source), (out, target))))
     return out
 
 
@@ -34,7 +37,7 @@ def unpack(packed, tensor, stream=None):
     if target.nbytes:
         _library.check(_library.loaded().cuda_nc_unpack(
             _layout(_writable(target, "tensor")), source.address, target.address,
-            _stream(stream, tensor, target, source)))
+            _stream(stream, (tensor, target), (packed, source))))
     return tensor
 
 
@@ -47,7 +50,7 @@ def copy(src, dst, stream=None):
     if target.nbytes:
         _library.check(_library.loaded().cuda_nc_copy(
             _layout(source), source.address, _layout(_writable(target, "dst")), target.address,
-            _stream(stream, dst if target.on_gpu else src, target, source)))
+            _stream(stream, (dst, target), (src, source))))
     return dst
 
 
@@ -71,27 +74,39 @@ def _contiguous(array, strided, name):
     return view
 
 
-def _framework(tensor):
-    name = type(tensor).__module__.partition(".")[0]
-    return name, sys.modules.get(name)
-
-
-def _like(tensor):
-    name, module = _framework(tensor)
+def _like(tensor, stream):
+    """A new contiguous tensor. Frameworks take its memory from what the same stream has freed,
+    where earlier work may still use it: only work on `stream`, None: the current one, is later."""
+    name, module = _arrays.framework(tensor)
     if name == "torch":
-        return module.empty_like(tensor, memory_format=module.contiguous_format)
-    if name in ("numpy", "cupy"):
+        with _torch_stream(module, stream, tensor.device):
+            return module.empty_like(tensor, memory_format=module.contiguous_format)
+    if name == "cupy":
+        with tensor.device, _cupy_stream(module, stream):
+            return module.empty(tensor.shape, tensor.dtype)
+    if name == "numpy":
         return module.empty(tensor.shape, tensor.dtype)
     raise TypeError(f"a {type(tensor).__name__} cannot be made here: give out=")
 
 
-def _stream(stream, tensor, *views):
-    """CUDA's number of the stream; None: the default stream."""
-    if not any(view.on_gpu for view in views):
-        return None
+def _torch_stream(torch, stream, device):
     if stream is None:
-        stream = _current(tensor, views)
-    elif hasattr(stream, "__cuda_stream__"):
+        return contextlib.nullcontext()
+    return torch.cuda.stream(torch.cuda.default_stream(device) if stream in _DEFAULT else
+                             torch.cuda.ExternalStream(stream, device=device))
+
+
+def _cupy_stream(cupy, stream):
+    if stream is None:
+        return contextlib.nullcontext()
+    return cupy.cuda.Stream.null if stream in _DEFAULT else cupy.cuda.ExternalStream(stream)
+
+
+def _number(stream):
+    """CUDA's number of a stream that the caller gives; None: none is given."""
+    if stream is None:
+        return None
+    if hasattr(stream, "__cuda_stream__"):
         stream = stream.__cuda_stream__()[1]
     else:
         for name in ("cuda_stream", "ptr", "handle"):
@@ -99,15 +114,31 @@ def _stream(stream, tensor, *views):
                 stream = getattr(stream, name, stream)
     if not isinstance(stream, int):
         raise TypeError(f"{type(stream).__name__} is no CUDA stream")
+    return stream
+
+
+def _stream(stream, *sides):
+    """CUDA's number of the stream; None: the default stream. Each side is (array, view); the first
+    one in GPU memory counts."""
+    sides = [(array, view) for array, view in sides if view.on_gpu]
+    if not sides:
+        return None
+    stream = _number(_current(sides) if stream is None else stream)
     if _library.simulated() and stream in (1, 2):
         return None
+    for array, view in sides:
+        if view.by_dlpack and stream not in _DEFAULT:
+            _arrays.exported(array, stream)  # only to let the stream wait for the producer
     return stream or None
 
 
-def _current(tensor, views):
-    name, module = _framework(tensor)
+def _current(sides):
+    array = sides[0][0]
+    name, module = _arrays.framework(array)
     if name == "torch":
-        return module.cuda.current_stream(tensor.device).cuda_stream
+        return module.cuda.current_stream(array.device).cuda_stream
     if name == "cupy":
-        return module.cuda.get_current_stream().ptr
-    return next((view.stream for view in views if view.on_gpu and view.stream is not None), 0)
+        with array.device:
+            return module.cuda.get_current_stream().ptr
+    return next((view.stream for _, view in sides
+                 if view.stream is not None and not view.by_dlpack), 0)

@@ -111,6 +111,16 @@ def _make(MPI, basic, itemsize, dims, lower):
     return element.Commit()
 
 
+def _references(kept, key):
+    """sys.getrefcount of a value, as it is counted here."""
+    value = kept[key]
+    return sys.getrefcount(value)
+
+
+# The count of a value that the table alone has. Releases of Python count differently.
+_UNUSED = _references(collections.OrderedDict(probe=object()), "probe")
+
+
 class _Types:
     """Committed datatypes by what they describe. One that is no longer kept is freed, unless someone
     still has it."""
@@ -133,11 +143,8 @@ class _Types:
         for key in list(self._kept):
             if len(self._kept) < _KEPT:
                 return
-            # References: the table, `datatype`, and the argument of getrefcount.
-            datatype = self._kept[key]
-            if sys.getrefcount(datatype) <= 3:
-                del self._kept[key]
-                datatype.Free()
+            if _references(self._kept, key) <= _UNUSED:
+                self._kept.pop(key).Free()
 
     def free(self):
         with self._lock:
