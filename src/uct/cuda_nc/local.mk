@@ -56,11 +56,13 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/memory/this_machine.hpp \
 	src/uct/cuda_nc/one_sided/component.cc \
 	src/uct/cuda_nc/one_sided/component.hpp \
+	src/uct/cuda_nc/one_sided/gather.cc \
 	src/uct/cuda_nc/one_sided/iface.cc \
 	src/uct/cuda_nc/one_sided/internal_ops.cc \
 	src/uct/cuda_nc/one_sided/iface.hpp \
 	src/uct/cuda_nc/one_sided/key.cc \
 	src/uct/cuda_nc/one_sided/key.hpp \
+	src/uct/cuda_nc/one_sided/lane.hpp \
 	src/uct/cuda_nc/one_sided/list.cc \
 	src/uct/cuda_nc/one_sided/list.hpp \
 	src/uct/cuda_nc/one_sided/mover.cc \

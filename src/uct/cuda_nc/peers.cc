@@ -113,8 +113,8 @@ void remove_endpoint(interface &iface, endpoint &ep) noexcept {
 
 void end_newcomers(interface &iface) noexcept {
     if (iface.newcomers_call != -1) {
+        // It makes the number -1, before an async thread may register another call.
         iface.ucx->uct_worker_progress_unregister_safe(iface.super.worker, &iface.newcomers_call);
-        iface.newcomers_call = -1;
     }
 }
 

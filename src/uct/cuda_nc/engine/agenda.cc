@@ -74,8 +74,12 @@ unsigned agenda::look_at_polled() noexcept {
         const size_t index = next_polled_;
         const uint64_t message = polled_[index];
         happened += messages_.progress_message(message);
+        // A user's callback may have progressed, and so changed the list.
+        if (index >= polled_.size() || polled_[index] != message) {
+            continue;
+        }
         if (messages_.is_polled(message)) {
-            ++next_polled_;
+            next_polled_ = index + 1;
         } else {
             is_listed_.erase(message);
             polled_[index] = polled_.back();  // the list may have grown, at its end

@@ -169,10 +169,17 @@ unsigned pending_requests::release_decided() noexcept {
             at = held_.upper_bound(here);
         }
     }
-    for (size_t s = 0; s < decided_.size(); ++s) {  // the list may grow
-        happened += release_those_of(decided_[s]);
+    while (!decided_.empty()) {  // the calls may progress, and decide more
+        std::vector<uint64_t> now = std::move(decided_);
+        decided_.clear();
+        for (const uint64_t message : now) {
+            happened += release_those_of(message);
+        }
+        if (decided_.empty()) {  // its memory serves the next ones
+            now.clear();
+            decided_ = std::move(now);
+        }
     }
-    decided_.clear();
     return happened;
 }
 

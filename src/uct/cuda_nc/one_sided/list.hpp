@@ -35,6 +35,12 @@ struct list_mover::list {
         return reinterpret_cast<gpu::block_pair *>(memory->address());
     }
     bool is_empty() const noexcept { return bytes == 0; }
+    // So that one more can be added without fail. Throws std::bad_alloc.
+    void reserve_completion() {
+        if (completions.size() == completions.capacity()) {
+            completions.reserve(2 * completions.size() + 8);
+        }
+    }
     bool is_full() const noexcept { return num_pairs == list_pairs; }
     // Cheap: the driver is asked now and then.
     ucs_status_t query() noexcept;

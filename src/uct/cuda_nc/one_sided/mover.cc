@@ -5,13 +5,9 @@
 #include <utility>
 
 #include "ucs/base/log.hpp"
-#include "ucs/layout/layout.hpp"
-#include "uct/cuda_nc/counters.hpp"
-#include "uct/cuda_nc/one_sided/list.hpp"
+#include "uct/cuda_nc/one_sided/lane.hpp"
 
 namespace cuda_nc::uct {
-
-using gpu::block_pair;
 
 namespace {
 
@@ -24,24 +20,7 @@ void complete(abi::uct_completion *completion, ucs_status_t status) noexcept {
     }
 }
 
-// Numbers of lists are never used twice in a process: a key's note of a mapping names one.
-uint64_t next_list_number() noexcept {
-    static std::atomic<uint64_t> last{0};
-    return last.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
 }  // namespace
-
-struct list_mover::lane {
-    int device = 0;          // the ordinal of `gpu`
-    bool by_copies = false;  // launches do not reach the local memory
-    gpu::device *gpu = nullptr;
-    std::unique_ptr<gpu::stream> stream;
-    std::unique_ptr<list> open;               // null: none
-    std::deque<std::unique_ptr<list>> lists;  // closed; the first ones are launched
-    std::vector<std::unique_ptr<list>> idle;
-    ucs_status_t last_status = UCS_OK;  // of the list that ended last
-};
 
 list_mover::list_mover(const ucx_api &ucx, void *worker, worker_turns *turns) noexcept
     : progress_(
@@ -79,157 +58,7 @@ list_mover::lane *list_mover::lane_of(int device) noexcept try {
     return nullptr;
 }
 
-// ---- gathering
-
-ucs_status_t list_mover::open_list(lane &on) noexcept try {
-    std::unique_ptr<list> made;
-    if (!on.idle.empty()) {
-        made = std::move(on.idle.back());
-        on.idle.pop_back();
-    } else {
-        made = std::make_unique<list>();
-        constexpr size_t bytes = list_pairs * sizeof(block_pair);
-        ucs_status_t status = on.gpu->allocate_pinned(bytes + gpu::end_words::bytes, &made->memory);
-        if (status == UCS_OK) {
-            status = on.gpu->create_event(&made->done);
-        }
-        if (status != UCS_OK) {
-            return status;
-        }
-        made->ends.use(made->memory->address() + bytes);
-    }
-    made->number = last_number_ = next_list_number();
-    made->waits_for = fence_;
-    on.open = std::move(made);
-    progress_.start();
-    return UCS_OK;
-} catch (const std::bad_alloc &) {
-    return UCS_ERR_NO_MEMORY;
-}
-
-// Cuts the block into pairs. Those that the open list has no room for go into the next ones.
-ucs_status_t list_mover::append(lane &on, const block_pair &block) noexcept try {
-    for (uint64_t done = 0; done < block.length;) {
-        if (on.open->is_full()) {
-            // The mapping that the block needs is among them.
-            std::vector<std::shared_ptr<gpu::memory>> mappings = on.open->mappings;
-            close_list(on);
-            const ucs_status_t status = open_list(on);
-            if (status != UCS_OK) {
-                return status;
-            }
-            on.open->continues = true;
-            on.open->mappings = std::move(mappings);
-        }
-        list &open = *on.open;
-        const uint64_t part = std::min(block.length - done, block_pair::best_length);
-        open.pairs()[open.num_pairs++] = {block.from + done, block.to + done, part};
-        open.bytes += part;
-        done += part;
-    }
-    return UCS_OK;
-} catch (const std::bad_alloc &) {
-    return UCS_ERR_NO_MEMORY;
-}
-
-ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key &key,
-                             uint64_t remote, uint64_t length) noexcept try {
-    if (!key.contains(remote, length)) {
-        nc_error("a put or get leads out of the memory of its key");
-        return UCS_ERR_INVALID_PARAM;
-    }
-    note_post();
-    lane *on = lane_of(device);
-    remote_key::note *note = key.note_for(device);
-    if (on == nullptr || note == nullptr) {
-        return UCS_ERR_NO_MEMORY;
-    }
-    if (on->lists.size() >= most_lists) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-    if (on->open != nullptr && on->open->is_full()) {
-        close_list(*on);
-    }
-    const ucs_status_t opened = on->open == nullptr ? open_list(*on) : UCS_OK;
-    if (opened != UCS_OK) {
-        return opened;
-    }
-    list &open = *on->open;
-    if (note->user != open.number) {
-        peer_memory memory = key.reach(on->device);
-        if (!memory) {
-            return UCS_ERR_UNREACHABLE;
-        }
-        open.mappings.push_back(memory.keeper);
-        *note = {open.number, memory.address};
-    }
-    char *there = note->mapped + (remote - key.base());
-    const bool puts = dir == direction::put;
-    const block_pair block = {puts ? local : there, puts ? there : local, length};
-    if (open.is_empty() && length >= copied_length) {
-        count(dir == direction::put ? counters::all().puts : counters::all().gets);
-        open.alone = block;
-        open.bytes = length;
-        return UCS_OK;
-    }
-    if (open.alone.length != 0) {
-        open.bytes = 0;
-        const ucs_status_t status = append(*on, std::exchange(open.alone, {}));
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-    count(dir == direction::put ? counters::all().puts : counters::all().gets);
-    const ucs_status_t status = append(*on, block);
-    if (status == UCS_OK && on->open->bytes >= list_bytes) {
-        close_list(*on);  // the GPU begins while more is added
-    }
-    return status;
-} catch (const std::bad_alloc &) {
-    return UCS_ERR_NO_MEMORY;
-}
-
-ucs_status_t list_mover::add(int device, layout_order &order, remote_key &key,
-                             abi::uct_completion *completion) noexcept try {
-    note_post();
-    lane *on = lane_of(device);
-    if (on == nullptr) {
-        return UCS_ERR_NO_MEMORY;
-    }
-    make_room(device);
-    auto made = std::make_unique<list>();
-    peer_memory memory = key.reach(on->device);
-    if (!memory) {
-        return UCS_ERR_UNREACHABLE;
-    }
-    const ucs_status_t status = on->gpu->create_event(&made->done);
-    if (status != UCS_OK) {
-        return status;
-    }
-    made->order = order.shared_from_this();
-    made->order_remote = memory.address + (order.remote_base - key.base());
-    made->bytes = order.local().packed_size();
-    made->mappings.push_back(memory.keeper);
-    if (completion != nullptr) {
-        made->completions.push_back(completion);
-    }
-    if (on->open != nullptr && !on->open->is_empty()) {
-        close_list(*on);
-    }
-    made->waits_for = fence_;
-    made->number = last_number_ = next_list_number();
-    on->lists.push_back(std::move(made));
-    if (on->open != nullptr) {  // what is added to it comes later
-        on->open->number = last_number_ = next_list_number();
-    }
-    count(order.puts ? counters::all().puts : counters::all().gets);
-    count(counters::all().layout_orders);
-    progress_.start();
-    launch_closed(*on);
-    return UCS_OK;
-} catch (const std::bad_alloc &) {
-    return UCS_ERR_NO_MEMORY;
-}
+// ---- completions, launches
 
 void list_mover::complete_with(int device, abi::uct_completion *completion) noexcept try {
     const auto found = lanes_.find(device);
@@ -248,12 +77,9 @@ void list_mover::complete_with(int device, abi::uct_completion *completion) noex
     }
 } catch (const std::bad_alloc &) {
     nc_error("out of memory: a put or get is waited for");
-    make_room(device);
-    flush(nullptr);
-    complete(completion, UCS_ERR_NO_MEMORY);
+    await_all();
+    complete(completion, UCS_OK);
 }
-
-// ---- launching
 
 void list_mover::close_list(lane &on) noexcept try {
     on.lists.push_back(nullptr);
@@ -285,16 +111,16 @@ void list_mover::launch_closed(lane &on) noexcept {
     }
 }
 
-// An empty list has a number from before the fence.
-void list_mover::fence() noexcept {
+void list_mover::close_all() noexcept {
     for (auto &one : lanes_) {
-        lane &on = one.second;
-        if (on.open != nullptr && on.open->is_empty()) {
-            on.open.reset();
-        } else if (on.open != nullptr) {
-            close_list(on);
+        if (one.second.open != nullptr) {
+            close_list(one.second);
         }
     }
+}
+
+void list_mover::fence() noexcept {
+    close_all();
     fence_ = last_number_;
 }
 
@@ -325,9 +151,9 @@ void list_mover::end_lists(lane &on) noexcept {
     }
 }
 
-void list_mover::make_room(int device) noexcept {
-    const auto found = lanes_.find(device);
-    while (found != lanes_.end() && found->second.lists.size() >= most_lists) {
+// Until no more than `most` are closed.
+void list_mover::await_lists(const lane &on, size_t most) noexcept {
+    while (on.lists.size() > most) {
         for (auto &one : lanes_) {  // the first list may wait for another GPU's
             launch_closed(one.second);
             if (!one.second.lists.empty() && one.second.lists.front()->is_launched) {
@@ -335,6 +161,20 @@ void list_mover::make_room(int device) noexcept {
             }
             end_lists(one.second);
         }
+    }
+}
+
+void list_mover::await_all() noexcept {
+    close_all();
+    for (const auto &one : lanes_) {
+        await_lists(one.second, 0);
+    }
+}
+
+void list_mover::make_room(int device) noexcept {
+    const auto found = lanes_.find(device);
+    if (found != lanes_.end()) {
+        await_lists(found->second, most_lists - 1);
     }
 }
 
@@ -389,7 +229,7 @@ uint64_t list_mover::oldest() const noexcept {
         const lane &on = one.second;
         if (!on.lists.empty()) {
             oldest = std::min(oldest, on.lists.front()->number);
-        } else if (on.open != nullptr && !on.open->is_empty()) {
+        } else if (on.open != nullptr) {
             oldest = std::min(oldest, on.open->number);
         }
     }
@@ -408,11 +248,7 @@ unsigned list_mover::end_flushes() noexcept {
 }
 
 ucs_status_t list_mover::flush(abi::uct_completion *completion) noexcept try {
-    for (auto &one : lanes_) {
-        if (one.second.open != nullptr && !one.second.open->is_empty()) {
-            close_list(one.second);
-        }
-    }
+    close_all();
     if (is_idle()) {
         return std::exchange(failure_, UCS_OK);
     }
@@ -435,7 +271,7 @@ bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
     constexpr auto pause = std::chrono::nanoseconds(1500);
     constexpr auto longest = std::chrono::microseconds(100);
-    if (on.open == nullptr || on.open->is_empty() || on.lists.size() >= enough_lists) {
+    if (on.open == nullptr || on.lists.size() >= enough_lists) {
         return false;
     }
     list &open = *on.open;

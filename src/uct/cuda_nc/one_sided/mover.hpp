@@ -102,12 +102,20 @@ class list_mover {
     }
     lane *lane_of(int device) noexcept;
     ucs_status_t open_list(lane &on) noexcept;
+    void put_back_open(lane &on) noexcept;
+    ucs_status_t append_parts(lane &on, const gpu::block_pair &block) noexcept;
     ucs_status_t append(lane &on, const gpu::block_pair &block) noexcept;
+    ucs_status_t cut_alone(lane &on) noexcept;
+    ucs_status_t add_block(lane &on, direction dir, char *local, remote_key &key,
+                           remote_key::note &note, uint64_t remote, uint64_t length) noexcept;
     void close_list(lane &on) noexcept;
+    void close_all() noexcept;
     void launch_closed(lane &on) noexcept;
     bool may_begin(const lane &on, uint64_t after) const noexcept;
     void end_lists(lane &on) noexcept;
     void end_list(lane &on) noexcept;
+    void await_lists(const lane &on, size_t most) noexcept;
+    void await_all() noexcept;
     bool is_left_to_poster() noexcept;
     unsigned call_owed() noexcept;
     unsigned end_flushes() noexcept;

@@ -43,17 +43,18 @@ pool &pool_of(int device) {
     return (*all)[static_cast<size_t>(device)];
 }
 
-ucs_status_t clear(gpu::device &where, gpu::memory &memory) {
-    std::unique_ptr<gpu::stream> stream;
+// By `stream`, or by one of its own.
+ucs_status_t clear(gpu::device &where, gpu::stream *stream, char *bytes, size_t size) {
+    std::unique_ptr<gpu::stream> own;
     std::unique_ptr<gpu::event> done;
     static const char zeros[64 << 10] = {};  // pages that no process fills
-    ucs_status_t status = where.create_stream(&stream);
+    ucs_status_t status = stream == nullptr ? where.create_stream(&own) : UCS_OK;
     if (status == UCS_OK) {
+        stream = stream == nullptr ? own.get() : stream;
         status = where.create_event(&done);
     }
-    for (size_t at = 0; at < memory.size() && status == UCS_OK; at += sizeof(zeros)) {
-        status =
-            stream->copy(memory.address() + at, zeros, std::min(sizeof(zeros), memory.size() - at));
+    for (size_t at = 0; at < size && status == UCS_OK; at += sizeof(zeros)) {
+        status = stream->copy(bytes + at, zeros, std::min(sizeof(zeros), size - at));
     }
     if (status == UCS_OK) {
         status = stream->record(*done);
@@ -77,7 +78,7 @@ bool add_slab(pool &to, int device) {
     if (where->allocate(in_ipc_blocks(number * port_bytes), &made->memory) != UCS_OK ||
         where->ipc_export(made->memory->address(), &made->handle, &offset) != UCS_OK ||
         where->allocate_pinned(number * report_bytes, &made->reports) != UCS_OK ||
-        clear(*where, *made->memory) != UCS_OK) {
+        clear(*where, nullptr, made->memory->address(), made->memory->size()) != UCS_OK) {
         return false;
     }
     char *reports = made->reports->address();
@@ -101,6 +102,21 @@ bool add_slab(pool &to, int device) {
     }
     to.number += number;
     to.slabs.push_back(std::move(made));
+    return true;
+}
+
+// Its numbers are used up, which takes a peer that chooses the last ones: they begin again. No
+// kernel writes to it; aborts that are under way come before. False: it is lost. The caller holds
+// the pool's lock.
+bool begin_again(pool &of, pipe_port &port) noexcept {
+    gpu::device *where = gpu::platform::instance().get_device(port.device);
+    gpu::stream *const aborts = of.aborts.get();
+    if (where == nullptr || clear(*where, aborts, port.words, pipe_words_bytes) != UCS_OK ||
+        clear(*where, aborts, reinterpret_cast<char *>(port.state), state_bytes) != UCS_OK) {
+        return false;
+    }
+    std::memset(static_cast<void *>(port.report), 0, report_bytes);
+    port.sequence = gpu::pipe_sequence_step;
     return true;
 }
 
@@ -134,12 +150,11 @@ bool has_ports(int device) noexcept try {
 
 void release_port(pipe_port *back) noexcept {
     lent.fetch_sub(1, std::memory_order_relaxed);
-    if (back->sequence >= last_sequence) {
-        return;
-    }
     pool &to = pool_of(back->device);
     std::lock_guard<std::mutex> guard(to.mutex);
-    to.idle.push_back(back);
+    if (back->sequence < last_sequence || begin_again(to, *back)) {
+        to.idle.push_back(back);
+    }
 }
 
 void retire_port(pipe_port *) noexcept {

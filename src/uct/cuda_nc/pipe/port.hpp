@@ -16,7 +16,8 @@ constexpr size_t pipe_words_bytes = max_message_channels * gpu::pipe_word_stride
 // A message is cut into segments of at least so many bytes.
 constexpr uint64_t least_segment = 64 << 10;
 
-// Higher sequences are refused: a hostile peer's could leave none for the messages that follow.
+// Higher sequences are refused: a hostile peer's could leave none for the messages that follow. A
+// port that comes to them begins again.
 constexpr uint64_t last_sequence = uint64_t{1} << 62;
 
 struct pipe_port {

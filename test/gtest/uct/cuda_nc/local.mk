@@ -12,11 +12,14 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/memory/lent.hpp \
 	test/gtest/uct/cuda_nc/memory/ring_test.cc \
 	test/gtest/uct/cuda_nc/memory/shared_handle_test.cc \
+	test/gtest/uct/cuda_nc/one_sided/gather_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/key_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/list_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/mover_test.cc \
 	test/gtest/uct/cuda_nc/pipe/drive_test.cc \
+	test/gtest/uct/cuda_nc/pipe/port_test.cc \
 	test/gtest/uct/cuda_nc/pipe/parts_test.cc \
+	test/gtest/uct/cuda_nc/copy_bytes.hpp \
 	test/gtest/uct/cuda_nc/posting_thread.hpp \
 	test/gtest/uct/cuda_nc/protocol/direct_rendezvous_test.cc \
 	test/gtest/uct/cuda_nc/protocol/fuzz_buffers.hpp \

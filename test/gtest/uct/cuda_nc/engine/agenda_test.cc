@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
@@ -21,8 +23,12 @@ class counted_messages final : public message_owner {
     unsigned progress_message(uint64_t message) noexcept override {
         ++looks[message];
         ++all_looks;
+        if (then) {
+            std::exchange(then, nullptr)();
+        }
         return 1;
     }
+    std::function<void()> then;  // called by the next look, as a user's callback
     unsigned progress_all() noexcept override { return 0; }
     bool exists(uint64_t message) const noexcept override { return message != 0; }
     bool is_polled(uint64_t message) const noexcept override { return polled.count(message) != 0; }
@@ -58,6 +64,33 @@ TEST_F(agenda_test, looks_once_at_what_something_happened_to) {
     EXPECT_EQ(looks_.progress(), 0u);
     EXPECT_EQ(messages_.looks[7], 1u);
     EXPECT_TRUE(looks_.empty());
+}
+
+// A user's callback progresses, and ends the message by whose look it was called.
+TEST_F(agenda_test, progress_within_a_look_leaves_the_others_listed) {
+    for (const uint64_t others : {0, 1, 3}) {
+        messages_.polled = {7};
+        looks_.poll(7);
+        for (uint64_t i = 1; i <= others; ++i) {
+            messages_.polled.insert(100 + i);
+            looks_.poll(100 + i);
+        }
+        messages_.then = [this] {
+            messages_.polled.erase(7);
+            looks_.progress();
+            looks_.progress();
+        };
+        looks_.progress();
+        messages_.looks.clear();
+        looks_.progress();
+        EXPECT_EQ(messages_.looks.count(7), 0u);
+        for (uint64_t i = 1; i <= others; ++i) {
+            EXPECT_GE(messages_.looks[100 + i], 1u) << i << " of " << others;
+        }
+        messages_.polled.clear();
+        looks_.progress();
+        EXPECT_TRUE(looks_.empty());
+    }
 }
 
 TEST_F(agenda_test, looks_at_a_message_when_its_time_has_come) {

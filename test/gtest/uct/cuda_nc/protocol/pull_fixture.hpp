@@ -15,6 +15,7 @@
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/memory/lending_child.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
+#include "uct/cuda_nc/copy_bytes.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
 #include "uct/cuda_nc/protocol/receive_message.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
@@ -35,17 +36,6 @@ inline layout_ref blocks(uint64_t length, int64_t pitch) {
 // What the sender's byte holds.
 inline char pattern(uint64_t offset) {
     return static_cast<char>(offset * 0x9e3779b97f4a7c15u >> 56);
-}
-
-inline void copy(void *target, const void *source, size_t bytes) {
-    std::unique_ptr<gpu::stream> stream;
-    std::unique_ptr<gpu::event> done;
-    gpu::device *device = gpu::platform::instance().get_device(0);
-    ASSERT_EQ(device->create_stream(&stream), UCS_OK);
-    ASSERT_EQ(device->create_event(&done), UCS_OK);
-    ASSERT_EQ(stream->copy(target, source, bytes), UCS_OK);
-    ASSERT_EQ(stream->record(*done), UCS_OK);
-    ASSERT_EQ(done->synchronize(), UCS_OK);
 }
 
 // A receiver whose GPU's copy engines are used (true), or its kernels alone, and a sender in

@@ -1,0 +1,244 @@
+// What is added: blocks become pairs of the open list, which closes when it is full or holds
+// enough.
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <utility>
+
+#include "ucs/base/log.hpp"
+#include "ucs/layout/layout.hpp"
+#include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/one_sided/lane.hpp"
+
+namespace cuda_nc::uct {
+
+using gpu::block_pair;
+
+namespace {
+
+// Numbers of lists are never used twice in a process: a key's note of a mapping names one.
+uint64_t next_list_number() noexcept {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace
+
+ucs_status_t list_mover::open_list(lane &on) noexcept try {
+    std::unique_ptr<list> made;
+    if (!on.idle.empty()) {
+        made = std::move(on.idle.back());
+        on.idle.pop_back();
+    } else {
+        made = std::make_unique<list>();
+        constexpr size_t bytes = list_pairs * sizeof(block_pair);
+        ucs_status_t status = on.gpu->allocate_pinned(bytes + gpu::end_words::bytes, &made->memory);
+        if (status == UCS_OK) {
+            status = on.gpu->create_event(&made->done);
+        }
+        if (status != UCS_OK) {
+            return status;
+        }
+        made->ends.use(made->memory->address() + bytes);
+    }
+    made->reserve_completion();
+    made->number = last_number_ = next_list_number();
+    made->waits_for = fence_;
+    on.open = std::move(made);
+    return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
+// For the next one that opens.
+void list_mover::put_back_open(lane &on) noexcept try {
+    on.open->clear();
+    on.idle.push_back(nullptr);
+    on.idle.back() = std::move(on.open);
+} catch (const std::bad_alloc &) {
+    on.open.reset();
+}
+
+ucs_status_t list_mover::append_parts(lane &on, const block_pair &block) noexcept try {
+    for (uint64_t done = 0; done < block.length;) {
+        if (on.open->is_full()) {
+            // The mapping that the block needs is among them.
+            std::vector<std::shared_ptr<gpu::memory>> mappings = on.open->mappings;
+            close_list(on);
+            const ucs_status_t status = on.open != nullptr ? UCS_ERR_NO_MEMORY : open_list(on);
+            if (status != UCS_OK) {
+                return status;
+            }
+            on.open->continues = true;
+            on.open->mappings = std::move(mappings);
+        }
+        list &open = *on.open;
+        const uint64_t part = std::min(block.length - done, block_pair::best_length);
+        open.pairs()[open.num_pairs++] = {block.from + done, block.to + done, part};
+        open.bytes += part;
+        done += part;
+    }
+    return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
+// Cuts the block into pairs. Those that the open list has no room for go into the next ones. After
+// an error no GPU touches any of it.
+ucs_status_t list_mover::append(lane &on, const block_pair &block) noexcept {
+    const uint64_t number = on.open->number, bytes = on.open->bytes;
+    const size_t num_pairs = on.open->num_pairs;
+    const ucs_status_t status = append_parts(on, block);
+    if (status == UCS_OK) {
+        return UCS_OK;
+    }
+    if (on.open != nullptr && on.open->number == number) {
+        on.open->num_pairs = num_pairs;
+        on.open->bytes = bytes;
+        return status;
+    }
+    if (on.open != nullptr) {  // it holds nothing else
+        put_back_open(on);
+    }
+    await_lists(on, 0);
+    return status;
+}
+
+// The block that was alone becomes pairs, as others come. Whoever waits for it waits for its last
+// pair.
+ucs_status_t list_mover::cut_alone(lane &on) noexcept try {
+    owed_completions failed = {std::move(on.open->completions), UCS_OK, nullptr};
+    on.open->completions.clear();
+    on.open->bytes = 0;
+    failed.status = append(on, std::exchange(on.open->alone, {}));
+    if (failed.status == UCS_OK) {
+        on.open->completions = std::move(failed.completions);
+        on.open->reserve_completion();
+        return UCS_OK;
+    }
+    const ucs_status_t status = failed.status;
+    failure_ = failure_ == UCS_OK ? status : failure_;
+    owed_.push_back(std::move(failed));
+    progress_.start();
+    return status;
+} catch (const std::bad_alloc &) {
+    nc_error("out of memory: a put or get ends without a word");
+    return UCS_ERR_NO_MEMORY;
+}
+
+ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_key &key,
+                                   remote_key::note &note, uint64_t remote,
+                                   uint64_t length) noexcept try {
+    if (on.open != nullptr && on.open->is_full()) {
+        close_list(on);
+        if (on.open != nullptr) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+    const ucs_status_t opened = on.open == nullptr ? open_list(on) : UCS_OK;
+    if (opened != UCS_OK) {
+        return opened;
+    }
+    list &open = *on.open;
+    open.reserve_completion();
+    if (note.user != open.number) {
+        peer_memory memory = key.reach(on.device);
+        if (!memory) {
+            return UCS_ERR_UNREACHABLE;
+        }
+        open.mappings.push_back(memory.keeper);
+        note = {open.number, memory.address};
+    }
+    char *there = note.mapped + (remote - key.base());
+    const bool puts = dir == direction::put;
+    const block_pair block = {puts ? local : there, puts ? there : local, length};
+    if (open.is_empty() && length >= copied_length) {
+        open.alone = block;
+        open.bytes = length;
+        return UCS_OK;
+    }
+    ucs_status_t status = UCS_OK;
+    if (open.alone.length != 0) {
+        // What keeps the mapping of the block is among the list's own.
+        status = cut_alone(on);
+    }
+    if (status == UCS_OK) {
+        status = append(on, block);
+    }
+    if (status == UCS_OK && on.open->bytes >= list_bytes) {
+        close_list(on);  // the GPU begins while more is added
+    }
+    return status;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
+ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key &key,
+                             uint64_t remote, uint64_t length) noexcept {
+    if (!key.contains(remote, length)) {
+        nc_error("a put or get leads out of the memory of its key");
+        return UCS_ERR_INVALID_PARAM;
+    }
+    note_post();
+    lane *on = lane_of(device);
+    remote_key::note *note = key.note_for(device);
+    if (on == nullptr || note == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    if (on->lists.size() >= most_lists) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    const ucs_status_t status = add_block(*on, dir, local, key, *note, remote, length);
+    if (status == UCS_OK) {
+        count(dir == direction::put ? counters::all().puts : counters::all().gets);
+        progress_.start();
+    } else if (on->open != nullptr && on->open->is_empty()) {
+        put_back_open(*on);
+    }
+    return status;
+}
+
+ucs_status_t list_mover::add(int device, layout_order &order, remote_key &key,
+                             abi::uct_completion *completion) noexcept try {
+    note_post();
+    lane *on = lane_of(device);
+    if (on == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    make_room(device);
+    auto made = std::make_unique<list>();
+    peer_memory memory = key.reach(on->device);
+    if (!memory) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    const ucs_status_t status = on->gpu->create_event(&made->done);
+    if (status != UCS_OK) {
+        return status;
+    }
+    made->order = order.shared_from_this();
+    made->order_remote = memory.address + (order.remote_base - key.base());
+    made->bytes = order.local().packed_size();
+    made->mappings.push_back(memory.keeper);
+    if (completion != nullptr) {
+        made->completions.push_back(completion);
+    }
+    if (on->open != nullptr) {
+        close_list(*on);
+        if (on->open != nullptr) {
+            return UCS_ERR_NO_MEMORY;
+        }
+    }
+    made->waits_for = fence_;
+    made->number = last_number_ = next_list_number();
+    on->lists.push_back(nullptr);
+    on->lists.back() = std::move(made);
+    count(order.puts ? counters::all().puts : counters::all().gets);
+    count(counters::all().layout_orders);
+    progress_.start();
+    launch_closed(*on);
+    return UCS_OK;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
+}  // namespace cuda_nc::uct

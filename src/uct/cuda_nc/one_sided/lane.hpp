@@ -1,0 +1,23 @@
+// The lists of one GPU.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "uct/cuda_nc/one_sided/list.hpp"
+
+namespace cuda_nc::uct {
+
+struct list_mover::lane {
+    int device = 0;          // the ordinal of `gpu`
+    bool by_copies = false;  // launches do not reach the local memory
+    gpu::device *gpu = nullptr;
+    std::unique_ptr<gpu::stream> stream;
+    std::unique_ptr<list> open;               // never empty but within add(); null: none
+    std::deque<std::unique_ptr<list>> lists;  // closed; the first ones are launched
+    std::vector<std::unique_ptr<list>> idle;
+    ucs_status_t last_status = UCS_OK;  // of the list that ended last
+};
+
+}  // namespace cuda_nc::uct
