@@ -187,6 +187,7 @@ TEST_F(sim_mover_test, the_kernel_leaves_when_the_pulse_stands_still) {
     auto &desk = static_cast<mover_desk &>(*mover_);
     // On a machine that is busy the threads do not see each other in time.
     bool has_left = false;
+    unsigned in_time = 0;
     for (const auto limit = clock::now() + std::chrono::seconds(20);
          !has_left && clock::now() < limit;) {
         // A kernel that has been launched here, and so neither its idle time nor its stay is over.
@@ -201,8 +202,12 @@ TEST_F(sim_mover_test, the_kernel_leaves_when_the_pulse_stands_still) {
         beat_pulses();
         std::this_thread::sleep_for(std::chrono::microseconds(300));
         EXPECT_EQ(move(), UCS_OK);
-        has_left =
-            desk.launches() != before && clock::now() - begun < std::chrono::microseconds(900);
+        const bool is_in_time = clock::now() - begun < std::chrono::microseconds(900);
+        in_time += is_in_time;
+        has_left = is_in_time && desk.launches() != before;
+    }
+    if (!has_left && in_time < 100) {
+        GTEST_SKIP() << "this machine is too busy to tell";
     }
     EXPECT_TRUE(has_left);
 }
