@@ -7,6 +7,7 @@
 #include <atomic>
 #include <iterator>
 #include <new>
+#include <string_view>
 #include <vector>
 
 #include "hooks/common/datatype_ops.hpp"
@@ -31,29 +32,6 @@ namespace {
 using namespace cuda_nc::hooks;
 using cuda_nc::redirect_loaded_objects;
 using cuda_nc::replacement;
-
-// What calls are redirected to: with UCP's own parameters.
-namespace entry {
-
-#define ENTRY(result, name, library, replacement, parameters, arguments)  \
-    result replacement parameters noexcept {                              \
-        const void *caller = __builtin_return_address(0);                 \
-        return cuda_nc::hooks::replacement CUDA_NC_PASS_CALLER arguments; \
-    }
-CUDA_NC_UCP_SYMBOLS(ENTRY)
-#undef ENTRY
-
-}  // namespace entry
-
-#define REDIRECTION(result, name, library, replacement, parameters, arguments) \
-    {#name, reinterpret_cast<void *>(replacement)},
-#define UCP_REDIRECTION(result, name, library, replacement, parameters, arguments) \
-    {#name, reinterpret_cast<void *>(entry::replacement)},
-const replacement redirected[] = {CUDA_NC_OPAL_SYMBOLS(REDIRECTION)
-                                      CUDA_NC_UCP_OBJECT_SYMBOLS(UCP_REDIRECTION)};
-const replacement redirected_messages[] = {CUDA_NC_UCP_MESSAGE_SYMBOLS(UCP_REDIRECTION)};
-#undef REDIRECTION
-#undef UCP_REDIRECTION
 
 // The argument of UCX's ucm_reloc_modify, which changes the objects that are loaded now and those
 // that will be. UCX links the patch into a list of its own, and keeps it until the process ends.
@@ -96,15 +74,56 @@ void redirect(const cuda_nc::ucx_instance &ucx, const replacement *wanted, size_
     }
 }
 
-// The shim defines no MPI functions of large counts, as programs call what is defined and some MPIs
-// lack them. Where the MPI has them, calls of them are redirected. Once for each UCX.
-void redirect_large_counts(const cuda_nc::ucx_instance &ucx) noexcept {
+// Once for each UCX, as soon as MPICH is there: it may be loaded after UCX.
+void redirect_mpi(const cuda_nc::ucx_instance &ucx, local::whose wanted) noexcept {
     static std::atomic<bool> done[cuda_nc::max_ucx_instances];
-    if (cuda_nc::config().enable && !done[ucx.index].exchange(true)) {
-        const std::vector<replacement> of_mpi = local::replaced_calls_of_large_counts();
+    if (!cuda_nc::config().enable || done[ucx.index]) {
+        return;
+    }
+    const std::vector<replacement> of_mpi = local::replaced_calls(wanted);
+    if (!of_mpi.empty() && !done[ucx.index].exchange(true)) {
         redirect(ucx, of_mpi.data(), of_mpi.size());
     }
 }
+
+// An MPI makes its worker when it starts. By then it is loaded, which it need not have been when
+// UCX was.
+constexpr bool starts_mpi(std::string_view name) noexcept {
+    return name == "ucp_worker_create";
+}
+
+void before_start(const void *caller) noexcept {
+    const cuda_nc::caller_ucx found = cuda_nc::ucx_of(caller);
+    if (found.is_certain()) {
+        redirect_mpi(*found.ucx, local::whose::all);
+    }
+}
+
+// What calls are redirected to: with UCP's own parameters.
+namespace entry {
+
+#define ENTRY(result, name, library, replacement, parameters, arguments)  \
+    result replacement parameters noexcept {                              \
+        const void *caller = __builtin_return_address(0);                 \
+        if constexpr (starts_mpi(#name)) {                                \
+            before_start(caller);                                         \
+        }                                                                 \
+        return cuda_nc::hooks::replacement CUDA_NC_PASS_CALLER arguments; \
+    }
+CUDA_NC_UCP_SYMBOLS(ENTRY)
+#undef ENTRY
+
+}  // namespace entry
+
+#define REDIRECTION(result, name, library, replacement, parameters, arguments) \
+    {#name, reinterpret_cast<void *>(replacement)},
+#define UCP_REDIRECTION(result, name, library, replacement, parameters, arguments) \
+    {#name, reinterpret_cast<void *>(entry::replacement)},
+const replacement redirected[] = {CUDA_NC_OPAL_SYMBOLS(REDIRECTION)
+                                      CUDA_NC_UCP_OBJECT_SYMBOLS(UCP_REDIRECTION)};
+const replacement redirected_messages[] = {CUDA_NC_UCP_MESSAGE_SYMBOLS(UCP_REDIRECTION)};
+#undef REDIRECTION
+#undef UCP_REDIRECTION
 
 // Every wait of a program goes through this function, so the shim does not define it, and it is
 // redirected only in the object that wants it: not in UCX, which calls it with locks held.
@@ -120,7 +139,7 @@ void before_components(const void *caller) noexcept {
     if (found.is_certain()) {
         register_settings(*found.ucx);
         cuda_nc_register_transport(caller);
-        redirect_large_counts(*found.ucx);
+        redirect_mpi(*found.ucx, local::whose::not_the_shims);
     }
 }
 
@@ -165,6 +184,5 @@ void cuda_nc_interpose_install(const void *in_ucx) {
     if (cuda_nc_transport_is_wanted() != 0 || may_serve_lists()) {
         redirect(*found.ucx, redirected_messages, std::size(redirected_messages));
     }
-    const std::vector<replacement> &of_mpi = local::replaced_calls();
-    redirect(*found.ucx, of_mpi.data(), of_mpi.size());
+    redirect_mpi(*found.ucx, local::whose::all);
 }

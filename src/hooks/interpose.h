@@ -18,7 +18,7 @@ extern "C" {
 
 #define CUDA_NC_HOOKS_EXPORT __attribute__((visibility("default")))
 
-#define CUDA_NC_INTERPOSE_VERSION 6
+#define CUDA_NC_INTERPOSE_VERSION 7
 
 /* Our replacement of each function; null: call the original. */
 typedef struct cuda_nc_symbols {
@@ -37,9 +37,11 @@ typedef struct cuda_nc_symbols {
     void (*before_components)(const void *caller);
     /*
      * Our function in place of an MPI function of interposed_mpi.h ("MPI_Pack"), or null: call the
-     * original. To be asked when the function is called: then the MPI library is loaded.
+     * original. To be asked when the function is called: then the MPI library is loaded. `next` is
+     * what would be called without the shim, or null; where that is a tool's, ours passes calls on
+     * to it.
      */
-    void *(*find_mpi_call)(const char *name);
+    void *(*find_mpi_call)(const char *name, void *next);
 } cuda_nc_symbols_t;
 
 /*

@@ -1,7 +1,7 @@
 /*
  * The one list of the MPI functions that the hooks replace, where the MPI is one that packs and
- * copies GPU memory with the CPU (hooks/mpich). Made from it: the shim's definitions (without
- * those of large counts), the redirection of loaded objects, the originals (PMPI_...). Plain C.
+ * copies GPU memory with the CPU (hooks/mpich). Made from it: the shim's definitions (of those that
+ * every MPI has), the redirection of loaded objects, the originals (PMPI_...). Plain C.
  *
  * A row is X(name, suffix, serve, parameters, arguments): the function MPI_<name><suffix>. Its
  * original is PMPI_<name><suffix>; the one that takes the largest counts, PMPI_<name>_c.
@@ -66,15 +66,18 @@ typedef long long cuda_nc_mpi_count;
        H receive_type, int source, int receive_tag, H comm, void *status),                         \
       (from, sends, send_type, dest, send_tag, to, receives, receive_type, source, receive_tag,    \
        comm, status))                                                                              \
+    X(Sendrecv_replace, S, replace,                                                                \
+      (void *buffer, N count, H type, int dest, int send_tag, int source, int receive_tag, H comm, \
+       void *status),                                                                              \
+      (buffer, count, type, dest, send_tag, source, receive_tag, comm, status))
+
+/* Since MPI 4, as large counts are */
+#define CUDA_NC_MPI_PAIRS(X, S, N, H)                                                              \
     X(Isendrecv, S, start_send_receive,                                                            \
       (const void *from, N sends, H send_type, int dest, int send_tag, void *to, N receives,       \
        H receive_type, int source, int receive_tag, H comm, void *request),                        \
       (from, sends, send_type, dest, send_tag, to, receives, receive_type, source, receive_tag,    \
        comm, request))                                                                             \
-    X(Sendrecv_replace, S, replace,                                                                \
-      (void *buffer, N count, H type, int dest, int send_tag, int source, int receive_tag, H comm, \
-       void *status),                                                                              \
-      (buffer, count, type, dest, send_tag, source, receive_tag, comm, status))                    \
     X(Isendrecv_replace, S, start_replace,                                                         \
       (void *buffer, N count, H type, int dest, int send_tag, int source, int receive_tag, H comm, \
        void *request),                                                                             \
@@ -157,13 +160,23 @@ typedef long long cuda_nc_mpi_count;
                           Ineighbor_alltoall, Ineighbor_alltoallv, Ineighbor_alltoallw)            \
     CUDA_NC_MPI_REDUCTIONS(X, S, N, H)
 
-#define CUDA_NC_MPI_INT_SYMBOLS(X)                                                                 \
+/* Those that every MPI has: the shim defines them. */
+#define CUDA_NC_MPI_SHIM_SYMBOLS(X)                                                                \
     CUDA_NC_MPI_SIZED(X, , int, intptr_t, int, cuda_nc_mpi_handle)
 
-#define CUDA_NC_MPI_COUNT_SYMBOLS(X)                                                               \
-    CUDA_NC_MPI_SIZED(X, _c, cuda_nc_mpi_count, cuda_nc_mpi_count, intptr_t, cuda_nc_mpi_handle)
+/* Those that some lack. Programs call what is defined, so that the shim must not define them. */
+#define CUDA_NC_MPI_NEW_SYMBOLS(X)                                                                 \
+    CUDA_NC_MPI_PAIRS(X, , int, cuda_nc_mpi_handle)                                                \
+    CUDA_NC_MPI_SIZED(X, _c, cuda_nc_mpi_count, cuda_nc_mpi_count, intptr_t, cuda_nc_mpi_handle)   \
+    CUDA_NC_MPI_PAIRS(X, _c, cuda_nc_mpi_count, cuda_nc_mpi_handle)
 
-#define CUDA_NC_MPI_SYMBOLS(X) CUDA_NC_MPI_INT_SYMBOLS(X) CUDA_NC_MPI_COUNT_SYMBOLS(X)
+#define CUDA_NC_MPI_SYMBOLS(X) CUDA_NC_MPI_SHIM_SYMBOLS(X) CUDA_NC_MPI_NEW_SYMBOLS(X)
+
+/* What callers do with requests of ours. No forms for large counts; the shim leaves them out. */
+#define CUDA_NC_MPI_REQUEST_SYMBOLS(X)                                                             \
+    X(Request_get_status, , get_status,                                                            \
+      (cuda_nc_mpi_handle request, int *flag, void *status), (request, flag, status))              \
+    X(Request_free, , free_request, (void *request), (request))
 
 /* clang-format on */
 

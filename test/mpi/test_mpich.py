@@ -1,7 +1,9 @@
 """MPICH, over the UCX that it brings (under the shim) and over UCX 1.22 (by the module). What it does
 by itself in host memory is its own."""
+import ctypes
 import os
 import re
+import sys
 
 import pytest
 
@@ -135,3 +137,68 @@ def test_local_work_of_the_application(run, mpich):
             result = job(run, way, 2, mpich / "local-work", "--memory", "host", "--rounds", 100,
                          more=env)
             assert "PASS local_work" in result.output
+
+
+@pytest.fixture(scope="session")
+def callers(mpich, one_at_a_time):
+    """The directory of what operations/mpich makes."""
+    source = product.ROOT / "test/mpi/operations/mpich"
+    made = mpi.WORK / "mpich-callers"
+    made.mkdir(parents=True, exist_ok=True)
+    flags = ("-O1", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", f"-I{product.ROOT}/test/mpi")
+    with one_at_a_time("programs"):
+        run = Runner(600, product.LOGS / "mpi" / f"build-callers-{os.getpid()}.log",
+                     product.environment())
+        run(PREFIX / "bin/mpicxx", "-std=c++17", *flags, source / "requests.cc", "-o",
+            made / "requests", "-ldl", "-lpthread")
+        run(PREFIX / "bin/mpicxx", "-std=c++17", *flags, "-shared", "-fPIC", source / "user.cc",
+            "-o", made / "libuser.so", "-ldl")
+        run(PREFIX / "bin/mpicc", *flags, "-shared", "-fPIC", source / "tool.c", "-o",
+            made / "libtool.so")
+    return made
+
+
+@pytest.mark.parametrize("kind, ranks", [("freed", 1), ("freed", 2), ("status", 2),
+                                         ("failed_send", 1), ("failed_receive", 2)])
+@pytest.mark.parametrize("way", ["shim", "plugin"])
+def test_requests(run, callers, way, kind, ranks):
+    """Freed, asked for, and of calls that fail."""
+    result = job(run, way, ranks, callers / "requests", kind)
+    assert f"PASS {kind}" in result.output and "FAIL" not in result.output
+
+
+def beside_tool(callers, way):
+    shim = WAYS[way].get("LD_PRELOAD")
+    return {"LD_PRELOAD": f"{shim or ''} {callers / 'libtool.so'}"}
+
+
+@pytest.mark.parametrize("way", ["shim", "plugin"])
+def test_a_tool_sees_messages(run, callers, way):
+    """Those in host memory."""
+    result = job(run, way, 1, callers / "requests", "freed", more=beside_tool(callers, way))
+    assert "PASS freed" in result.output and "TOOL 1 sends, 4 receives" in result.output
+
+
+@pytest.mark.parametrize("way", ["shim", "plugin"])
+def test_thread_that_ends_in_a_call(run, callers, way):
+    result = job(run, way, 1, callers / "requests", "cancelled_thread",
+                 more=beside_tool(callers, way))
+    assert "PASS cancelled_thread" in result.output
+
+
+@pytest.mark.parametrize("way", ["shim", "plugin"])
+def test_loaded_after_ucx(run, callers, way):
+    """By a program that uses UCX itself before."""
+    ucx = PREFIX / "lib/mpich" if way == "shim" else product.ucx() / "lib"
+    env = mpi.environment(THROUGH_UCX, WAYS[way])
+    result = run(sys.executable, product.ROOT / "test/mpi/operations/mpich/late.py",
+                 ucx / "libucp.so.0", PREFIX / "lib/libmpi.so.12", callers / "libuser.so", env=env)
+    assert "PASS late" in result.output
+
+
+def test_shim_defines_what_every_mpi_has():
+    """Programs call what they find, and some MPIs lack these."""
+    shim = ctypes.CDLL(str(product.SHIM))
+    assert hasattr(shim, "MPI_Sendrecv")
+    for name in ("MPI_Isendrecv", "MPI_Isendrecv_replace", "MPI_Send_c"):
+        assert not hasattr(shim, name)

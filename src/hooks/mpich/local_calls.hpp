@@ -8,15 +8,15 @@
 
 namespace cuda_nc::hooks::local {
 
-// {"MPI_Pack", our function}, ...; empty where this process has no MPICH that we serve, or can have
-// no GPU memory. To be called once an MPI library is loaded. The functions pass on all calls
-// without GPU memory.
-const std::vector<replacement> &replaced_calls() noexcept;
+enum class whose { all, not_the_shims };  // what the shim does not define (interposed_mpi.h)
 
-// Those of large counts among them (MPI_Pack_c, ...), which the shim does not define.
-std::vector<replacement> replaced_calls_of_large_counts() noexcept;
+// {"MPI_Pack", our function}, ...; empty where this process has no MPICH that we serve, which may
+// yet be loaded, or can have no GPU memory. The functions pass on all calls without GPU memory, to
+// a tool's functions where those stand in front of MPICH's.
+std::vector<replacement> replaced_calls(whose wanted) noexcept;
 
-// Ours in place of `name`, or null.
-void *find_replaced(const char *name) noexcept;
+// Ours in place of a function that the shim defines, or null. `following` is what the caller would
+// reach without us, or null.
+void *find_replaced(const char *name, void *following) noexcept;
 
 }  // namespace cuda_nc::hooks::local

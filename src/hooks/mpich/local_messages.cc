@@ -24,9 +24,9 @@ struct pair {
     }
     int run(bool from_gpu, bool to_gpu, void *status) {
         staged_call_ptr call = stage(from_gpu, to_gpu, nullptr);
-        const int error = pmpi().Sendrecv_c(from.buffer, from.count, from.type, dest, send_tag,
-                                            writable(to.buffer), to.count, to.type, source,
-                                            receive_tag, comm, &call->status());
+        const int error = call->enter(pmpi().Sendrecv_c, from.buffer, from.count, from.type, dest,
+                                      send_tag, writable(to.buffer), to.count, to.type, source,
+                                      receive_tag, comm, &call->status());
         give(call->status(), status);
         return error != 0 ? error : call->finish();
     }
@@ -38,6 +38,9 @@ struct pair {
         if (error == 0) {
             error = pmpi().Isend_c(from.buffer, from.count, from.type, dest, send_tag, comm,
                                    call->send_request());
+            if (error != 0) {
+                call->give_up_receive();
+            }
         }
         return error != 0 ? error : staged_call::start(std::move(call));
     }
@@ -69,8 +72,8 @@ int receive(decltype(pmpi_functions::Recv_c) mpi, void *to, count_t count, handl
     uniform_side side = {to, count, type};
     call.stage_packed(&side, use::receive);
     call.receives_message();
-    const int error =
-        mpi(writable(side.buffer), side.count, side.type, source, tag, comm, &call.status());
+    const int error = call.enter(mpi, writable(side.buffer), side.count, side.type, source, tag,
+                                 comm, &call.status());
     give(call.status(), status);
     return error != 0 ? error : call.finish();
 }

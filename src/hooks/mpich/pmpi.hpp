@@ -30,11 +30,18 @@ struct pmpi_functions {
     // Null where this release does not have the function.
 #define MEMBER(name, suffix, serve, parameters, arguments) int(*name##suffix) parameters = nullptr;
     CUDA_NC_MPI_SYMBOLS(MEMBER)
+    CUDA_NC_MPI_REQUEST_SYMBOLS(MEMBER)
 #undef MEMBER
+    int (*Initialized)(int *flag_p) = nullptr;
     int (*Comm_rank)(handle, int *) = nullptr;
     int (*Comm_size)(handle, int *) = nullptr;
     int (*Comm_remote_size)(handle, int *) = nullptr;
     int (*Comm_test_inter)(handle, int *) = nullptr;
+    int (*Comm_create_keyval)(int (*copy)(int, int, void *, void *, void *, int *),
+                              int (*forget)(int, int, void *, void *), int *key_p,
+                              void *) = nullptr;
+    int (*Comm_set_attr)(handle, int key, void *value) = nullptr;
+    int (*Comm_free_keyval)(int *key_p) = nullptr;
     int (*Comm_call_errhandler)(handle, int) = nullptr;
     int (*Type_get_extent)(handle, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
     int (*Type_get_true_extent)(handle, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;

@@ -1,7 +1,13 @@
 #include "hooks/mpich/staged_call.hpp"
 
+#include <cxxabi.h>
+
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <mutex>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include "ucs/base/log.hpp"
@@ -106,7 +112,7 @@ void staged_call::stage_alike(const void **buffer_p, count_t count, handle type,
     stages_.push_back({std::move(memory), std::move(bytes), how != use::send, true});
 }
 
-int staged_call::finish() noexcept try {
+int staged_call::finish() try {
     for (const staged &one : stages_) {
         uint64_t length = one.memory.size();
         if (one.by_status) {
@@ -125,65 +131,136 @@ int staged_call::finish() noexcept try {
         }
     }
     return 0;
+} catch (const abi::__forced_unwind &) {
+    throw;  // the thread ends (pthread_cancel)
 } catch (const failure &what) {
     return report(what);
 } catch (...) {
     return report({comm_, error_no_memory});
 }
 
+// MPI may still use what it was given: then that stays for good.
+staged_call::~staged_call() {
+    free_types();
+    if (is_inside_ || is_lost_ || inner_ != null_request || second_ != null_request) {
+        new (std::nothrow) auto(std::make_pair(std::move(stages_), std::move(arrays_)));
+    }
+}
+
+void staged_call::give_up_receive() {
+    pmpi().Cancel(&inner_);
+    await(&inner_, status_ignore);
+}
+
 // ---- nonblocking calls: the user gets a request of ours, which ends when MPICH's has ended and
 // its bytes are unpacked. MPICH asks for that in every call that tests or waits for it.
 
-int staged_call::start(staged_call_ptr call) noexcept {
+namespace {
+
+// The calls whose requests users hold.
+class held_calls {
+  public:
+    void add(int request, staged_call *call) noexcept try {
+        std::lock_guard<std::mutex> guard(mutex_);
+        calls_[request] = call;
+        number_.store(calls_.size(), std::memory_order_relaxed);
+    } catch (...) {
+        // no memory: it is as a request that is not ours
+    }
+    // Null: the request is not ours.
+    staged_call *find(int request) noexcept {
+        if (number_.load(std::memory_order_relaxed) == 0) {
+            return nullptr;
+        }
+        std::lock_guard<std::mutex> guard(mutex_);
+        auto found = calls_.find(request);
+        return found != calls_.end() ? found->second : nullptr;
+    }
+    void remove(int request) noexcept {
+        std::lock_guard<std::mutex> guard(mutex_);
+        calls_.erase(request);
+        number_.store(calls_.size(), std::memory_order_relaxed);
+    }
+
+  private:
+    std::mutex mutex_;
+    std::unordered_map<int, staged_call *> calls_;
+    std::atomic<size_t> number_{0};
+};
+
+held_calls &held() {
+    static auto *only = new held_calls;
+    return *only;
+}
+
+std::mutex freed_mutex;
+staged_call *first_freed = nullptr;
+std::atomic<int> number_freed{0};
+
+}  // namespace
+
+int staged_call::start(staged_call_ptr call) {
     staged_call *state = call.get();
     if (pmpi().Grequest_start(query, release, cancel, poll, wait, state, &state->outer_) != 0) {
         *state->request_ = null_request;
-        const int error = state->await();
-        return error != 0 ? error : state->finish();
+        state->await(&state->inner_, &state->status_);
+        state->await(&state->second_, status_ignore);
+        return state->error_ != 0 ? state->error_ : state->finish();
     }
     *state->request_ = state->outer_;
     call.release();  // by release()
+    held().add(state->outer_, state);
     return 0;
 }
 
-int staged_call::await() noexcept {
-    // a request that has ended is null, and would leave an empty status
-    int error = inner_ != null_request ? pmpi().Wait(&inner_, &status_) : 0;
-    if (error == 0 && second_ != null_request) {
-        error = pmpi().Wait(&second_, status_ignore);
+void staged_call::await(int *request, void *status) {
+    if (*request != null_request) {  // a null one would leave an empty status
+        note(pmpi().Wait(request, status));
+        *request = null_request;
     }
-    return error;
 }
 
-void staged_call::complete(int error) noexcept {
-    error_ = error != 0 ? error : finish();
+// Also where MPICH cannot tell, which is an error of this call.
+bool staged_call::has_ended(int *request, void *status) {
+    int flag = 0;
+    if (*request == null_request) {
+        return true;
+    }
+    const int error = pmpi().Test(request, &flag, status);
+    note(error);
+    if (error != 0) {
+        is_lost_ = is_lost_ || (flag == 0 && *request != null_request);
+        *request = null_request;
+    }
+    return *request == null_request;
+}
+
+void staged_call::complete() {
+    if (error_ == 0) {
+        error_ = finish();
+    }
     done_ = true;
     pmpi().Grequest_complete(outer_);
 }
 
-int staged_call::poll(void *state, void *) noexcept {
+int staged_call::poll(void *state, void *) {
     auto *call = static_cast<staged_call *>(state);
-    int flag = 1, error = 0;
-    if (call->done_) {
-        return 0;
-    }
-    if (call->inner_ != null_request) {
-        error = pmpi().Test(&call->inner_, &flag, &call->status_);
-    }
-    if (error == 0 && flag != 0 && call->second_ != null_request) {
-        error = pmpi().Test(&call->second_, &flag, status_ignore);
-    }
-    if (error != 0 || flag != 0) {
-        call->complete(error);
+    if (!call->done_) {
+        const bool first = call->has_ended(&call->inner_, &call->status_);
+        if (call->has_ended(&call->second_, status_ignore) && first) {
+            call->complete();
+        }
     }
     return 0;
 }
 
-int staged_call::wait(int number, void **states, double, void *) noexcept {
+int staged_call::wait(int number, void **states, double, void *) {
     for (int i = 0; i < number; ++i) {
         auto *call = static_cast<staged_call *>(states[i]);
         if (!call->done_) {
-            call->complete(call->await());
+            call->await(&call->inner_, &call->status_);
+            call->await(&call->second_, status_ignore);
+            call->complete();
         }
     }
     return 0;
@@ -195,14 +272,99 @@ int staged_call::query(void *state, void *status) noexcept {
     return call->error_;
 }
 
-int staged_call::cancel(void *state, int complete) noexcept {
+int staged_call::cancel(void *state, int complete) {
     auto *call = static_cast<staged_call *>(state);
-    return complete != 0 || call->done_ ? 0 : pmpi().Cancel(&call->inner_);
+    return complete != 0 || call->done_ || call->inner_ == null_request
+               ? 0
+               : pmpi().Cancel(&call->inner_);
 }
 
 int staged_call::release(void *state) noexcept {
-    delete static_cast<staged_call *>(state);
+    auto *call = static_cast<staged_call *>(state);
+    if (call->is_freed_) {
+        return 0;  // test_freed() deletes it
+    }
+    held().remove(call->outer_);
+    if (call->done_) {
+        delete call;
+    } else {
+        call->keep_freed();  // MPICH 4.1 releases what users free
+    }
     return 0;
+}
+
+int staged_call::get_status(handle request, int *, void *) {
+    staged_call *call = held().find(static_cast<int>(request));
+    if (call != nullptr) {
+        poll(call, nullptr);
+    }
+    return pass_on;
+}
+
+int staged_call::free_request(void *request) {
+    staged_call *call = held().find(*static_cast<int *>(request));
+    if (call == nullptr || call->done_) {
+        return pass_on;
+    }
+    held().remove(call->outer_);
+    watch_finalize();
+    call->is_freed_ = true;
+    const int error = pmpi().Request_free(request);
+    call->keep_freed();
+    return error;
+}
+
+void staged_call::keep_freed() noexcept {
+    is_freed_ = true;
+    std::lock_guard<std::mutex> guard(freed_mutex);
+    next_freed_ = first_freed;
+    first_freed = this;
+    ++number_freed;
+}
+
+void staged_call::test_freed() {
+    if (number_freed.load(std::memory_order_relaxed) == 0) {
+        return;
+    }
+    staged_call *taken;
+    {
+        std::lock_guard<std::mutex> guard(freed_mutex);
+        taken = std::exchange(first_freed, nullptr);
+    }
+    while (taken != nullptr) {
+        staged_call *call = std::exchange(taken, taken->next_freed_);
+        poll(call, nullptr);
+        --number_freed;
+        if (call->done_) {
+            delete call;
+        } else {
+            call->keep_freed();
+        }
+    }
+}
+
+// MPI_Finalize deletes the attributes of MPI_COMM_SELF first. What nobody matches is left alone.
+void staged_call::watch_finalize() noexcept {
+    static std::atomic<bool> done{false};
+    int is_ready = 0, key = 0;
+    if (done.exchange(true) || pmpi().Initialized(&is_ready) != 0 || is_ready == 0) {
+        return;
+    }
+    auto copy = [](int, int, void *, void *, void *, int *is_copied_p) {
+        *is_copied_p = 0;
+        return 0;
+    };
+    auto finalize = [](int, int, void *, void *) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+        do {
+            test_freed();
+        } while (number_freed != 0 && std::chrono::steady_clock::now() < end);
+        return 0;
+    };
+    if (pmpi().Comm_create_keyval(copy, finalize, &key, nullptr) == 0) {
+        pmpi().Comm_set_attr(self, key, nullptr);
+        pmpi().Comm_free_keyval(&key);
+    }
 }
 
 int report(const failure &what) noexcept {

@@ -76,7 +76,7 @@ class staged_call {
     // Null `request`: a blocking call. Else what MPI is given to store the request.
     staged_call(handle comm, void *request) noexcept
         : comm_(comm), request_(static_cast<int *>(request)) {}
-    ~staged_call() { free_types(); }
+    ~staged_call();
     staged_call(const staged_call &) = delete;
 
     // Replaces a side, of `blocks` times its elements, by as many elements without gaps: MPICH cuts
@@ -97,7 +97,7 @@ class staged_call {
     template <typename... parameters, typename... given>
     static int run(staged_call_ptr call, int (*function)(parameters...), given... arguments) {
         if constexpr (sizeof...(parameters) == sizeof...(given)) {
-            const int error = function(arguments...);
+            const int error = call->enter(function, arguments...);
             call->free_types();
             return error != 0 ? error : call->finish();
         } else {
@@ -106,16 +106,34 @@ class staged_call {
             return error != 0 ? error : start(std::move(call));
         }
     }
+    // Calls MPI's function with what was staged. Where a thread ends inside, the bytes stay MPI's.
+    template <typename... parameters, typename... given>
+    int enter(int (*function)(parameters...), given... arguments) {
+        is_inside_ = true;
+        const int error = function(arguments...);
+        is_inside_ = false;
+        return error;
+    }
     // Of a nonblocking call that is made of two messages: where MPI stores its requests. start()
     // then hands the call over to the user's request, as run() does.
     int *receive_request() noexcept { return &inner_; }
     int *send_request() noexcept { return &second_; }
-    static int start(staged_call_ptr call) noexcept;
+    static int start(staged_call_ptr call);
+    // Ends the receive, as the send behind it could not be started.
+    void give_up_receive();
     // For a blocking message, which MPI is to fill: its status is needed to unpack it.
     status_words &status() noexcept { return status_; }
 
     // Unpacks. Returns an MPI error.
-    int finish() noexcept;
+    int finish();
+
+    // In front of MPI's functions of these names; they return pass_on where MPI is to do it.
+    // MPICH 4.1 does not ask in MPI_Request_get_status whether a request of ours has ended.
+    static int get_status(handle request, int *flag, void *status);
+    static int free_request(void *request);
+    // Finishes those calls whose requests the user has freed and that have ended since: MPICH does
+    // not ask for them.
+    static void test_freed();
 
   private:
     struct staged {
@@ -132,11 +150,15 @@ class staged_call {
 
     static int query(void *state, void *status) noexcept;
     static int release(void *state) noexcept;
-    static int cancel(void *state, int complete) noexcept;
-    static int poll(void *state, void *status) noexcept;
-    static int wait(int number, void **states, double, void *status) noexcept;
-    int await() noexcept;
-    void complete(int error) noexcept;
+    static int cancel(void *state, int complete);
+    static int poll(void *state, void *status);
+    static int wait(int number, void **states, double, void *status);
+    bool has_ended(int *request, void *status);
+    void await(int *request, void *status);
+    void complete();
+    void note(int error) noexcept { error_ = error_ != 0 ? error_ : error; }
+    void keep_freed() noexcept;
+    static void watch_finalize() noexcept;
 
     handle comm_;
     int *request_;
@@ -144,6 +166,10 @@ class staged_call {
     int outer_ = null_request;                          // the user's
     int error_ = 0;
     bool done_ = false;
+    bool is_inside_ = false;  // a function of MPI
+    bool is_lost_ = false;    // MPI does not say whether a message has ended
+    bool is_freed_ = false;   // the user's request
+    staged_call *next_freed_ = nullptr;
     status_words status_;
     std::vector<staged> stages_;
     std::vector<std::unique_ptr<varying_side::arrays>> arrays_;

@@ -74,10 +74,11 @@ CUDA_NC_UCP_SYMBOLS(UCP_INTERPOSED)
     }
 
 /*
- * Not those of large counts: Open MPI 5.0 has none, and mpi4py calls what it finds. Where the MPI
- * has them, the hooks redirect their calls (hooks/interpose.cc).
+ * Not those that some MPIs lack: Open MPI 5.0 has none of large counts, 4.1 no MPI_Isendrecv, and
+ * mpi4py calls what it finds. Where the MPI has them, the hooks redirect their calls
+ * (hooks/interpose.cc).
  */
-CUDA_NC_MPI_INT_SYMBOLS(MPI_INTERPOSED)
+CUDA_NC_MPI_SHIM_SYMBOLS(MPI_INTERPOSED)
 
 /*
  * Not replaced, but used as a signal: UCX asks for its components here. Our transport must be

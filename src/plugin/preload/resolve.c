@@ -224,9 +224,10 @@ const cuda_nc_symbols_t *cuda_nc_find_replacements(void) {
 
 void *cuda_nc_find_mpi_call(const char *symbol) {
     const cuda_nc_symbols_t *ours = cuda_nc_find_replacements();
-    void *found = ours->find_mpi_call != NULL ? ours->find_mpi_call(symbol) : NULL;
+    void *next = dlsym(RTLD_NEXT, symbol);
+    void *found = ours->find_mpi_call != NULL ? ours->find_mpi_call(symbol, next) : NULL;
     if (found == NULL) {
-        found = dlsym(RTLD_NEXT, symbol);
+        found = next;
     }
     return found != NULL ? found : cuda_nc_find_original(symbol, "libmpi");
 }
