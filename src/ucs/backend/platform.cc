@@ -33,6 +33,7 @@ class none_platform final : public platform {
     memory_info query(const void *address) noexcept override {
         return unused_ != nullptr ? unused_->query(address) : memory_info();
     }
+    int device_of(const void *) noexcept override { return -1; }
 
   private:
     std::string why_;

@@ -295,6 +295,9 @@ class platform {
     // memory, and about 130 then. The first address found on a GPU makes that GPU's context and
     // loads the kernels, which is slow.
     virtual memory_info query(const void *address) noexcept = 0;
+    // The GPU on which the memory at `address` lies, as in memory_info; -1: on none. Makes no
+    // context, so it may be asked about what a peer has on a GPU that this process does not use.
+    virtual int device_of(const void *address) noexcept = 0;
 };
 
 }  // namespace cuda_nc::gpu

@@ -54,10 +54,12 @@ class cuda_device final : public device {
     CUcontext context() const noexcept { return context_.get(); }
 
     // Whether kernels can reach allocation `id` (0: any) of `context` (null or a primary one): our
-    // context still exists and is that one. Asks the driver only for allocations not seen lately.
+    // context still exists and is that one. Asks the driver only for allocations not seen lately,
+    // and for those without a context, which a reset may leave alive.
     bool serves_allocation(unsigned long long id, CUcontext context) noexcept {
         std::atomic<unsigned long long> &place = seen_[id % seen_.size()];
-        if (CUDA_NC_LIKELY(id != 0 && place.load(std::memory_order_relaxed) == id)) {
+        if (CUDA_NC_LIKELY(id != 0 && context != nullptr &&
+                           place.load(std::memory_order_relaxed) == id)) {
             return true;
         }
         CUcontext own = context_.get();

@@ -70,6 +70,7 @@ class cuda_platform final : public platform {
         return cuda::watch_ipc_conflicts(calls_, release);
     }
     memory_info query(const void *address) noexcept override;
+    int device_of(const void *address) noexcept override;
 
   private:
     struct inventory {
@@ -242,6 +243,20 @@ memory_info cuda_platform::query(const void *address) noexcept {
     }
     return {managed != 0 ? memory_kind::managed : memory_kind::device, where->properties().ordinal,
             whole};
+}
+
+int cuda_platform::device_of(const void *address) noexcept {
+    if (forked() || !initialised()) {
+        return -1;
+    }
+    CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    unsigned type = 0;
+    int ordinal = -1;
+    void *answers[] = {&type, &ordinal};
+    const CUresult result =
+        calls_.pointer_attributes(2, wanted, answers, reinterpret_cast<CUdeviceptr>(address));
+    return result == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? ordinal : -1;
 }
 
 }  // namespace

@@ -297,6 +297,10 @@ class sim_platform final : public platform {
     memory_info query(const void *address) noexcept override {
         return forked() ? memory_info() : all_.space.query(address);
     }
+    int device_of(const void *address) noexcept override {
+        const memory_info found = query(address);
+        return found.kind == memory_kind::device ? found.device : -1;
+    }
 
     bool start(const options &how, std::string *why_p) {
         if (!all_.faults.parse(how.faults, why_p)) {

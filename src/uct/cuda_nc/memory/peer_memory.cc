@@ -127,8 +127,9 @@ std::unique_ptr<gpu::memory> open_on_gpu(int device, const gpu::ipc_handle &hand
         nc_debug("a peer's GPU memory cannot be opened: %s", status_text(status));
         return nullptr;
     }
-    gpu::memory_info info = gpus.query(memory->address());
-    if (info.kind != gpu::memory_kind::device || !from->can_access_peer(info.device)) {
+    // Not by query(): that would make a context on the peer's GPU.
+    const int owner = gpus.device_of(memory->address());
+    if (owner < 0 || !from->can_access_peer(owner)) {
         nc_debug("GPU %d does not reach the peer's memory", device);
         return nullptr;
     }

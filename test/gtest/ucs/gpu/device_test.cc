@@ -18,6 +18,9 @@ TEST_P(gpu_device, query_tells_kinds_of_memory) {
         memory_info info = platform_->query(on_device->address() + offset);
         EXPECT_EQ(info.kind, memory_kind::device);
         EXPECT_EQ(info.device, 0);
+        EXPECT_EQ(platform_->device_of(on_device->address() + offset), 0);
+        EXPECT_EQ(platform_->device_of(pinned->address() + offset), -1);
+        EXPECT_EQ(platform_->device_of(heap.data() + offset), -1);
         EXPECT_EQ(platform_->query(pinned->address() + offset).kind, memory_kind::pinned);
         EXPECT_EQ(platform_->query(heap.data() + offset).kind, memory_kind::host);
     }

@@ -54,6 +54,7 @@ TEST_P(gpu_ipc, a_process_reads_and_writes_memory_of_another) {
     memory_info info = platform_->query(start);
     EXPECT_EQ(info.kind, memory_kind::device);
     EXPECT_EQ(info.device, 0);
+    EXPECT_EQ(platform_->device_of(start), 0);
     EXPECT_EQ(get(start, size), pattern('a'));
     // A launch writes there as well as a copy.
     std::unique_ptr<memory> pinned = allocate_pinned(size);

@@ -66,6 +66,7 @@ TEST_P(gpu_cuda, the_current_device_stays) {
         ASSERT_EQ(platform_->get_device(i)->allocate(4096, &one), UCS_OK);
         ASSERT_EQ(platform_->get_device(i)->create_stream(&stream), UCS_OK);
         EXPECT_EQ(platform_->query(one->address()).device, i);
+        EXPECT_EQ(platform_->device_of(one->address() + 100), i);
         one.reset();
         stream.reset();
         EXPECT_EQ(current(), before);
@@ -230,6 +231,7 @@ TEST_P(gpu_cuda, every_kind_of_allocation_is_recognised) {
     }
     EXPECT_EQ(cudaHostUnregister(registered), cudaSuccess);
     EXPECT_EQ(platform_->query(registered).kind, memory_kind::host);
+    EXPECT_EQ(platform_->device_of(registered), -1);
     std::free(registered);
     EXPECT_EQ(cudaFree(managed), cudaSuccess);
     EXPECT_EQ(cudaFree(pooled), cudaSuccess);
