@@ -102,8 +102,8 @@ layout_ref make_subarray(const arguments &given) {
 layout_ref make_indexed(const arguments &given) {
     uint64_t count = to_size(given[0]), least = to_size(given[1]), most = to_size(given[2]),
              align = to_size(given[3]);
-    if (count > max_blocks || least > most || align == 0) {
-        throw bad_text("indexed wants at most 2^28 blocks, MIN <= MAX, and ALIGN >= 1");
+    if (count > max_blocks || least > most || align == 0 || align > INT64_MAX) {
+        throw bad_text("indexed wants at most 2^28 blocks, MIN <= MAX, and ALIGN of 1 to 2^63 - 1");
     }
     uint64_t slot = round_up(checked_product(2, most), align);
     checked_product(slot, count);

@@ -279,6 +279,8 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
         broken_.store(true, std::memory_order_relaxed);
         if (marked == UCS_OK) {
             uploads_.push_back(std::move(record));  // the destructor waits for what was enqueued
+        } else {
+            memory_.keep_for_ever();
         }
         nc_error("the work list of a %s layout could not be moved to GPU %d: %s",
                  source_->describe().c_str(), services_.device.properties().ordinal,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ucs/base/bits.hpp"
+#include "ucs/base/given_up.hpp"
 #include "ucs/base/settings.hpp"
 
 namespace cuda_nc::worklist {
@@ -22,8 +23,16 @@ size_t shared_bytes() noexcept {
 
 }  // namespace
 
+void table_memory::keep_for_ever() noexcept {
+    address_ = address();
+    pool_ = nullptr;
+    if (own_ != nullptr) {
+        give_up_for_ever(own_.release());
+    }
+}
+
 table_memory::~table_memory() {
-    if (address_ != nullptr) {
+    if (pool_ != nullptr && address_ != nullptr) {
         pool_->release(address_, size_);
     }
 }

@@ -26,6 +26,8 @@ class table_memory {
 
     char *address() const noexcept { return own_ != nullptr ? own_->address() : address_; }
     size_t size() const noexcept { return size_; }  // bytes, rounded up to the alignment
+    // Nobody will see the end of work that uses it: it is not given back.
+    void keep_for_ever() noexcept;
 
   private:
     friend class table_pool;

@@ -108,6 +108,7 @@ TEST(layout_spec, wrong_texts_are_answered_with_a_reason) {
                              "struct:8,1,7",
                              "indexed:4,8,4,1,1",
                              "indexed:4,1,4,0,1",
+                             "indexed:2,1,1,18446744073709551615,1",
                              "nest:4,2",
                              "nest:4,2,8,3",
                              "nest:1,4G,0,4G,0",

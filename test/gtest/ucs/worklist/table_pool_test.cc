@@ -48,6 +48,23 @@ TEST_F(table_pool_test, large_lists_have_allocations_of_their_own) {
     EXPECT_EQ(pool_->num_shared(), 0u);
 }
 
+// Work whose end nobody sees may still write there.
+TEST_F(table_pool_test, what_is_kept_for_ever_is_not_lent_again) {
+    auto other = acquire(300);  // keeps the allocation
+    auto kept = acquire(300);
+    const char *const at = kept->address();
+    kept->keep_for_ever();
+    EXPECT_EQ(kept->address(), at);
+    kept.reset();
+    for (int i = 0; i < 1000; ++i) {
+        other = acquire(300);
+        EXPECT_NE(other->address(), at);
+    }
+    auto large = acquire(size_t{2} << 20);
+    large->keep_for_ever();
+    EXPECT_EQ(large->size(), size_t{2} << 20);
+}
+
 TEST_F(table_pool_test, unused_allocations_are_freed_but_for_one) {
     std::vector<std::unique_ptr<table_memory>> held;
     for (int i = 0; i < 16 * 5; ++i) {
