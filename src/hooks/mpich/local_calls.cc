@@ -91,7 +91,8 @@ bool find_functions(void *handle, pmpi_functions *found) noexcept {
 }
 
 // Whether `function`, called as one of MPI's, is a tool's: not of `mpich`'s object, of another MPI,
-// or of the shim.
+// or of the shim. Nor of the program: where that takes the address of one of MPI's functions, the
+// address may be its own entry for calls of that function, which leads to us.
 bool is_of_tool(const void *function, const void *mpich) noexcept {
     Dl_info where;
     if (function == nullptr || same_object(function, mpich) || dladdr(function, &where) == 0) {
@@ -99,8 +100,8 @@ bool is_of_tool(const void *function, const void *mpich) noexcept {
     }
     const void *shim = dlsym(RTLD_DEFAULT, "cuda_nc_preload_version");
     void *handle = open_loaded(where.dli_fname);
-    return (shim == nullptr || !same_object(function, shim)) &&
-           (handle == nullptr || !defines(handle, "PMPI_Init", function));
+    return (shim == nullptr || !same_object(function, shim)) && handle != nullptr &&
+           !defines(handle, "PMPI_Init", function);
 }
 
 template <typename function>

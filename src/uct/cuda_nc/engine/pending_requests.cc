@@ -170,15 +170,9 @@ unsigned pending_requests::release_decided() noexcept {
         }
     }
     while (!decided_.empty()) {  // the calls may progress, and decide more
-        std::vector<uint64_t> now = std::move(decided_);
-        decided_.clear();
-        for (const uint64_t message : now) {
-            happened += release_those_of(message);
-        }
-        if (decided_.empty()) {  // its memory serves the next ones
-            now.clear();
-            decided_ = std::move(now);
-        }
+        const uint64_t message = decided_.front();
+        decided_.pop_front();
+        happened += release_those_of(message);
     }
     return happened;
 }

@@ -8,10 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/engine/message_owner.hpp"
@@ -81,7 +81,7 @@ class pending_requests {
     progress_hook &progress_;
     held_requests held_;
     std::unordered_multimap<uint64_t, position> positions_;  // in held_, by message
-    std::vector<uint64_t> decided_;                          // messages that requests are held for
+    std::deque<uint64_t> decided_;                           // messages that requests are held for
     bool looks_at_all_ = false;                              // decided_ is not complete
     uint64_t next_place_ = 0;
     endpoint *refused_ = nullptr;  // the last call on it was refused for the sake of refused_for_
