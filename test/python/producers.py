@@ -14,16 +14,9 @@ from ucx_cuda_nc import _arrays, _library, _mpi
 
 import frameworks
 import memory
+from refusals import refused
 
 VALUES = numpy.arange(1000, dtype="i4")
-
-
-def refused(kind, call):
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    raise AssertionError("nothing was refused")
 
 
 # ---- streams that arrays do not name, on the simulated GPU, which takes its time

@@ -4,15 +4,9 @@ import ucx_cuda_nc
 from mpi4py import MPI
 from ucx_cuda_nc import _mpi
 
+from refusals import refused
+
 comm = MPI.COMM_SELF
-
-
-def refused(kind, call):
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    raise AssertionError("nothing was refused")
 
 
 def sent(array, target):

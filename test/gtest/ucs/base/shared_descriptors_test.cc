@@ -417,19 +417,25 @@ TEST_F(shared_descriptors, another_user_is_not_asked) {
     expect_to_end_well(owner);
 }
 
+// Another process that makes an offer and waits until it is killed.
+pid_t start_owner(descriptor_ticket *ticket_p) {
+    told<descriptor_ticket> ticket;
+    const pid_t owner = start_child([&] {
+        const offer one(1);
+        while (ticket.say(one.ticket)) {
+            pause();
+        }
+        return 1;
+    });
+    *ticket_p = ticket.hear();
+    return owner;
+}
+
 // An owner in another process, which then stops or ends: nobody waits for ever.
 TEST_F(shared_descriptors, waits_are_bounded) {
     offer first(1), second(1);
     for (offer *there : {&first, &second}) {
-        told<descriptor_ticket> ticket;
-        const pid_t owner = start_child([&] {
-            const offer one(1);
-            while (ticket.say(one.ticket)) {
-                pause();
-            }
-            return 1;
-        });
-        there->ticket = ticket.hear();
+        const pid_t owner = start_owner(&there->ticket);
         EXPECT_EQ(there->take(), UCS_OK);
         int status = 0;
         kill(owner, SIGSTOP);
@@ -462,16 +468,8 @@ TEST_F(shared_descriptors, waits_are_bounded) {
 // An owner that does not run for longer than others have to ask, as on a machine with too much
 // work.
 TEST_F(shared_descriptors, a_late_owner_answers_those_who_wait) {
-    told<descriptor_ticket> ticket;
-    const pid_t owner = start_child([&] {
-        const offer one(1);
-        while (ticket.say(one.ticket)) {
-            pause();
-        }
-        return 1;
-    });
     offer there(1);
-    there.ticket = ticket.hear();
+    const pid_t owner = start_owner(&there.ticket);
     // One is accepted before, as the answer to the next shows, and asks meanwhile.
     const file_descriptor early = connect_to(there.ticket);
     EXPECT_EQ(there.take(), UCS_OK);
