@@ -74,8 +74,7 @@ ucs_status_t list_mover::append_parts(lane &on, const block_pair &block) noexcep
         }
         list &open = *on.open;
         const uint64_t part = std::min(block.length - done, block_pair::best_length);
-        open.pairs()[open.num_pairs++] = {block.from + done, block.to + done, part};
-        open.bytes += part;
+        open.add_pair({block.from + done, block.to + done, part});
         done += part;
     }
     return UCS_OK;
@@ -126,6 +125,26 @@ ucs_status_t list_mover::cut_alone(lane &on) noexcept try {
     return UCS_ERR_NO_MEMORY;
 }
 
+// Most blocks are one more pair of the open list, and as many as fit into the time of a launch are
+// gathered: so each counts. False: add_block() is to do it.
+bool list_mover::add_pair(const lane &on, direction dir, char *local, const remote_key &key,
+                          const remote_key::note &note, uint64_t remote, uint64_t length) noexcept {
+    if (on.open == nullptr || note.user != on.open->number) {
+        return false;
+    }
+    list &open = *on.open;
+    if (open.num_pairs == 0 || open.is_full() || length > block_pair::best_length ||
+        open.bytes + length >= list_bytes ||
+        open.completions.size() == open.completions.capacity()) {
+        return false;
+    }
+    char *there = note.mapped + (remote - key.base());
+    const bool puts = dir == direction::put;
+    open.add_pair({puts ? local : there, puts ? there : local, length});
+    ++(puts ? open.puts : open.gets);
+    return true;
+}
+
 ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_key &key,
                                    remote_key::note &note, uint64_t remote,
                                    uint64_t length) noexcept try {
@@ -141,6 +160,7 @@ ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_
     }
     list &open = *on.open;
     open.reserve_completion();
+    const bool puts = dir == direction::put;
     if (note.user != open.number) {
         peer_memory memory = key.reach(on.device);
         if (!memory) {
@@ -150,7 +170,6 @@ ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_
         note = {open.number, memory.address};
     }
     char *there = note.mapped + (remote - key.base());
-    const bool puts = dir == direction::put;
     const block_pair block = {puts ? local : there, puts ? there : local, length};
     if (open.is_empty() && length >= copied_length) {
         open.alone = block;
@@ -187,6 +206,9 @@ ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key 
     }
     if (on->lists.size() >= most_lists) {
         return UCS_ERR_NO_RESOURCE;
+    }
+    if (add_pair(*on, dir, local, key, *note, remote, length)) {
+        return UCS_OK;
     }
     const ucs_status_t status = add_block(*on, dir, local, key, *note, remote, length);
     if (status == UCS_OK) {

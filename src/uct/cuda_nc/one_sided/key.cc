@@ -30,11 +30,6 @@ packed_key make_key(int device, uint64_t address, uint64_t length,
     return key;
 }
 
-bool remote_key::contains(uint64_t address, uint64_t length) const noexcept {
-    return address >= packed_.base && length <= packed_.size &&
-           address - packed_.base <= packed_.size - length;
-}
-
 peer_memory remote_key::reach(int device) const noexcept {
     peer_memory memory = reach_user_memory(device, packed_.memory, packed_.process,
                                            packed_.allocation, packed_.base);

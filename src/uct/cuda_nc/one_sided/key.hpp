@@ -38,7 +38,10 @@ class remote_key {
   public:
     explicit remote_key(const packed_key &packed) noexcept : packed_(packed) {}
 
-    bool contains(uint64_t address, uint64_t length) const noexcept;
+    bool contains(uint64_t address, uint64_t length) const noexcept {
+        return address >= packed_.base && length <= packed_.size &&
+               address - packed_.base <= packed_.size - length;
+    }
     // The whole allocation as `device` reaches it. Empty: it cannot be mapped.
     peer_memory reach(int device) const noexcept;
     uint64_t base() const noexcept { return packed_.base; }

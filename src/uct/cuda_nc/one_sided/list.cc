@@ -78,6 +78,8 @@ ucs_status_t list_mover::list::launch(gpu::device &gpu, gpu::stream &stream,
     is_launched = true;
     began = asked = clock::now();
     count(counters::all().lists);
+    counters::all().puts.fetch_add(puts, std::memory_order_relaxed);
+    counters::all().gets.fetch_add(gets, std::memory_order_relaxed);
     const ucs_status_t launched =
         order != nullptr ? launch_order(gpu, stream) : launch_pairs(stream, by_copies);
     const ucs_status_t recorded = stream.record(*done);
@@ -112,6 +114,7 @@ ucs_status_t list_mover::list::query() noexcept {
 
 void list_mover::list::clear() noexcept {
     num_pairs = 0;
+    puts = gets = 0;
     bytes = seen_bytes = 0;
     alone = {};
     continues = is_launched = false;

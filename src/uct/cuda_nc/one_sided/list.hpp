@@ -18,6 +18,7 @@ struct list_mover::list {
     std::unique_ptr<gpu::event> done;
     gpu::end_words ends;
     size_t num_pairs = 0;
+    uint64_t puts = 0, gets = 0;  // to be counted with the launch
     uint64_t bytes = 0;
     uint64_t seen_bytes = 0;  // at the last progress that saw it grow, which was then:
     clock::time_point seen;
@@ -42,6 +43,10 @@ struct list_mover::list {
         }
     }
     bool is_full() const noexcept { return num_pairs == list_pairs; }
+    void add_pair(const gpu::block_pair &one) noexcept {
+        pairs()[num_pairs++] = one;
+        bytes += one.length;
+    }
     // Cheap: the driver is asked now and then.
     ucs_status_t query() noexcept;
     void await() noexcept {

@@ -41,10 +41,12 @@ list_mover::~list_mover() {
     }
 }
 
-list_mover::lane *list_mover::lane_of(int device) noexcept try {
+list_mover::lane *list_mover::find_lane(int device) noexcept try {
     const auto found = lanes_.find(device);
     if (found != lanes_.end()) {
-        return &found->second;
+        recent_ = &found->second;
+        recent_device_ = device;
+        return recent_;
     }
     lane made;
     made.by_copies = device == unreached;

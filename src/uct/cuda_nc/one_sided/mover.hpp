@@ -100,12 +100,17 @@ class list_mover {
             turns_->note_post();
         }
     }
-    lane *lane_of(int device) noexcept;
+    lane *lane_of(int device) noexcept {
+        return recent_ != nullptr && recent_device_ == device ? recent_ : find_lane(device);
+    }
+    lane *find_lane(int device) noexcept;
     ucs_status_t open_list(lane &on) noexcept;
     void put_back_open(lane &on) noexcept;
     ucs_status_t append_parts(lane &on, const gpu::block_pair &block) noexcept;
     ucs_status_t append(lane &on, const gpu::block_pair &block) noexcept;
     ucs_status_t cut_alone(lane &on) noexcept;
+    static bool add_pair(const lane &on, direction dir, char *local, const remote_key &key,
+                         const remote_key::note &note, uint64_t remote, uint64_t length) noexcept;
     ucs_status_t add_block(lane &on, direction dir, char *local, remote_key &key,
                            remote_key::note &note, uint64_t remote, uint64_t length) noexcept;
     void close_list(lane &on) noexcept;
@@ -126,6 +131,8 @@ class list_mover {
     progress_hook progress_;
     worker_turns *const turns_;
     std::map<int, lane> lanes_;
+    lane *recent_ = nullptr;  // of recent_device_
+    int recent_device_ = 0;
     std::vector<owed_completions> owed_;
     struct {
         clock::time_point since;   // zero: it is not
