@@ -83,6 +83,21 @@ __device__ __forceinline__ uint64_t load_local(const uint64_t *word) {
 __device__ __forceinline__ void store_local(uint64_t *word, uint64_t value) {
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
 }
+// Of shared memory. Who has loaded a value may write what its storer has read before.
+__device__ __forceinline__ uint32_t load_shared(const uint32_t *word) {
+    uint32_t value;
+    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];"
+                 : "=r"(value)
+                 : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(word)))
+                 : "memory");
+    return value;
+}
+__device__ __forceinline__ void store_shared(uint32_t *word, uint32_t value) {
+    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(
+                     static_cast<uint32_t>(__cvta_generic_to_shared(word))),
+                 "r"(value)
+                 : "memory");
+}
 __device__ __forceinline__ uint64_t nanoseconds() {
     uint64_t value;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
@@ -107,6 +122,13 @@ struct team_memory {
     uint32_t done;  // of the first thread block: pieces that have ended, or have no use for `words`
     uint32_t go;    // 0: leave
 };
+
+// The pieces that a thread block has had, by its word. One that it gave up waiting for may have
+// come since: that counts as one, so that no later launch takes it for its own.
+__device__ __forceinline__ uint32_t had_before(uint64_t word) {
+    const bool gave_up = static_cast<uint32_t>(word >> 32) == given_up;
+    return static_cast<uint32_t>(word) + (gave_up ? 1 : 0);
+}
 
 // ---- the warp that deals
 
@@ -204,7 +226,7 @@ class dealer {
         : a_(a), lane_(lane), team_(team), view_(a, lane) {
         // This launch's thread blocks count on from those before.
         if (lane < mover_thread_blocks) {
-            given_ = static_cast<uint32_t>(load_local(&a.state->words[lane]));
+            given_ = had_before(load_local(&a.state->words[lane]));
         }
     }
 
@@ -245,8 +267,7 @@ class dealer {
 
     // The first one says it in shared memory.
     __device__ bool is_quiet(uint64_t block) const {
-        const uint32_t done = lane_ == 0 ? *const_cast<volatile uint32_t *>(&team_->done)
-                                         : static_cast<uint32_t>(block);
+        const uint32_t done = lane_ == 0 ? load_shared(&team_->done) : static_cast<uint32_t>(block);
         return lane_ < mover_thread_blocks && done == given_ &&
                static_cast<uint32_t>(block >> 32) != given_up;
     }
@@ -443,8 +464,7 @@ __device__ void move_pieces(const mover_arguments &a, uint32_t before, team_memo
                 gpu::end_word(words[order_word::number], words[order_word::pieces]);
             // The dealer may give the next line: this thread comes for it when the end is told.
             if (blockIdx.x == 0) {
-                __threadfence_block();
-                *const_cast<volatile uint32_t *>(&team->done) = tag;
+                store_shared(&team->done, tag);
             } else {
                 store_local(&a.state->words[blockIdx.x], block_word(tag, a.how.instance));
             }
@@ -459,7 +479,7 @@ __device__ void move_pieces(const mover_arguments &a, uint32_t before, team_memo
 __global__ void __launch_bounds__(mover_threads + warp_lanes, 1)
     mover_loop(const __grid_constant__ mover_arguments a) {
     __shared__ team_memory team;
-    const auto before = static_cast<uint32_t>(load_local(&a.state->words[blockIdx.x]));
+    const uint32_t before = had_before(load_local(&a.state->words[blockIdx.x]));
     if (blockIdx.x == 0) {
         if (threadIdx.x == 0) {
             team.done = before;
