@@ -171,16 +171,13 @@ ucs_status_ptr_t move_blocks(const operation &what, common_blocks rest, bool is_
     return end_of_all(what, is_pending);
 }
 
-ucs_status_ptr_t move(const operation &what, bool is_on_gpu) {
+ucs_status_ptr_t move(const operation &what) {
     common_blocks blocks(*what.local_object->what(), *what.remote_object->what());
     const uint64_t total = what.local_object->packed_size();
     common_blocks rest = blocks;
     const common_block first = blocks.next(UINT64_MAX);
     if (first.length == total) {
         return what.move(first, what.param);
-    }
-    if (!is_on_gpu) {
-        return move_blocks(what, rest, false);
     }
     const common_block sample = rest.next(longest_sample);
     const auto order = std::make_shared<strided_order>(what);
@@ -268,7 +265,7 @@ ucs_status_ptr_t start(bool puts, ucp_ep_h ep, const void *local, cuda_nc_layout
         side here = {"local", *what.local_object->what(), what.local};
         checked = find_memory(&here);
         if (checked == UCS_OK) {
-            result = move(what, here.memory.kind == gpu::memory_kind::device);
+            result = move(what);
         }
         return checked;
     });

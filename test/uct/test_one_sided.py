@@ -1,4 +1,5 @@
-"""Puts and gets between GPUs: by a UCP program over each release, and by the unmodified wheel of NIXL."""
+"""Puts and gets between GPUs and of host memory: by a UCP program over each release, and by the
+unmodified wheel of NIXL."""
 import re
 
 import pytest
@@ -19,8 +20,11 @@ FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": 
 
 def launches(result):
     """[(operations, launches)] of each process that had any."""
-    found = re.findall(r"One-sided, GPU to GPU: (\d+) puts and (\d+) gets in (\d+) launches",
-                       result.output)
+    return operations(result, r"GPU to GPU: (\d+) puts and (\d+) gets in (\d+) launches")
+
+
+def operations(result, pattern):
+    found = re.findall(f"One-sided, {pattern}", result.output)
     return [(int(puts) + int(gets), int(number)) for puts, gets, number in found]
 
 
@@ -82,6 +86,47 @@ def test_left_to_ucx(run, fetch, build):
     assert not launches(run(build("one_sided"), "--rounds", 1, status=None, env=env))
 
 
+# ---- host memory
+
+ON_HOST = r"host memory: (\d+) puts and (\d+) gets in (\d+) lists"
+
+
+def run_on_host(run, program, *arguments, release=uct.LAST, way="plugin"):
+    env = uct.environment(uct.LOADED[way], SIM, release=release)
+    result = run(program, "--memory", "host", *arguments, env=env)
+    assert "RIGHT" in result.output
+    return result
+
+
+@pytest.mark.parametrize("release, way", CASES)
+def test_releases_in_host_memory(run, fetch, build, release, way):
+    fetch(release)
+    result = run_on_host(run, build("one_sided"), "--seed", uct.SEED, release=release, way=way)
+    for number, lists in operations(result, ON_HOST):
+        assert number > 5 * lists, result.output
+    assert len(operations(result, ON_HOST)) == 2, result.output
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(21, 31 if uct.FULL else 23))
+def test_kinds_in_host_memory(run, fetch, build, kind, seed):
+    fetch(uct.LAST)
+    result = run_on_host(run, build("one_sided"), "--seed", seed, *KINDS[kind])
+    assert operations(result, ON_HOST), result.output
+    if kind == "outside":
+        assert "a put or get leads out of the memory of its key" in result.output
+
+
+@pytest.mark.parametrize("kind", ["plain", "fences", "outside", "killed"])
+def test_layouts_in_host_memory(run, fetch, build, kind):
+    """cuda_nc_put_nbx and cuda_nc_get_nbx: a whole operation is one."""
+    fetch(uct.LAST)
+    result = run_on_host(run, build("strided"), "--seed", 5, *KINDS[kind])
+    whole = [int(number) for number in
+             re.findall(r"lists, (\d+) of them from layout to layout", result.output)]
+    assert whole and all(number > 20 for number in whole), result.output
+
+
 # ---- NIXL
 
 def nixl_environment(*groups):
@@ -106,7 +151,8 @@ def test_nixl(run, nixl, operation, order, lists):
 
 @pytest.mark.parametrize("lists", [{}, {"NIXL_UCX_SGL_ENABLE": 1}], ids=["puts", "lists"])
 def test_nixl_in_host_memory(run, nixl, lists):
-    """It is UCX's own, with the plugin there."""
     result = run(product.VENV / "bin/python3", product.ROOT / "bench/nixl_blocks.py", "--memory",
-                 "dram", "--repeats", 1, "1024x4096", "300x10001", env=nixl_environment(lists))
-    assert len(re.findall(r"  yes$", result.output, re.M)) == 2, result.output
+                 "dram", "--repeats", 1, "1024x4096", "300x10001", "1x2000000",
+                 env=nixl_environment(lists, {"UCX_PROTO_INFO": "y"}))
+    assert len(re.findall(r"  yes$", result.output, re.M)) == 3, result.output
+    assert re.search(r"\| zero-copy +\| cuda_nc/host +\|", result.output), result.output

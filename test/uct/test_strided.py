@@ -68,10 +68,22 @@ def test_faults(run, fetch, build, fault):
 
 
 @pytest.mark.parametrize("kind", ["plain", "fences", "4 ranks"])
-def test_host_memory(run, fetch, build, kind):
-    """Block by block, over UCX's own transports: slow."""
+def test_left_to_ucx(run, fetch, build, kind):
+    """Host memory block by block, over UCX's own transports: slow."""
     fetch(uct.LAST)
-    env = uct.environment(uct.LOADED["plugin"], SIM, release=uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, {"UCX_CUDA_NC_ONE_SIDED": "n"},
+                          release=uct.LAST)
     result = run(build("strided"), "--seed", 5, "--memory", "host", "--longest", 1500, "--rounds", 2,
                  *KINDS[kind], env=env)
     assert "RIGHT" in result.output and not orders(result), result.output
+
+
+@pytest.mark.parametrize("memory", ["sim", "host"])
+def test_benchmark(run, build, memory):
+    """It checks every byte and gap, and the rows go at once."""
+    env = uct.environment(uct.LOADED["plugin"], SIM)
+    result = run("mpirun", "-np", 2, build("strided_put"), "--memory", memory, "--repeats", 4,
+                 "--largest", 65536, env=env)
+    rows = re.findall(r"^ *(\d+) +(\d+) (?: +[\d.]+){7} +0$", result.output, re.M)
+    assert len(rows) == 5, result.output
+    assert re.search(r", [1-9]\d* of them from layout to layout", result.output), result.output

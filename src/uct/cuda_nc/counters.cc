@@ -10,12 +10,19 @@ namespace {
 
 std::string describe_one_sided() {
     const counters &c = counters::all();
-    if (c.puts + c.gets == 0) {
-        return {};
+    auto part = [](const char *where, const counters::one_sided &what, const char *lists) {
+        return std::string(where) + ": " + std::to_string(what.puts) + " puts and " +
+               std::to_string(what.gets) + " gets in " + std::to_string(what.lists) + lists + ", " +
+               std::to_string(what.layout_orders) + " of them from layout to layout";
+    };
+    std::string text;
+    if (c.on_gpus.lists != 0) {
+        text = "One-sided, " + part("GPU to GPU", c.on_gpus, " launches");
     }
-    return "One-sided, GPU to GPU: " + std::to_string(c.puts) + " puts and " +
-           std::to_string(c.gets) + " gets in " + std::to_string(c.lists) + " launches, " +
-           std::to_string(c.layout_orders) + " of them from layout to layout";
+    if (c.on_host.lists != 0) {
+        text += (text.empty() ? "One-sided, " : "; ") + part("host memory", c.on_host, " lists");
+    }
+    return text;
 }
 
 std::string describe() {

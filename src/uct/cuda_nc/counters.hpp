@@ -20,8 +20,12 @@ struct counters {
     std::atomic<uint64_t> launches{0}, launched_sides{0};  // of pipes; one launch serves several
     std::atomic<uint64_t> orders{0};  // that a mover was given, in place of launches
 
-    std::atomic<uint64_t> puts{0}, gets{0}, lists{0};  // one-sided; one launch moves a list
-    std::atomic<uint64_t> layout_orders{0};            // puts and gets from layout to layout
+    struct one_sided {
+        std::atomic<uint64_t> puts{0}, gets{0};
+        std::atomic<uint64_t> lists{0};          // that moved them
+        std::atomic<uint64_t> layout_orders{0};  // of those: one each from layout to layout
+    };
+    one_sided on_gpus, on_host;
 
     static counters &all() noexcept;
     static void report_at_exit() noexcept;  // once, whoever asks

@@ -57,6 +57,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/one_sided/component.cc \
 	src/uct/cuda_nc/one_sided/component.hpp \
 	src/uct/cuda_nc/one_sided/gather.cc \
+	src/uct/cuda_nc/one_sided/host_process.cc \
+	src/uct/cuda_nc/one_sided/host_process.hpp \
 	src/uct/cuda_nc/one_sided/iface.cc \
 	src/uct/cuda_nc/one_sided/internal_ops.cc \
 	src/uct/cuda_nc/one_sided/iface.hpp \

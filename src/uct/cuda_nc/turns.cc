@@ -23,13 +23,21 @@ std::atomic<const void *> &worker_turns::worker_of(const worker_turns &which) no
     return workers[static_cast<size_t>(&which - all.data())];
 }
 
-worker_turns *worker_turns::open() noexcept {
+worker_turns *worker_turns::open(const void *transports) noexcept {
     std::lock_guard<std::mutex> guard(opening);
+    for (worker_turns &one : all) {
+        if (one.users_ != 0 && transports != nullptr && one.transports_ == transports) {
+            ++one.users_;
+            return &one;
+        }
+    }
     for (size_t i = 0; i < all.size(); ++i) {
         worker_turns &one = all[i];
-        if (one.is_used_.exchange(true)) {
+        if (one.users_ != 0) {
             continue;
         }
+        one.users_ = 1;
+        one.transports_ = transports;
         one.num_posters_ = 0;
         one.poster_ = pthread_t();
         one.goes_on_ = false;
@@ -44,8 +52,10 @@ worker_turns *worker_turns::open() noexcept {
 }
 
 void worker_turns::close() noexcept {
-    worker_of(*this) = nullptr;
-    is_used_ = false;
+    std::lock_guard<std::mutex> guard(opening);
+    if (--users_ == 0) {
+        worker_of(*this) = nullptr;
+    }
 }
 
 uint64_t worker_turns::number_opened() noexcept {
@@ -58,7 +68,7 @@ bool worker_turns::give(const void *worker, uint64_t before) noexcept {
     }
     std::lock_guard<std::mutex> guard(opening);
     for (worker_turns &one : all) {
-        if (one.is_used_ && one.number_ > before && worker_of(one) == nullptr &&
+        if (one.users_ != 0 && one.number_ > before && worker_of(one) == nullptr &&
             pthread_equal(one.opener_, pthread_self()) != 0) {
             worker_of(one) = worker;
             return true;

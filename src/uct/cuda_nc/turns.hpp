@@ -24,9 +24,10 @@ class worker_turns {
 
     // ---- of the transport
 
-    // One for a worker that is being made by this thread. It need not be there: null where there
-    // are too many.
-    static worker_turns *open() noexcept;
+    // One for a worker that is being made by this thread, and the same one for all that belongs to
+    // `transports`, UCT's worker, if it is not null. It need not be there: null where there are too
+    // many.
+    static worker_turns *open(const void *transports) noexcept;
     void close() noexcept;
     // This thread posts. With the worker locked.
     void note_post() noexcept {
@@ -81,7 +82,8 @@ class worker_turns {
         return pthread_equal(poster_.load(std::memory_order_relaxed), self) != 0;
     }
 
-    std::atomic<bool> is_used_{false};
+    const void *transports_ = nullptr;
+    std::atomic<unsigned> users_{0};
     std::atomic<unsigned> num_posters_{0};  // counted again each time that it is another one
     std::atomic<pthread_t> poster_{};       // the last one
     std::atomic<bool> poster_progresses_{false};

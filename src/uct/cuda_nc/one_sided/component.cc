@@ -17,7 +17,9 @@ namespace {
 
 using namespace abi;
 
-constexpr char domain_name[] = "nc_gpu";
+const char *name_of(served_memory which) noexcept {
+    return which == served_memory::gpu ? "gpu" : "host";
+}
 constexpr char setting_prefix[] = "CUDA_NC_";
 
 ucs_status_t unsupported() {
@@ -31,30 +33,31 @@ bool is_simulated() noexcept {
 // ---- memory domain
 
 void close_md(uct_md *md) {
-    delete &gpu_domain::of(md);
+    delete &one_sided_domain::of(md);
 }
 
 ucs_status_t query_md(uct_md *md, void *attr_v2) {
     auto &attr = *static_cast<uct_md_attr_v2 *>(attr_v2);
-    const uint64_t detected = is_simulated() ? memory_type::cuda : 0;
+    const bool serves_gpus = one_sided_domain::of(md).served == served_memory::gpu;
     attr.max_alloc = 0;
     attr.max_reg = SIZE_MAX;
-    attr.flags = md_flag::reg | md_flag::need_memh | md_flag::need_rkey | md_flag::invalidate |
-                 md_flag::invalidate_rma | md_flag::invalidate_amo;
-    attr.reg_mem_types = memory_type::cuda;
+    attr.flags = md_flag::reg | md_flag::need_rkey | md_flag::invalidate | md_flag::invalidate_rma |
+                 md_flag::invalidate_amo | (serves_gpus ? md_flag::need_memh : 0);
+    attr.reg_mem_types = serves_gpus ? memory_type::cuda : memory_type::host;
     attr.reg_nonblock_mem_types = 0;
-    attr.cache_mem_types = memory_type::cuda;
+    attr.cache_mem_types = serves_gpus ? memory_type::cuda : 0;
     attr.gva_mem_types = 0;
-    attr.detect_mem_types = detected;
+    attr.detect_mem_types = serves_gpus && is_simulated() ? memory_type::cuda : 0;
     attr.alloc_mem_types = 0;
-    attr.access_mem_types = 0;  // without a key none: UCX would copy to and from the host by it
+    // Local memory, without registration. GPUs: none, or UCX would copy to and from the host by it.
+    attr.access_mem_types = serves_gpus ? 0 : memory_type::host;
     attr.dmabuf_mem_types = 0;
     attr.reg_cost = {0, 0};
     attr.rkey_packed_size = sizeof(packed_key);
     std::memset(attr.local_cpus, 0xff, sizeof(attr.local_cpus));
     attr.exported_mkey_packed_size = 0;
     attr.reg_alignment = 1;
-    if (gpu_domain::of(md).ucx->which >= release::v1_22) {
+    if (one_sided_domain::of(md).ucx->which >= release::v1_22) {
         attr.required_mem_flags = 0;
     }
     return UCS_OK;
@@ -62,8 +65,10 @@ ucs_status_t query_md(uct_md *md, void *attr_v2) {
 
 // Memory that no launch of ours reaches is registered too: UCX would give up the registration with
 // all its other domains.
-ucs_status_t register_memory(uct_md *, void *address, size_t, const void *, void **memh_p) {
-    auto *made = new (std::nothrow) registered_memory{device_of(address), {}, {}};
+ucs_status_t register_memory(uct_md *md, void *address, size_t, const void *, void **memh_p) {
+    const bool is_host = one_sided_domain::of(md).served == served_memory::host;
+    auto *made = new (std::nothrow)
+        registered_memory{is_host ? list_mover::unreached : device_of(address), {}, {}};
     *memh_p = made;
     return made != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
@@ -80,12 +85,14 @@ ucs_status_t deregister_memory(uct_md *, const void *parameters) {
     return UCS_OK;
 }
 
-ucs_status_t pack_key(uct_md *, void *memh, void *address, size_t length, const void *,
+ucs_status_t pack_key(uct_md *md, void *memh, void *address, size_t length, const void *,
                       void *buffer) try {
     auto &memory = *static_cast<registered_memory *>(memh);
+    const auto begin = reinterpret_cast<uintptr_t>(address);
     std::shared_ptr<void> keeper;
-    const packed_key key =
-        make_key(memory.device, reinterpret_cast<uintptr_t>(address), length, &keeper);
+    const packed_key key = one_sided_domain::of(md).served == served_memory::host
+                               ? make_host_key(begin, length)
+                               : make_key(memory.device, begin, length, &keeper);
     memory.keep(std::move(keeper));
     std::memcpy(buffer, &key, sizeof(key));
     return UCS_OK;
@@ -93,8 +100,11 @@ ucs_status_t pack_key(uct_md *, void *memh, void *address, size_t length, const 
     return UCS_ERR_NO_MEMORY;
 }
 
-ucs_status_t query_memory(uct_md *, const void *address, size_t length, void *attributes) {
+ucs_status_t query_memory(uct_md *md, const void *address, size_t length, void *attributes) {
     auto &attr = *static_cast<uct_md_mem_attr *>(attributes);
+    if (one_sided_domain::of(md).served != served_memory::gpu) {
+        return UCS_ERR_UNSUPPORTED;
+    }
     const gpu::memory_info memory = gpu::platform::instance().query(address);
     if (!is_simulated() || memory.kind != gpu::memory_kind::device) {
         return UCS_ERR_INVALID_ADDR;
@@ -119,8 +129,8 @@ ucs_status_t query_memory(uct_md *, const void *address, size_t length, void *at
     return UCS_OK;
 }
 
-ucs_status_t detect_memory(uct_md *, const void *address, size_t, int *type_p) {
-    if (!is_simulated() ||
+ucs_status_t detect_memory(uct_md *md, const void *address, size_t, int *type_p) {
+    if (one_sided_domain::of(md).served != served_memory::gpu || !is_simulated() ||
         gpu::platform::instance().query(address).kind != gpu::memory_kind::device) {
         return UCS_ERR_INVALID_ADDR;
     }
@@ -155,7 +165,7 @@ const uct_md_ops *md_ops() noexcept {
 
 ucs_status_t query_resources(uct_component *component, uct_md_resource_desc **resources_p,
                              unsigned *number_p) {
-    const ucx_api &ucx = *gpu_component::of(component).ucx;
+    const ucx_api &ucx = *one_sided_component::of(component).ucx;
     *resources_p = nullptr;
     *number_p = 0;
     if (!is_checked(ucx)) {
@@ -166,19 +176,21 @@ ucs_status_t query_resources(uct_component *component, uct_md_resource_desc **re
     if (resource == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
-    std::snprintf(resource->md_name, sizeof(resource->md_name), "%s", domain_name);
+    std::snprintf(resource->md_name, sizeof(resource->md_name), "nc_%s",
+                  name_of(one_sided_component::of(component).served));
     *resources_p = resource;
     *number_p = 1;
     return UCS_OK;
 }
 
 ucs_status_t open_md(uct_component *component, const char *, const void *, uct_md **md_p) {
-    auto *made = new (std::nothrow) gpu_domain;
+    auto *made = new (std::nothrow) one_sided_domain;
     if (made == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
     made->super = {md_ops(), component};
-    made->ucx = gpu_component::of(component).ucx;
+    made->ucx = one_sided_component::of(component).ucx;
+    made->served = one_sided_component::of(component).served;
     *md_p = &made->super;
     return UCS_OK;
 }
@@ -188,18 +200,32 @@ ucs_status_t open_cm(uct_component *, void *, const void *, void **) {
 }
 
 // UCS_ERR_UNREACHABLE: UCX then uses the keys of its other domains.
-ucs_status_t unpack_key(uct_component *, const void *buffer, const void *, uintptr_t *rkey_p,
-                        void **handle_p) {
+ucs_status_t unpack_key(uct_component *component, const void *buffer, const void *,
+                        uintptr_t *rkey_p, void **handle_p) {
+    const bool is_host = one_sided_component::of(component).served == served_memory::host;
     packed_key packed;
     std::memcpy(&packed, buffer, sizeof(packed));
-    if (packed.version != one_sided_version || packed.is_shared != 1 ||
+    if (packed.version != one_sided_version ||
+        packed.is_shared != (is_host ? sharing::host_memory : sharing::gpu_memory) ||
         packed.host != this_machine() || packed.process.pid_space != own_process_id().pid_space ||
         is_own(packed.process)) {
         return UCS_ERR_UNREACHABLE;
     }
-    auto *key = new (std::nothrow) remote_key(packed);
+    const std::shared_ptr<const host_process> owner =
+        is_host ? host_process::find(packed.process) : nullptr;
+    if (is_host && (owner == nullptr || packed.size == 0 ||
+                    !owner->is_open(reinterpret_cast<const char *>(packed.base)))) {
+        nc_debug("no put and get to a peer's host memory: the system does not let us reach it");
+        return UCS_ERR_UNREACHABLE;
+    }
+    auto *key = new (std::nothrow) remote_key(packed, owner);
     if (key == nullptr) {
         return UCS_ERR_NO_MEMORY;
+    }
+    *rkey_p = reinterpret_cast<uintptr_t>(key);
+    *handle_p = nullptr;
+    if (is_host) {
+        return UCS_OK;
     }
     // The first GPU that is known to be used says whether there is a way at all.
     const int device = any_registered_device();
@@ -208,8 +234,6 @@ ucs_status_t unpack_key(uct_component *, const void *buffer, const void *, uintp
         delete key;
         return UCS_ERR_UNREACHABLE;
     }
-    *rkey_p = reinterpret_cast<uintptr_t>(key);
-    *handle_p = nullptr;
     return UCS_OK;
 }
 
@@ -230,28 +254,28 @@ ucs_status_t compare_keys(uct_component *, uintptr_t left, uintptr_t right, cons
 
 void init_md_vfs(uct_md *) {}
 
-ucs_status_t query_gpu_devices(uct_md *md, uct_tl_device_resource **devices_p, unsigned *number_p) {
-    auto *device = static_cast<uct_tl_device_resource *>(
-        gpu_domain::of(md).ucx->ucs_malloc(sizeof(uct_tl_device_resource), "cuda_nc devices"));
+ucs_status_t query_devices(uct_md *md, uct_tl_device_resource **devices_p, unsigned *number_p) {
+    auto *device = static_cast<uct_tl_device_resource *>(one_sided_domain::of(md).ucx->ucs_malloc(
+        sizeof(uct_tl_device_resource), "cuda_nc devices"));
     *devices_p = device;
     *number_p = device != nullptr ? 1 : 0;
     if (device == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
     constexpr int shared_memory = 1;  // UCT_DEVICE_TYPE_SHM: UCX_NET_DEVICES does not concern it
-    std::snprintf(device->name, sizeof(device->name), "gpu");
+    std::snprintf(device->name, sizeof(device->name), "%s",
+                  name_of(one_sided_domain::of(md).served));
     device->type = shared_memory;
     device->sys_device = UINT8_MAX;
     return UCS_OK;
 }
 
-}  // namespace
-
-void register_one_sided(const ucx_api &ucx) {
-    auto *made = new gpu_component();  // UCX's for ever
+void register_component(const ucx_api &ucx, served_memory served) {
+    auto *made = new one_sided_component();  // UCX's for ever
     made->ucx = &ucx;
+    made->served = served;
     uct_component &component = made->component;
-    std::snprintf(component.name, sizeof(component.name), "%s_gpu", transport_name);
+    std::snprintf(component.name, sizeof(component.name), "%s_%s", transport_name, name_of(served));
     component.query_md_resources = query_resources;
     component.md_open = open_md;
     component.cm_open = open_cm;
@@ -259,7 +283,8 @@ void register_one_sided(const ucx_api &ucx) {
     component.rkey_ptr = point_by_key;
     component.rkey_release = release_key;
     component.rkey_compare = compare_keys;
-    component.md_config.name = "cuda_nc memory domain of GPUs";
+    component.md_config.name = served == served_memory::gpu ? "cuda_nc memory domain of GPUs"
+                                                            : "cuda_nc memory domain of the host";
     component.md_config.prefix = setting_prefix;
     component.md_config.table = ucx.uct_md_config_table;
     component.md_config.size = 1;
@@ -269,15 +294,23 @@ void register_one_sided(const ucx_api &ucx) {
     component.md_vfs_init = init_md_vfs;
 
     std::snprintf(made->transport.name, sizeof(made->transport.name), "%s", transport_name);
-    made->transport.query_devices = query_gpu_devices;
-    made->transport.iface_open = open_gpu_iface;
-    made->transport.config.name = "cuda_nc transport of GPUs";
+    made->transport.query_devices = query_devices;
+    made->transport.iface_open = open_one_sided_iface;
+    made->transport.config.name = served == served_memory::gpu ? "cuda_nc transport of GPUs"
+                                                               : "cuda_nc transport of host memory";
     made->transport.config.prefix = setting_prefix;
     made->transport.config.table = ucx.uct_iface_config_table;
     made->transport.config.size = sizeof(uct_iface_config);
     ucx.uct_component_register(&component);
     ucx.uct_tl_register(&component, &made->transport);
-    nc_debug("puts and gets between GPUs are served");
+}
+
+}  // namespace
+
+void register_one_sided(const ucx_api &ucx) {
+    register_component(ucx, served_memory::gpu);
+    register_component(ucx, served_memory::host);
+    nc_debug("puts and gets between GPUs, and of host memory, are served");
 }
 
 }  // namespace cuda_nc::uct

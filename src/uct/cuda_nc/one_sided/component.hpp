@@ -1,5 +1,5 @@
-// The memory domain of GPU memory: it registers memory, makes keys of it and unpacks them. On the
-// simulated GPU it also tells UCX which memory is a GPU's.
+// The memory domains of GPU and of host memory: they register memory, make keys of it and unpack
+// them. On the simulated GPU the first one also tells UCX which memory is a GPU's.
 #pragma once
 
 #include <memory>
@@ -10,27 +10,33 @@
 
 namespace cuda_nc::uct {
 
-// One for each UCX that we are registered with. Lives for ever.
-struct gpu_component {
+enum class served_memory : uint8_t { gpu, host };
+
+// One for each UCX that we are registered with, and each kind of memory. Lives for ever.
+struct one_sided_component {
     abi::uct_component component;  // first: UCX hands it back
     abi::uct_tl transport;
     const ucx_api *ucx;
+    served_memory served;
 
-    static gpu_component &of(abi::uct_component *component) {
-        return *reinterpret_cast<gpu_component *>(component);
+    static one_sided_component &of(abi::uct_component *component) {
+        return *reinterpret_cast<one_sided_component *>(component);
     }
 };
 
-struct gpu_domain {
+struct one_sided_domain {
     abi::uct_md super;
     const ucx_api *ucx;
+    served_memory served;
 
-    static gpu_domain &of(abi::uct_md *md) { return *reinterpret_cast<gpu_domain *>(md); }
+    static one_sided_domain &of(abi::uct_md *md) {
+        return *reinterpret_cast<one_sided_domain *>(md);
+    }
 };
 
 // What mem_reg() gives for memory: UCX hands it back with each put and get.
 struct registered_memory {
-    const int device;  // or list_mover::unreached
+    const int device;  // or list_mover::unreached, as host memory is
 
     // What keys of it need to be used: kept until the registration ends.
     void keep(std::shared_ptr<void> keeper) {
@@ -44,7 +50,7 @@ struct registered_memory {
     std::vector<std::shared_ptr<void>> keepers;
 };
 
-// Registers the component and its transport with a UCX that we know, once.
+// Registers the components and their transports with a UCX that we know, once.
 void register_one_sided(const ucx_api &ucx);
 
 }  // namespace cuda_nc::uct

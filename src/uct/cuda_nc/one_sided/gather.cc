@@ -7,7 +7,6 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/layout/layout.hpp"
-#include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/one_sided/lane.hpp"
 
 namespace cuda_nc::uct {
@@ -31,15 +30,13 @@ ucs_status_t list_mover::open_list(lane &on) noexcept try {
         on.idle.pop_back();
     } else {
         made = std::make_unique<list>();
-        constexpr size_t bytes = list_pairs * sizeof(block_pair);
-        ucs_status_t status = on.gpu->allocate_pinned(bytes + gpu::end_words::bytes, &made->memory);
-        if (status == UCS_OK) {
-            status = on.gpu->create_event(&made->done);
+        if (on.process != nullptr) {
+            made->make_room_on_host();
         }
+        const ucs_status_t status = on.gpu != nullptr ? made->make_room(*on.gpu) : UCS_OK;
         if (status != UCS_OK) {
             return status;
         }
-        made->ends.use(made->memory->address() + bytes);
     }
     made->reserve_completion();
     made->number = last_number_ = next_list_number();
@@ -73,13 +70,21 @@ ucs_status_t list_mover::append_parts(lane &on, const block_pair &block) noexcep
             on.open->mappings = std::move(mappings);
         }
         list &open = *on.open;
-        const uint64_t part = std::min(block.length - done, block_pair::best_length);
+        const uint64_t left = block.length - done;
+        const uint64_t part =
+            on.process != nullptr ? left : std::min(left, block_pair::best_length);
         open.add_pair({block.from + done, block.to + done, part});
         done += part;
     }
     return UCS_OK;
 } catch (const std::bad_alloc &) {
     return UCS_ERR_NO_MEMORY;
+}
+
+// The memory of the key, as whoever moves the lane's lists reaches it.
+peer_memory list_mover::reach(const lane &on, const remote_key &key) noexcept {
+    return on.process != nullptr ? peer_memory{nullptr, reinterpret_cast<char *>(key.base())}
+                                 : key.reach(on.device);
 }
 
 // Cuts the block into pairs. Those that the open list has no room for go into the next ones. After
@@ -134,7 +139,7 @@ bool list_mover::add_pair(const lane &on, direction dir, char *local, const remo
     }
     list &open = *on.open;
     if (open.num_pairs == 0 || open.is_full() || length > block_pair::best_length ||
-        open.bytes + length >= list_bytes ||
+        open.bytes + length >= open.most_bytes ||
         open.completions.size() == open.completions.capacity()) {
         return false;
     }
@@ -162,16 +167,19 @@ ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_
     open.reserve_completion();
     const bool puts = dir == direction::put;
     if (note.user != open.number) {
-        peer_memory memory = key.reach(on.device);
+        peer_memory memory = reach(on, key);
         if (!memory) {
             return UCS_ERR_UNREACHABLE;
         }
-        open.mappings.push_back(memory.keeper);
+        if (memory.keeper != nullptr) {
+            open.mappings.push_back(memory.keeper);
+        }
         note = {open.number, memory.address};
     }
+    ++(puts ? open.puts : open.gets);
     char *there = note.mapped + (remote - key.base());
     const block_pair block = {puts ? local : there, puts ? there : local, length};
-    if (open.is_empty() && length >= copied_length) {
+    if (open.is_empty() && length >= copied_length && on.process == nullptr) {
         open.alone = block;
         open.bytes = length;
         return UCS_OK;
@@ -184,7 +192,7 @@ ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_
     if (status == UCS_OK) {
         status = append(on, block);
     }
-    if (status == UCS_OK && on.open->bytes >= list_bytes) {
+    if (status == UCS_OK && on.open->bytes >= on.open->most_bytes) {
         close_list(on);  // the GPU begins while more is added
     }
     return status;
@@ -192,15 +200,15 @@ ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_
     return UCS_ERR_NO_MEMORY;
 }
 
-ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key &key,
+ucs_status_t list_mover::add(int number, direction dir, char *local, remote_key &key,
                              uint64_t remote, uint64_t length) noexcept {
     if (!key.contains(remote, length)) {
         nc_error("a put or get leads out of the memory of its key");
         return UCS_ERR_INVALID_PARAM;
     }
     note_post();
-    lane *on = lane_of(device);
-    remote_key::note *note = key.note_for(device);
+    lane *on = lane_of(number, key);
+    remote_key::note *note = key.note_for(number);
     if (on == nullptr || note == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
@@ -212,7 +220,6 @@ ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key 
     }
     const ucs_status_t status = add_block(*on, dir, local, key, *note, remote, length);
     if (status == UCS_OK) {
-        count(dir == direction::put ? counters::all().puts : counters::all().gets);
         progress_.start();
     } else if (on->open != nullptr && on->open->is_empty()) {
         put_back_open(*on);
@@ -220,27 +227,30 @@ ucs_status_t list_mover::add(int device, direction dir, char *local, remote_key 
     return status;
 }
 
-ucs_status_t list_mover::add(int device, layout_order &order, remote_key &key,
+ucs_status_t list_mover::add(int number, layout_order &order, remote_key &key,
                              abi::uct_completion *completion) noexcept try {
     note_post();
-    lane *on = lane_of(device);
+    lane *on = lane_of(number, key);
     if (on == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
-    make_room(device);
+    make_room(number);
     auto made = std::make_unique<list>();
-    peer_memory memory = key.reach(on->device);
+    peer_memory memory = reach(*on, key);
     if (!memory) {
         return UCS_ERR_UNREACHABLE;
     }
-    const ucs_status_t status = on->gpu->create_event(&made->done);
+    const ucs_status_t status = on->gpu != nullptr ? on->gpu->create_event(&made->done) : UCS_OK;
     if (status != UCS_OK) {
         return status;
     }
+    ++(order.puts ? made->puts : made->gets);
     made->order = order.shared_from_this();
     made->order_remote = memory.address + (order.remote_base - key.base());
     made->bytes = order.local().packed_size();
-    made->mappings.push_back(memory.keeper);
+    if (memory.keeper != nullptr) {
+        made->mappings.push_back(memory.keeper);
+    }
     if (completion != nullptr) {
         made->completions.push_back(completion);
     }
@@ -254,8 +264,6 @@ ucs_status_t list_mover::add(int device, layout_order &order, remote_key &key,
     made->number = last_number_ = next_list_number();
     on->lists.push_back(nullptr);
     on->lists.back() = std::move(made);
-    count(order.puts ? counters::all().puts : counters::all().gets);
-    count(counters::all().layout_orders);
     progress_.start();
     launch_closed(*on);
     return UCS_OK;

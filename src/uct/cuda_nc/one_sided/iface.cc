@@ -24,9 +24,10 @@ using direction = list_mover::direction;
 
 std::atomic<int> registered_device{-1};
 
-gpu_iface_address own_address() noexcept {
-    gpu_iface_address address = {};
+one_sided_address own_address(served_memory served) noexcept {
+    one_sided_address address = {};
     address.version = one_sided_version;
+    address.served = served;
     address.host = this_machine();
     address.process = own_process_id();
     return address;
@@ -44,7 +45,7 @@ struct block_run {
     size_t local_stride, remote_stride;
 };
 
-ucs_status_t add_run(list_mover &mover, int device, direction dir, const block_run &run,
+ucs_status_t add_run(list_mover &mover, int lane, direction dir, const block_run &run,
                      remote_key &key, bool may_wait, bool *added_p) noexcept {
     for (size_t i = 0; i < run.count; ++i) {
         if (run.length == 0) {
@@ -52,10 +53,10 @@ ucs_status_t add_run(list_mover &mover, int device, direction dir, const block_r
         }
         char *local = run.local + i * run.local_stride;
         const uint64_t remote = run.remote + i * run.remote_stride;
-        ucs_status_t status = mover.add(device, dir, local, key, remote, run.length);
+        ucs_status_t status = mover.add(lane, dir, local, key, remote, run.length);
         if (status == UCS_ERR_NO_RESOURCE && (may_wait || *added_p)) {
-            mover.make_room(device);
-            status = mover.add(device, dir, local, key, remote, run.length);
+            mover.make_room(lane);
+            status = mover.add(lane, dir, local, key, remote, run.length);
         }
         if (status != UCS_OK) {
             return status;
@@ -65,9 +66,10 @@ ucs_status_t add_run(list_mover &mover, int device, direction dir, const block_r
     return UCS_OK;
 }
 
-int device_of_handle(const void *memh, const void *buffer) noexcept {
-    return memh != nullptr ? static_cast<const registered_memory *>(memh)->device
-                           : device_of(buffer);
+int lane_of(direction dir, const remote_key &key, const void *memh, const void *buffer) noexcept {
+    return key.owner() != nullptr ? list_mover::host_lane(*key.owner(), dir)
+           : memh != nullptr      ? static_cast<const registered_memory *>(memh)->device
+                                  : device_of(buffer);
 }
 
 void note_error(uct_completion *completion, ucs_status_t status) noexcept {
@@ -78,10 +80,10 @@ void note_error(uct_completion *completion, ucs_status_t status) noexcept {
 
 // All of an order in the place of its block. UCS_ERR_UNSUPPORTED: the block is to be moved as any
 // other.
-ucs_status_t move_order(list_mover &mover, layout_order &order, int device, remote_key &key,
+ucs_status_t move_order(list_mover &mover, layout_order &order, int lane, remote_key &key,
                         uct_completion *completion) noexcept {
     const layout &remote = order.remote();
-    if (device == list_mover::unreached || completion == nullptr) {
+    if (lane == list_mover::unreached || completion == nullptr) {
         return UCS_ERR_UNSUPPORTED;
     }
     if (!key.contains(order.remote_base + static_cast<uint64_t>(remote.lower_bound()),
@@ -89,7 +91,7 @@ ucs_status_t move_order(list_mover &mover, layout_order &order, int device, remo
         nc_error("a put or get leads out of the memory of its key");
         return UCS_ERR_INVALID_PARAM;
     }
-    const ucs_status_t status = mover.add(device, order, key, completion);
+    const ucs_status_t status = mover.add(lane, order, key, completion);
     if (status == UCS_OK) {
         order.take(completion);
     }
@@ -99,19 +101,19 @@ ucs_status_t move_order(list_mover &mover, layout_order &order, int device, remo
 template <direction dir>
 ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remote, uintptr_t rkey,
                    void *completion) {
-    list_mover &mover = *gpu_interface::of(ep->iface).mover;
+    list_mover &mover = *one_sided_interface::of(ep->iface).mover;
     auto &key = *reinterpret_cast<remote_key *>(rkey);
     auto *end = static_cast<uct_completion *>(completion);
     const auto *iov = static_cast<const uct_iov *>(vector);
     bool added = false;
-    int device = -1;
+    int lane = list_mover::unreached;
     layout_order *order =
         number == 1 && iov[0].count == 1
             ? layout_order::of(dir == direction::put, iov[0].buffer, remote, iov[0].length)
             : nullptr;
     if (order != nullptr) {
-        device = device_of_handle(iov[0].memh, iov[0].buffer);
-        const ucs_status_t status = move_order(mover, *order, device, key, end);
+        lane = lane_of(dir, key, iov[0].memh, iov[0].buffer);
+        const ucs_status_t status = move_order(mover, *order, lane, key, end);
         if (status != UCS_ERR_UNSUPPORTED) {
             return status;
         }
@@ -123,8 +125,8 @@ ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remot
                                iov[i].count,
                                iov[i].stride,
                                iov[i].length};
-        device = device_of_handle(iov[i].memh, iov[i].buffer);
-        const ucs_status_t status = add_run(mover, device, dir, run, key, false, &added);
+        lane = lane_of(dir, key, iov[i].memh, iov[i].buffer);
+        const ucs_status_t status = add_run(mover, lane, dir, run, key, false, &added);
         if (status != UCS_OK && !added) {
             return status;
         }
@@ -138,7 +140,7 @@ ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remot
         return UCS_OK;
     }
     if (end != nullptr) {
-        mover.complete_with(device, end);
+        mover.complete_with(lane, end);
     }
     return UCS_INPROGRESS;
 }
@@ -147,21 +149,21 @@ ucs_status_t move_list(uct_ep *ep, direction dir, void *const *buffers, const si
                        void *const *memhs, const uint64_t *addresses, const uintptr_t *rkeys,
                        const size_t *counts, const size_t *strides, size_t number,
                        uct_completion *completion) noexcept {
-    list_mover &mover = *gpu_interface::of(ep->iface).mover;
+    list_mover &mover = *one_sided_interface::of(ep->iface).mover;
     bool added = false;
-    int device = -1;
+    int lane = list_mover::unreached;
     for (size_t i = 0; i < number; ++i) {
-        const int its_device = device_of_handle(memhs[i], buffers[i]);
-        if (added && its_device != device && completion != nullptr) {
+        auto &key = *reinterpret_cast<remote_key *>(rkeys[i]);
+        const int its_lane = lane_of(dir, key, memhs != nullptr ? memhs[i] : nullptr, buffers[i]);
+        if (added && its_lane != lane && completion != nullptr) {
             ++completion->count;  // one end for each GPU's part
-            mover.complete_with(device, completion);
+            mover.complete_with(lane, completion);
         }
-        device = its_device;
+        lane = its_lane;
         const size_t stride = strides != nullptr ? strides[i] : 0;
         const block_run run = {static_cast<char *>(buffers[i]),   addresses[i], lengths[i],
                                counts != nullptr ? counts[i] : 1, stride,       stride};
-        const ucs_status_t status = add_run(
-            mover, device, dir, run, *reinterpret_cast<remote_key *>(rkeys[i]), true, &added);
+        const ucs_status_t status = add_run(mover, lane, dir, run, key, true, &added);
         if (status != UCS_OK && !added) {
             return status;
         }
@@ -174,46 +176,50 @@ ucs_status_t move_list(uct_ep *ep, direction dir, void *const *buffers, const si
         return UCS_OK;
     }
     if (completion != nullptr) {
-        mover.complete_with(device, completion);
+        mover.complete_with(lane, completion);
     }
     return UCS_INPROGRESS;
 }
 
 ucs_status_t add_pending(uct_ep *ep, void *request, unsigned) {
-    return gpu_interface::of(ep->iface).mover->add_pending(ep, request);
+    return one_sided_interface::of(ep->iface).mover->add_pending(ep, request);
 }
 
 void purge_pending(uct_ep *ep, function callback, void *argument) {
-    gpu_interface::of(ep->iface).mover->purge_pending(
+    one_sided_interface::of(ep->iface).mover->purge_pending(
         ep, reinterpret_cast<list_mover::purge_callback>(callback), argument);
 }
 
 ucs_status_t flush_ep(uct_ep *ep, unsigned, void *completion) {
-    return gpu_interface::of(ep->iface).mover->flush(static_cast<uct_completion *>(completion));
+    return one_sided_interface::of(ep->iface).mover->flush(
+        static_cast<uct_completion *>(completion));
 }
 
 ucs_status_t fence_ep(uct_ep *ep, unsigned) {
-    gpu_interface::of(ep->iface).mover->fence();
+    one_sided_interface::of(ep->iface).mover->fence();
     return UCS_OK;
 }
 
 // ---- endpoints
 
 ucs_status_t create_ep(const uct_ep_params *params, uct_ep **ep_p) {
-    if (!(params->field_mask & ep_param::iface_addr) || !reaches_gpus_of(params->iface_addr)) {
+    if (!(params->field_mask & ep_param::iface_addr) ||
+        !reaches_memory_of(params->iface, params->iface_addr)) {
         return UCS_ERR_UNREACHABLE;
     }
-    gpu_iface_address address;
+    one_sided_address address;
     std::memcpy(&address, params->iface_addr, sizeof(address));
-    auto *made = new (std::nothrow) gpu_endpoint{{params->iface}, address.process};
+    auto *made = new (std::nothrow) one_sided_endpoint{{params->iface}, address.process};
     *ep_p = made != nullptr ? &made->super : nullptr;
     return made != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
 
 // Its puts and gets end with the interface's.
 void destroy_ep(uct_ep *ep) {
-    gpu_interface::of(ep->iface).mover->purge_pending(ep, nullptr, nullptr);
-    delete &gpu_endpoint::of(ep);
+    list_mover &mover = *one_sided_interface::of(ep->iface).mover;
+    mover.purge_pending(ep, nullptr, nullptr);
+    mover.forget_the_gone();
+    delete &one_sided_endpoint::of(ep);
 }
 
 // ---- interface
@@ -222,10 +228,10 @@ ucs_status_t query(uct_iface *iface, uct_iface_attr *attr) {
     std::memset(attr, 0, sizeof(*attr));
     attr->max_num_eps = SIZE_MAX;
     attr->dev_num_paths = 1;
-    attr->iface_addr_len = sizeof(gpu_iface_address);
+    attr->iface_addr_len = sizeof(one_sided_address);
     attr->cap.flags =
         cap_flag::errhandle_peer_failure | cap_flag::connect_to_iface | cap_flag::pending;
-    if (gpu_interface::of(iface).serves) {
+    if (one_sided_interface::of(iface).serves) {
         attr->cap.flags |= cap_flag::put_zcopy | cap_flag::get_zcopy;
     }
     attr->cap.event_flags = event_flag::send_completion | event_flag::receive | event_flag::fd;
@@ -235,15 +241,16 @@ ucs_status_t query(uct_iface *iface, uct_iface_attr *attr) {
         one->align_mtu = 1;
         one->max_iov = 16;
     }
-    attr->latency = {gpu_latency, 0};
-    attr->bandwidth = {0, gpu_bandwidth};
-    attr->overhead = gpu_overhead;
+    const transport_cost cost = cost_of(one_sided_interface::of(iface).served);
+    attr->latency = {cost.latency, 0};
+    attr->bandwidth = {0, cost.bandwidth};
+    attr->overhead = cost.overhead;
     attr->reserved_ctl_device = UINT8_MAX;
     return UCS_OK;
 }
 
-ucs_status_t get_address(uct_iface *, void *address) {
-    const gpu_iface_address own = own_address();
+ucs_status_t get_address(uct_iface *iface, void *address) {
+    const one_sided_address own = own_address(one_sided_interface::of(iface).served);
     std::memcpy(address, &own, sizeof(own));
     return UCS_OK;
 }
@@ -252,16 +259,16 @@ ucs_status_t get_device_address(uct_iface *, void *) {
     return UCS_OK;  // it is empty
 }
 
-int is_reachable_simply(uct_iface *, const void *, const void *iface_address) {
-    return reaches_gpus_of(iface_address) ? 1 : 0;
+int is_reachable_simply(uct_iface *iface, const void *, const void *iface_address) {
+    return reaches_memory_of(iface, iface_address) ? 1 : 0;
 }
 
 ucs_status_t flush_iface(uct_iface *iface, unsigned, void *completion) {
-    return gpu_interface::of(iface).mover->flush(static_cast<uct_completion *>(completion));
+    return one_sided_interface::of(iface).mover->flush(static_cast<uct_completion *>(completion));
 }
 
 ucs_status_t fence_iface(uct_iface *iface, unsigned) {
-    gpu_interface::of(iface).mover->fence();
+    one_sided_interface::of(iface).mover->fence();
     return UCS_OK;
 }
 
@@ -269,11 +276,11 @@ ucs_status_t fence_iface(uct_iface *iface, unsigned) {
 void change_progress(uct_iface *, unsigned) {}
 
 unsigned progress(uct_iface *iface) {
-    return gpu_interface::of(iface).mover->progress();
+    return one_sided_interface::of(iface).mover->progress();
 }
 
 ucs_status_t get_event_fd(uct_iface *iface, int *fd_p) {
-    gpu_interface &ours = gpu_interface::of(iface);
+    one_sided_interface &ours = one_sided_interface::of(iface);
     if (ours.event_fd < 0) {
         ours.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     }
@@ -283,11 +290,11 @@ ucs_status_t get_event_fd(uct_iface *iface, int *fd_p) {
 
 // No event tells of a kernel's end: nobody is to sleep before it.
 ucs_status_t arm_event(uct_iface *iface, unsigned) {
-    return gpu_interface::of(iface).mover->is_idle() ? UCS_OK : UCS_ERR_BUSY;
+    return one_sided_interface::of(iface).mover->is_idle() ? UCS_OK : UCS_ERR_BUSY;
 }
 
 void close_iface(uct_iface *iface) {
-    gpu_interface *ours = &gpu_interface::of(iface);
+    one_sided_interface *ours = &one_sided_interface::of(iface);
     if (ours->event_fd >= 0) {
         close(ours->event_fd);
     }
@@ -348,10 +355,11 @@ int any_registered_device() noexcept {
     return registered_device.load(std::memory_order_relaxed);
 }
 
-bool reaches_gpus_of(const void *address) noexcept {
-    gpu_iface_address peer;
+bool reaches_memory_of(const uct_iface *iface, const void *address) noexcept {
+    one_sided_address peer;
     std::memcpy(&peer, address, sizeof(peer));
-    return peer.version == one_sided_version && peer.host == this_machine() &&
+    return peer.version == one_sided_version &&
+           peer.served == one_sided_interface::of(iface).served && peer.host == this_machine() &&
            peer.process.pid_space == own_process_id().pid_space && !is_own(peer.process);
 }
 
@@ -369,14 +377,15 @@ ucs_status_t get_list(uct_ep *ep, void *const *buffers, const size_t *lengths, v
                      number, static_cast<uct_completion *>(completion));
 }
 
-ucs_status_t open_gpu_iface(uct_md *md, void *worker, const uct_iface_params *params,
-                            const uct_iface_config *, uct_iface **iface_p) try {
-    auto made = std::make_unique<gpu_interface>();
-    const ucx_api &ucx = *gpu_domain::of(md).ucx;
+ucs_status_t open_one_sided_iface(uct_md *md, void *worker, const uct_iface_params *params,
+                                  const uct_iface_config *, uct_iface **iface_p) try {
+    auto made = std::make_unique<one_sided_interface>();
+    const ucx_api &ucx = *one_sided_domain::of(md).ucx;
     made->ucx = &ucx;
+    made->served = one_sided_domain::of(md).served;
     made->serves = (params->field_mask & iface_param::features) == 0 || serves_program(*params);
-    made->mover =
-        std::make_unique<list_mover>(ucx, worker, made->serves ? worker_turns::open() : nullptr);
+    made->mover = std::make_unique<list_mover>(ucx, worker,
+                                               made->serves ? worker_turns::open(worker) : nullptr);
     if (config().stats) {
         counters::report_at_exit();
     }

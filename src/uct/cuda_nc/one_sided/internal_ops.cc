@@ -11,9 +11,10 @@ namespace {
 
 using namespace abi;
 
-ucs_status_t estimate_perf(uct_iface *, uct_perf_attr_t *attr) {
+ucs_status_t estimate_perf(uct_iface *iface, uct_perf_attr_t *attr) {
+    const transport_cost cost = cost_of(one_sided_interface::of(iface).served);
     if (attr->field_mask & perf_attr::send_pre_overhead) {
-        attr->send_pre_overhead = gpu_overhead;
+        attr->send_pre_overhead = cost.overhead;
     }
     if (attr->field_mask & perf_attr::send_post_overhead) {
         attr->send_post_overhead = 0;
@@ -22,13 +23,13 @@ ucs_status_t estimate_perf(uct_iface *, uct_perf_attr_t *attr) {
         attr->recv_overhead = 0;
     }
     if (attr->field_mask & perf_attr::bandwidth) {
-        attr->bandwidth = {0, gpu_bandwidth};
+        attr->bandwidth = {0, cost.bandwidth};
     }
     if (attr->field_mask & perf_attr::path_bandwidth) {
-        attr->path_bandwidth = {0, gpu_bandwidth};
+        attr->path_bandwidth = {0, cost.bandwidth};
     }
     if (attr->field_mask & perf_attr::latency) {
-        attr->latency = {gpu_latency, 0};
+        attr->latency = {cost.latency, 0};
     }
     if (attr->field_mask & perf_attr::max_inflight_eps) {
         attr->max_inflight_eps = SIZE_MAX;
@@ -41,9 +42,9 @@ ucs_status_t estimate_perf(uct_iface *, uct_perf_attr_t *attr) {
 
 ucs_status_t query_1_22(uct_iface *iface, void *attributes) {
     const ucs_status_t status =
-        gpu_interface::of(iface).ucx->uct_iface_base_query_v2(iface, attributes);
+        one_sided_interface::of(iface).ucx->uct_iface_base_query_v2(iface, attributes);
     auto &attr = *static_cast<uct_iface_attr_1_22 *>(attributes);
-    if (status != UCS_OK || !gpu_interface::of(iface).serves) {
+    if (status != UCS_OK || !one_sided_interface::of(iface).serves) {
         return status;
     }
     if (attr.field_mask & attr_v2_1_22::cap_flags) {
@@ -57,9 +58,9 @@ ucs_status_t query_1_22(uct_iface *iface, void *attributes) {
 
 ucs_status_t query_1_23(uct_iface *iface, void *attributes) {
     const ucs_status_t status =
-        gpu_interface::of(iface).ucx->uct_iface_base_query_v2(iface, attributes);
+        one_sided_interface::of(iface).ucx->uct_iface_base_query_v2(iface, attributes);
     auto &attr = *static_cast<uct_iface_attr_1_23 *>(attributes);
-    if (status != UCS_OK || !gpu_interface::of(iface).serves) {
+    if (status != UCS_OK || !one_sided_interface::of(iface).serves) {
         return status;
     }
     if (attr.field_mask & attr_v2_1_23::cap_flags) {
@@ -75,23 +76,24 @@ ucs_status_t query_1_23(uct_iface *iface, void *attributes) {
 }
 
 ucs_status_t query_base(uct_iface *iface, void *attributes) {
-    return gpu_interface::of(iface).ucx->uct_iface_base_query_v2(iface, attributes);
+    return one_sided_interface::of(iface).ucx->uct_iface_base_query_v2(iface, attributes);
 }
 
-int is_reachable(const uct_iface *, const uct_iface_is_reachable_params *params) {
+int is_reachable(const uct_iface *iface, const uct_iface_is_reachable_params *params) {
     return (params->field_mask & reachable_param::iface_addr) != 0 &&
-                   reaches_gpus_of(params->iface_addr)
+                   reaches_memory_of(iface, params->iface_addr)
                ? 1
                : 0;
 }
 
 int is_connected(uct_ep *ep, const uct_ep_is_connected_params *params) {
-    gpu_iface_address address;
+    one_sided_address address;
     if ((params->field_mask & connected_param::iface_addr) == 0) {
         return 0;
     }
     std::memcpy(&address, params->iface_addr, sizeof(address));
-    return address.host == this_machine() && address.process == gpu_endpoint::of(ep).peer ? 1 : 0;
+    return address.host == this_machine() && address.process == one_sided_endpoint::of(ep).peer ? 1
+                                                                                                : 0;
 }
 
 void refresh_vfs(uct_iface *) {}

@@ -5,6 +5,7 @@
 #include "ucs/gpu/span.hpp"
 #include "uct/cuda_nc/memory/shared_handle.hpp"
 #include "uct/cuda_nc/memory/this_machine.hpp"
+#include "uct/cuda_nc/one_sided/mover.hpp"
 
 namespace cuda_nc::uct {
 
@@ -26,7 +27,22 @@ packed_key make_key(int device, uint64_t address, uint64_t length,
     key.allocation = memory.id;
     key.base = reinterpret_cast<uintptr_t>(memory.base);
     key.size = memory.size;
-    key.is_shared = remote_key(key).contains(address, length) ? 1 : 0;
+    if (remote_key(key).contains(address, length)) {
+        key.is_shared = sharing::gpu_memory;
+    }
+    return key;
+}
+
+packed_key make_host_key(uint64_t address, uint64_t length) noexcept {
+    packed_key key = {};
+    key.version = one_sided_version;
+    key.host = this_machine();
+    key.process = own_process_id();
+    key.base = address;
+    key.size = length;
+    if (key.process != process_id{} && length <= UINT64_MAX - address) {
+        key.is_shared = sharing::host_memory;
+    }
     return key;
 }
 
@@ -40,8 +56,10 @@ peer_memory remote_key::reach(int device) const noexcept {
     return memory;
 }
 
-remote_key::note *remote_key::note_for(int device) noexcept try {
-    const auto place = static_cast<size_t>(device + 1);  // from list_mover::unreached on
+remote_key::note *remote_key::note_for(int lane) noexcept try {
+    constexpr int directions = 2;
+    const auto place = static_cast<size_t>(
+        lane < list_mover::unreached ? -lane % directions : lane - list_mover::unreached);
     if (place >= notes_.size()) {
         notes_.resize(place + 1);
     }

@@ -1,23 +1,29 @@
-// Keys of GPU memory: what a process tells others so that they can put and get, and what they make
-// of it.
+// Keys of memory: what a process tells others so that they can put and get, and what they make of
+// it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "ucs/gpu/device.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
 #include "uct/cuda_nc/memory/process_id.hpp"
+#include "uct/cuda_nc/one_sided/host_process.hpp"
 
 namespace cuda_nc::uct {
 
 constexpr uint8_t one_sided_version = 1;
 
-// As it travels. It names the whole allocation, because CUDA IPC shares nothing smaller.
+// How others reach the memory of a key.
+enum class sharing : uint8_t { none, gpu_memory, host_memory };
+
+// As it travels. Of GPU memory it names the whole allocation, because CUDA IPC shares nothing
+// smaller.
 struct packed_key {
     uint8_t version;
-    uint8_t is_shared;  // 0: others cannot reach this memory
+    sharing is_shared;
     uint8_t padding[2];
     uint32_t host;  // the running machine
     process_id process;
@@ -27,16 +33,21 @@ struct packed_key {
 };
 static_assert(sizeof(packed_key) == 112, "it travels");
 
-// Of the allocation that holds [address, address + length) of GPU `device`. is_shared is 0 where
+// Of the allocation that holds [address, address + length) of GPU `device`. It is not shared where
 // there is no such allocation or span of pieces, or its kind is not shared. The key can be used
 // while *keeper_p lives, which may be null.
 packed_key make_key(int device, uint64_t address, uint64_t length,
                     std::shared_ptr<void> *keeper_p) noexcept;
+// Of host memory.
+packed_key make_host_key(uint64_t address, uint64_t length) noexcept;
 
 // Another process's memory. Used with UCX's worker locked.
 class remote_key {
   public:
     explicit remote_key(const packed_key &packed) noexcept : packed_(packed) {}
+    // Of host memory.
+    remote_key(const packed_key &packed, std::shared_ptr<const host_process> owner) noexcept
+        : packed_(packed), owner_(std::move(owner)) {}
 
     bool contains(uint64_t address, uint64_t length) const noexcept {
         return address >= packed_.base && length <= packed_.size &&
@@ -45,18 +56,21 @@ class remote_key {
     // The whole allocation as `device` reaches it. Empty: it cannot be mapped.
     peer_memory reach(int device) const noexcept;
     uint64_t base() const noexcept { return packed_.base; }
+    // Null: it is GPU memory.
+    const std::shared_ptr<const host_process> &owner() const noexcept { return owner_; }
 
     // Who keeps the mapping open, and where it is: of one user at a time for each GPU.
     struct note {
         uint64_t user = 0;
         char *mapped = nullptr;
     };
-    // Null: no memory.
-    note *note_for(int device) noexcept;
+    // `lane` of a list_mover. Null: no memory.
+    note *note_for(int lane) noexcept;
 
   private:
     const packed_key packed_;
-    std::vector<note> notes_;  // by device
+    const std::shared_ptr<const host_process> owner_;
+    std::vector<note> notes_;  // by device; of host memory by direction
 };
 
 }  // namespace cuda_nc::uct

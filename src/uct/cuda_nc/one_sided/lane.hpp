@@ -1,4 +1,4 @@
-// The lists of one GPU.
+// The lists of one GPU, or of one direction between host memory and another process's.
 #pragma once
 
 #include <deque>
@@ -14,8 +14,10 @@ struct list_mover::lane {
     bool by_copies = false;  // launches do not reach the local memory
     gpu::device *gpu = nullptr;
     std::unique_ptr<gpu::stream> stream;
-    std::unique_ptr<list> open;               // never empty but within add(); null: none
-    std::deque<std::unique_ptr<list>> lists;  // closed; the first ones are launched
+    std::shared_ptr<const host_process> process;  // then there is no GPU
+    bool writes = false;                          // to that process
+    std::unique_ptr<list> open;                   // never empty but within add(); null: none
+    std::deque<std::unique_ptr<list>> lists;      // closed; the first ones are launched
     std::vector<std::unique_ptr<list>> idle;
     ucs_status_t last_status = UCS_OK;  // of the list that ended last
 };

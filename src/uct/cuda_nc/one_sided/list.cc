@@ -11,7 +11,7 @@ namespace cuda_nc::uct {
 ucs_status_t list_mover::list::copy(gpu::stream &stream) const noexcept {
     ucs_status_t copied = UCS_OK;
     for (size_t i = 0; i < num_pairs && copied == UCS_OK; ++i) {
-        copied = stream.copy(pairs()[i].to, pairs()[i].from, pairs()[i].length);
+        copied = stream.copy(pairs[i].to, pairs[i].from, pairs[i].length);
     }
     return copied;
 }
@@ -22,7 +22,7 @@ ucs_status_t list_mover::list::launch_pairs(gpu::stream &stream, bool by_copies)
         return stream.copy(alone.to, alone.from, alone.length);
     }
     gpu::pair_list work;
-    work.pairs = pairs();
+    work.pairs = pairs;
     work.count = num_pairs;
     work.max_sms = config().max_sms;
     work.ends = &ends;
@@ -73,13 +73,33 @@ ucs_status_t list_mover::list::launch_order(gpu::device &gpu, gpu::stream &strea
     return copy_order(stream);
 }
 
+ucs_status_t list_mover::list::make_room(gpu::device &gpu) noexcept {
+    constexpr size_t of_pairs = list_pairs * sizeof(gpu::block_pair);
+    ucs_status_t made = gpu.allocate_pinned(of_pairs + gpu::end_words::bytes, &memory);
+    if (made == UCS_OK) {
+        made = gpu.create_event(&done);
+    }
+    if (made == UCS_OK) {
+        pairs = reinterpret_cast<gpu::block_pair *>(memory->address());
+        ends.use(memory->address() + of_pairs);
+    }
+    return made;
+}
+
+void list_mover::list::note_begin(counters::one_sided &kind) noexcept {
+    is_launched = true;
+    kind.puts.fetch_add(puts, std::memory_order_relaxed);
+    kind.gets.fetch_add(gets, std::memory_order_relaxed);
+    count(kind.lists);
+    if (order != nullptr) {
+        count(kind.layout_orders);
+    }
+}
+
 ucs_status_t list_mover::list::launch(gpu::device &gpu, gpu::stream &stream,
                                       bool by_copies) noexcept {
-    is_launched = true;
+    note_begin(counters::all().on_gpus);
     began = asked = clock::now();
-    count(counters::all().lists);
-    counters::all().puts.fetch_add(puts, std::memory_order_relaxed);
-    counters::all().gets.fetch_add(gets, std::memory_order_relaxed);
     const ucs_status_t launched =
         order != nullptr ? launch_order(gpu, stream) : launch_pairs(stream, by_copies);
     const ucs_status_t recorded = stream.record(*done);
@@ -87,6 +107,40 @@ ucs_status_t list_mover::list::launch(gpu::device &gpu, gpu::stream &stream,
         done->synchronize();
     }
     return launched != UCS_OK ? launched : recorded;
+}
+
+ucs_status_t list_mover::list::move_order(const host_process &with, bool writes) const noexcept {
+    const layout &from = writes ? order->local() : order->remote(),
+                 &to = writes ? order->remote() : order->local();
+    char *const source = writes ? order->local_base : order_remote;
+    char *const target = writes ? order_remote : order->local_base;
+    auto at = [](char *base, int64_t displacement) {
+        return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(base) +
+                                        static_cast<uintptr_t>(displacement));
+    };
+    common_blocks blocks(from, to);
+    ucs_status_t moved = UCS_OK;
+    while (moved == UCS_OK) {
+        gpu::block_pair some[host_process::most_blocks];
+        size_t ready = 0;
+        for (; ready < host_process::most_blocks; ++ready) {
+            const common_block one = blocks.next(UINT64_MAX);
+            if (one.length == 0) {
+                break;
+            }
+            some[ready] = {at(source, one.left), at(target, one.right), one.length};
+        }
+        if (ready == 0) {
+            break;
+        }
+        moved = with.move(writes, some, ready);
+    }
+    return moved;
+}
+
+void list_mover::list::move(const host_process &with, bool writes) noexcept {
+    note_begin(counters::all().on_host);
+    status = order != nullptr ? move_order(with, writes) : with.move(writes, pairs, num_pairs);
 }
 
 // A question to the driver takes 1.5 us, as long as a program needs for several puts, and the

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/one_sided/mover.hpp"
 
 namespace cuda_nc::uct {
@@ -14,11 +15,15 @@ struct list_mover::list {
     uint64_t waits_for = 0;  // lists up to this number end first
     bool continues = false;  // its first block began in the list before
     bool is_launched = false;
-    std::unique_ptr<gpu::memory> memory;  // pairs, then end words
+    std::unique_ptr<gpu::memory> memory;   // pairs, then end words
+    std::vector<gpu::block_pair> on_host;  // in place of both, and of an event
     std::unique_ptr<gpu::event> done;
+    gpu::block_pair *pairs = nullptr;
+    size_t most_pairs = list_pairs;
+    uint64_t most_bytes = list_bytes;
     gpu::end_words ends;
     size_t num_pairs = 0;
-    uint64_t puts = 0, gets = 0;  // to be counted with the launch
+    uint64_t puts = 0, gets = 0;  // that began in it
     uint64_t bytes = 0;
     uint64_t seen_bytes = 0;  // at the last progress that saw it grow, which was then:
     clock::time_point seen;
@@ -32,8 +37,13 @@ struct list_mover::list {
     std::vector<abi::uct_completion *> completions;
     ucs_status_t status = UCS_INPROGRESS;
 
-    gpu::block_pair *pairs() const noexcept {
-        return reinterpret_cast<gpu::block_pair *>(memory->address());
+    // Its pairs lie where the GPU reads them. Else host memory is moved, by the CPU.
+    ucs_status_t make_room(gpu::device &gpu) noexcept;
+    void make_room_on_host() {
+        most_pairs = host_process::most_blocks;
+        most_bytes = host_list_bytes;
+        on_host.resize(most_pairs);
+        pairs = on_host.data();
     }
     bool is_empty() const noexcept { return bytes == 0; }
     // So that one more can be added without fail. Throws std::bad_alloc.
@@ -42,9 +52,9 @@ struct list_mover::list {
             completions.reserve(2 * completions.size() + 8);
         }
     }
-    bool is_full() const noexcept { return num_pairs == list_pairs; }
+    bool is_full() const noexcept { return num_pairs == most_pairs; }
     void add_pair(const gpu::block_pair &one) noexcept {
-        pairs()[num_pairs++] = one;
+        pairs[num_pairs++] = one;
         bytes += one.length;
     }
     // Cheap: the driver is asked now and then.
@@ -56,6 +66,10 @@ struct list_mover::list {
     }
     // Enqueues all of it, by kernels or else by copies. After an error nothing of it runs any more.
     ucs_status_t launch(gpu::device &gpu, gpu::stream &stream, bool by_copies) noexcept;
+    // Moves host memory. It has ended when this returns.
+    void move(const host_process &with, bool writes) noexcept;
+    ucs_status_t move_order(const host_process &with, bool writes) const noexcept;
+    void note_begin(counters::one_sided &kind) noexcept;
     ucs_status_t launch_pairs(gpu::stream &stream, bool by_copies) noexcept;
     ucs_status_t launch_order(gpu::device &gpu, gpu::stream &stream) const noexcept;
     ucs_status_t copy(gpu::stream &stream) const noexcept;

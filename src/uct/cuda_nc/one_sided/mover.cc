@@ -1,6 +1,7 @@
 #include "uct/cuda_nc/one_sided/mover.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -41,29 +42,44 @@ list_mover::~list_mover() {
     }
 }
 
-list_mover::lane *list_mover::find_lane(int device) noexcept try {
-    const auto found = lanes_.find(device);
-    if (found != lanes_.end()) {
-        recent_ = &found->second;
-        recent_device_ = device;
-        return recent_;
+list_mover::lane *list_mover::find_lane(int number, const remote_key &key) noexcept try {
+    auto found = lanes_.find(number);
+    if (found == lanes_.end()) {
+        lane made;
+        if (key.owner() != nullptr) {
+            made.process = key.owner();
+            made.writes = number == host_lane(*made.process, direction::put);
+        } else {
+            made.by_copies = number == unreached;
+            made.device = made.by_copies ? 0 : number;
+            made.gpu = gpu::platform::instance().get_device(made.device);
+            if (made.gpu == nullptr || made.gpu->create_stream(&made.stream) != UCS_OK) {
+                return nullptr;
+            }
+        }
+        found = lanes_.emplace(number, std::move(made)).first;
     }
-    lane made;
-    made.by_copies = device == unreached;
-    made.device = made.by_copies ? 0 : device;
-    made.gpu = gpu::platform::instance().get_device(made.device);
-    if (made.gpu == nullptr || made.gpu->create_stream(&made.stream) != UCS_OK) {
-        return nullptr;
-    }
-    return &lanes_.emplace(device, std::move(made)).first->second;
+    recent_ = &found->second;
+    recent_number_ = number;
+    return recent_;
 } catch (const std::bad_alloc &) {
     return nullptr;
 }
 
+void list_mover::forget_the_gone() noexcept {
+    for (auto one = lanes_.begin(); one != lanes_.end();) {
+        const lane &its = one->second;
+        const bool is_used = its.open != nullptr || !its.lists.empty();
+        const bool goes = its.process != nullptr && !is_used && its.process->has_ended();
+        one = goes ? lanes_.erase(one) : std::next(one);
+    }
+    recent_ = nullptr;
+}
+
 // ---- completions, launches
 
-void list_mover::complete_with(int device, abi::uct_completion *completion) noexcept try {
-    const auto found = lanes_.find(device);
+void list_mover::complete_with(int number, abi::uct_completion *completion) noexcept try {
+    const auto found = lanes_.find(number);
     list *last = nullptr;
     if (found != lanes_.end()) {
         lane &on = found->second;
@@ -105,6 +121,10 @@ void list_mover::launch_closed(lane &on) noexcept {
         }
         if (!may_begin(on, one->waits_for)) {
             return;
+        }
+        if (on.process != nullptr) {
+            one->move(*on.process, on.writes);
+            continue;
         }
         const ucs_status_t status = one->launch(*on.gpu, *on.stream, on.by_copies);
         if (status != UCS_OK) {
@@ -173,8 +193,8 @@ void list_mover::await_all() noexcept {
     }
 }
 
-void list_mover::make_room(int device) noexcept {
-    const auto found = lanes_.find(device);
+void list_mover::make_room(int number) noexcept {
+    const auto found = lanes_.find(number);
     if (found != lanes_.end()) {
         await_lists(found->second, most_lists - 1);
     }
@@ -273,8 +293,8 @@ bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
     constexpr auto pause = std::chrono::nanoseconds(1500);
     constexpr auto longest = std::chrono::microseconds(100);
-    if (on.open == nullptr || on.lists.size() >= enough_lists) {
-        return false;
+    if (on.open == nullptr || on.process != nullptr || on.lists.size() >= enough_lists) {
+        return on.open != nullptr && on.process != nullptr;
     }
     list &open = *on.open;
     const clock::time_point now = clock::now();

@@ -1,5 +1,6 @@
 // Puts and gets of one interface: gathered into lists, and each list moved by one kernel of the GPU
-// that holds the local memory. Used with UCX's worker locked.
+// that holds the local memory, or, from host memory to host memory, by one call of the operating
+// system's kernel. Used with UCX's worker locked.
 //
 //   add() ... complete_with()      into the open list of that GPU
 //   progress() that sees no more   the list is launched on the GPU's stream; the next one opens.
@@ -8,6 +9,7 @@
 //
 // Lists of one GPU run one after the other, in the order of their adding; those of different GPUs
 // side by side, but for fence(). A large block that is alone in its list goes by a copy engine.
+// Lists of host memory end where they begin: at the first progress, or when enough is gathered.
 #pragma once
 
 #include <chrono>
@@ -31,6 +33,7 @@ class list_mover {
     // Pairs of a list, and the bytes from which on it is launched without waiting for progress.
     static constexpr size_t list_pairs = 16384;
     static constexpr uint64_t list_bytes = 32 << 20;
+    static constexpr uint64_t host_list_bytes = 256 << 10;
     // From this length on a block that is alone goes by a copy engine.
     static constexpr uint64_t copied_length = 1 << 20;
     // Lists of one GPU under way; then add() says UCS_ERR_NO_RESOURCE.
@@ -43,23 +46,27 @@ class list_mover {
     list_mover &operator=(const list_mover &) = delete;
 
     enum class direction : uint8_t { put, get };
-    // In place of a GPU's ordinal: memory that launches do not reach. It goes by copies.
+    // Lanes: the ordinal of the GPU that holds the local memory; memory that launches do not
+    // reach, which goes by copies; or, below, host memory that goes to or comes from one process.
     static constexpr int unreached = -1;
-    // `length` bytes between `local`, on GPU `device`, and the owner's `remote`. Errors, after
-    // which nothing was added: UCS_ERR_INVALID_PARAM (outside of the key's memory),
-    // UCS_ERR_UNREACHABLE, UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE.
-    ucs_status_t add(int device, direction dir, char *local, remote_key &key, uint64_t remote,
+    static int host_lane(const host_process &with, direction dir) noexcept {
+        return unreached - 1 - 2 * with.number() - (dir == direction::put ? 0 : 1);
+    }
+    // `length` bytes between `local` and the owner's `remote`. Errors, after which nothing was
+    // added: UCS_ERR_INVALID_PARAM (outside of the key's memory), UCS_ERR_UNREACHABLE,
+    // UCS_ERR_NO_MEMORY, UCS_ERR_NO_RESOURCE.
+    ucs_status_t add(int lane, direction dir, char *local, remote_key &key, uint64_t remote,
                      uint64_t length) noexcept;
     // All of `order`, by a launch of its own; the key's memory holds its remote bytes. Waits for
     // the GPU where there is no room. `completion`, which may be null, is called once when it has
     // ended. Errors, after which nothing was added: UCS_ERR_UNREACHABLE, UCS_ERR_NO_MEMORY.
-    ucs_status_t add(int device, layout_order &order, remote_key &key,
+    ucs_status_t add(int lane, layout_order &order, remote_key &key,
                      abi::uct_completion *completion) noexcept;
     // Waits for the GPU until add() would not say UCS_ERR_NO_RESOURCE.
-    void make_room(int device) noexcept;
+    void make_room(int lane) noexcept;
 
-    // `completion` is called once when all that was added so far for `device` has ended.
-    void complete_with(int device, abi::uct_completion *completion) noexcept;
+    // `completion` is called once when all that was added so far to the lane has ended.
+    void complete_with(int lane, abi::uct_completion *completion) noexcept;
     // All that was added so far is to end before anything that is added later begins.
     void fence() noexcept;
     // Launches what is gathered. UCS_OK: nothing is under way. UCS_INPROGRESS: `completion`, which
@@ -73,6 +80,9 @@ class list_mover {
     ucs_status_t add_pending(const void *ep, void *request) noexcept;
     using purge_callback = void (*)(void *request, void *argument);
     void purge_pending(const void *ep, purge_callback callback, void *argument) noexcept;
+
+    // Of processes that have ended, whose memory nobody moves any more.
+    void forget_the_gone() noexcept;
 
     struct list;  // what one launch moves
 
@@ -100,10 +110,11 @@ class list_mover {
             turns_->note_post();
         }
     }
-    lane *lane_of(int device) noexcept {
-        return recent_ != nullptr && recent_device_ == device ? recent_ : find_lane(device);
+    lane *lane_of(int number, const remote_key &key) noexcept {
+        return recent_ != nullptr && recent_number_ == number ? recent_ : find_lane(number, key);
     }
-    lane *find_lane(int device) noexcept;
+    lane *find_lane(int number, const remote_key &key) noexcept;
+    static peer_memory reach(const lane &on, const remote_key &key) noexcept;
     ucs_status_t open_list(lane &on) noexcept;
     void put_back_open(lane &on) noexcept;
     ucs_status_t append_parts(lane &on, const gpu::block_pair &block) noexcept;
@@ -131,8 +142,8 @@ class list_mover {
     progress_hook progress_;
     worker_turns *const turns_;
     std::map<int, lane> lanes_;
-    lane *recent_ = nullptr;  // of recent_device_
-    int recent_device_ = 0;
+    lane *recent_ = nullptr;
+    int recent_number_ = 0;
     std::vector<owed_completions> owed_;
     struct {
         clock::time_point since;   // zero: it is not

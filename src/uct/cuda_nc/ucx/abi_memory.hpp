@@ -34,8 +34,8 @@ constexpr unsigned cancel = 1u << 0;
 }
 
 namespace memory_type {
-constexpr int cuda_number = 1;
-constexpr uint64_t cuda = bit(cuda_number);  // in masks of types
+constexpr int host_number = 0, cuda_number = 1;
+constexpr uint64_t host = bit(host_number), cuda = bit(cuda_number);  // in masks of types
 }  // namespace memory_type
 
 // ---- structures

@@ -20,7 +20,7 @@ void open_turns() {
     if (opened != nullptr) {
         opened->close();
     }
-    opened = worker_turns::open();
+    opened = worker_turns::open(nullptr);
 }
 
 class workers : public testing::Test {

@@ -72,7 +72,7 @@ class turns_test : public testing::Test {
 
     int worker_ = 0;
     const uint64_t before_ = worker_turns::number_opened();
-    worker_turns &turns_ = *worker_turns::open();
+    worker_turns &turns_ = *worker_turns::open(nullptr);
     other_thread other_;
 };
 
@@ -81,6 +81,20 @@ TEST_F(turns_test, are_of_the_worker_that_they_were_given_to) {
     EXPECT_TRUE(worker_turns::give(&worker_, before_));
     EXPECT_EQ(worker_turns::of(&worker_), &turns_);
     EXPECT_FALSE(worker_turns::give(&worker_, before_)) << "they have been given";
+}
+
+TEST_F(turns_test, are_one_for_all_transports_of_a_worker) {
+    int transports = 0;
+    worker_turns *first = worker_turns::open(&transports),
+                 *second = worker_turns::open(&transports);
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(first, second);
+    EXPECT_NE(first, &turns_);
+    EXPECT_TRUE(worker_turns::give(&transports, worker_turns::number_opened() - 1));
+    first->close();
+    EXPECT_EQ(worker_turns::of(&transports), second) << "one still uses it";
+    second->close();
+    EXPECT_EQ(worker_turns::of(&transports), nullptr);
 }
 
 TEST_F(turns_test, are_given_by_the_thread_that_opened_them) {
@@ -92,7 +106,7 @@ TEST_F(turns_test, are_given_by_the_thread_that_opened_them) {
 TEST_F(turns_test, closed_ones_are_of_no_worker) {
     EXPECT_TRUE(worker_turns::give(&worker_, before_));
     const uint64_t before = worker_turns::number_opened();
-    worker_turns *other = worker_turns::open();
+    worker_turns *other = worker_turns::open(nullptr);
     int worker = 0;
     EXPECT_TRUE(worker_turns::give(&worker, before));
     EXPECT_EQ(worker_turns::of(&worker), other);
@@ -103,7 +117,7 @@ TEST_F(turns_test, closed_ones_are_of_no_worker) {
 
 TEST_F(turns_test, there_may_be_too_many_workers) {
     std::vector<worker_turns *> all;
-    for (worker_turns *one; (one = worker_turns::open()) != nullptr;) {
+    for (worker_turns *one; (one = worker_turns::open(nullptr)) != nullptr;) {
         all.push_back(one);
         ASSERT_LT(all.size(), 10000u);
     }
@@ -204,7 +218,7 @@ TEST_F(turns_test, posters_of_a_worker_that_has_gone_are_forgotten) {
         other_.does([&] { turns_.note_post(); });
     }
     turns_.close();
-    ASSERT_EQ(worker_turns::open(), &turns_);
+    ASSERT_EQ(worker_turns::open(nullptr), &turns_);
     EXPECT_GE(shortest_await(turns_, [&] { other_.does([&] { turns_.note_post(); }); }),
               worker_turns::quiet);
 }

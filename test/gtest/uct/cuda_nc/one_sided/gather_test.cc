@@ -89,7 +89,7 @@ class between_processes {
         packed_key gone = {};
         gone.base = 4096;
         gone.size = 4096;
-        gone.is_shared = 1;
+        gone.is_shared = sharing::gpu_memory;
         remote_key nowhere(gone);
         return mover_.add(0, direction::get, local(), nowhere, 4096, 8);
     }

@@ -29,7 +29,7 @@ class key_test : public testing::Test {
 TEST_F(key_test, names_the_allocation_of_a_part_of_it) {
     const packed_key key = make_key(0, address_ + 1000, 5000, nullptr);
     EXPECT_EQ(key.version, one_sided_version);
-    EXPECT_EQ(key.is_shared, 1);
+    EXPECT_EQ(key.is_shared, sharing::gpu_memory);
     EXPECT_EQ(key.host, this_machine());
     EXPECT_TRUE(is_own(key.process));
     EXPECT_LE(key.base, address_);
@@ -48,11 +48,12 @@ TEST_F(key_test, of_memory_allocated_again_is_another_one) {
 TEST_F(key_test, of_what_is_no_single_allocation_is_not_shared) {
     int on_the_host = 0;
     EXPECT_EQ(
-        make_key(0, reinterpret_cast<uintptr_t>(&on_the_host), sizeof(int), nullptr).is_shared, 0);
-    EXPECT_EQ(make_key(0, address_, uint64_t(1) << 40, nullptr).is_shared, 0);
-    EXPECT_EQ(make_key(0, address_ + 1, UINT64_MAX, nullptr).is_shared, 0);
-    EXPECT_EQ(make_key(-1, address_, size, nullptr).is_shared, 0);
-    EXPECT_EQ(make_key(1000, address_, size, nullptr).is_shared, 0);
+        make_key(0, reinterpret_cast<uintptr_t>(&on_the_host), sizeof(int), nullptr).is_shared,
+        sharing::none);
+    EXPECT_EQ(make_key(0, address_, uint64_t(1) << 40, nullptr).is_shared, sharing::none);
+    EXPECT_EQ(make_key(0, address_ + 1, UINT64_MAX, nullptr).is_shared, sharing::none);
+    EXPECT_EQ(make_key(-1, address_, size, nullptr).is_shared, sharing::none);
+    EXPECT_EQ(make_key(1000, address_, size, nullptr).is_shared, sharing::none);
 }
 
 TEST_F(key_test, contains_what_lies_in_its_allocation_and_nothing_else) {

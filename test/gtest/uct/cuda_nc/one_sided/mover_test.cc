@@ -50,7 +50,7 @@ class mover_test : public testing::Test {
     }
 
     ucx_api ucx_ = {};
-    worker_turns &turns_ = *worker_turns::open();
+    worker_turns &turns_ = *worker_turns::open(nullptr);
     list_mover mover_{ucx_, nullptr, &turns_};
     abi::uct_completion put_ = {};
 };
