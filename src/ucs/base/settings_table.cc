@@ -77,9 +77,11 @@ const setting_field settings_table[] = {
           "prints them."),
     FIELD(of_transport, direct, "DIRECT", "y", nullptr, kind::boolean,
           "Move messages from GPU memory to GPU memory (direct messages); n: through host memory."),
-    FIELD(of_transport, one_sided, "ONE_SIDED", "y", nullptr, kind::boolean,
-          "Gather puts and gets between GPUs of a machine, of programs that use them (NIXL, "
-          "OpenSHMEM, MPI windows), into lists that one kernel moves; n: they are UCX's own."),
+    FIELD(
+        of_transport, one_sided, "ONE_SIDED", "y", nullptr, kind::boolean,
+        "Gather puts and gets between GPUs of a machine, and between host memory of processes, of "
+        "programs that use them (NIXL, OpenSHMEM, MPI windows), into lists that one kernel, or "
+        "one call of the operating system, moves; n: they are UCX's own."),
     FIELD(
         of_transport, contiguous, "CONTIGUOUS", "auto", "auto|y|n", kind::text,
         "Send contiguous GPU memory, from 64 KiB on and within a machine, as direct messages too; "

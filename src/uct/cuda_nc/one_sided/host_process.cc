@@ -28,7 +28,8 @@ int open_process(uint32_t pid) noexcept {
 // Addresses of one process, for the kernel. What follows on what was there before lengthens it.
 class pieces {
   public:
-    bool is_full() const noexcept { return number_ == host_process::most_blocks; }
+    // One more may be added, and one before it.
+    bool has_room() const noexcept { return number_ + 2 <= most; }
     void add(char *address, uint64_t length) noexcept {
         if (number_ != 0 && end_ == address) {
             all_[number_ - 1].iov_len += length;
@@ -50,8 +51,19 @@ class pieces {
     const iovec *begin() const noexcept { return all_ + first_; }
     size_t number() const noexcept { return number_ - first_; }
 
+    // Bytes from the end of what was added last to `address`, if they are few; else 0.
+    uint64_t gap_before(const char *address) const noexcept {
+        const uint64_t gap =
+            reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(end_);
+        return number_ != 0 && gap < longest_gap ? gap : 0;
+    }
+
+    // So short a gap lies in the pages of the bytes around it, which are there.
+    static constexpr uint64_t longest_gap = 512;
+
   private:
-    iovec all_[host_process::most_blocks];
+    static constexpr size_t most = host_process::most_blocks;
+    iovec all_[most];
     size_t number_ = 0, first_ = 0;
     char *end_ = nullptr;
 };
@@ -152,16 +164,26 @@ bool host_process::is_open(const char *address) const noexcept {
     return move(false, &one, 1) == UCS_OK;
 }
 
+// What takes time is each piece of the other process's memory, whose pages the kernel looks for: a
+// short gap between two of them is read too, and goes nowhere.
 ucs_status_t host_process::move(bool writes, const gpu::block_pair *pairs,
                                 size_t count) const noexcept {
+    char nowhere[pieces::longest_gap];
     for (size_t done = 0; done < count;) {
         pieces local, remote;
         uint64_t total = 0;
-        for (; done < count && !local.is_full() && !remote.is_full(); ++done) {
+        for (; done < count && local.has_room() && remote.has_room(); ++done) {
             const gpu::block_pair &one = pairs[done];
-            local.add(writes ? const_cast<char *>(one.from) : one.to, one.length);
-            remote.add(writes ? one.to : const_cast<char *>(one.from), one.length);
-            total += one.length;
+            char *const own = writes ? const_cast<char *>(one.from) : one.to;
+            char *const other = writes ? one.to : const_cast<char *>(one.from);
+            const uint64_t gap = writes ? 0 : remote.gap_before(other);
+            if (gap != 0) {
+                local.add(nowhere, gap);
+                remote.add(other - gap, gap);
+            }
+            local.add(own, one.length);
+            remote.add(other, one.length);
+            total += gap + one.length;
         }
         if (has_ended()) {
             return UCS_ERR_CONNECTION_RESET;
