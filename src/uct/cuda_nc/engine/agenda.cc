@@ -95,12 +95,11 @@ unsigned agenda::progress() noexcept {
         looks_at_all_ = false;
         happened += messages_.progress_all();
     }
-    if (!soon_.empty() && looking_.empty()) {  // a user's callback may progress
-        looking_.swap(soon_);
-        for (const uint64_t message : looking_) {
-            happened += messages_.progress_message(message);
-        }
-        looking_.clear();
+    // A user's callback may progress, and takes the next ones.
+    for (size_t left = soon_.size(); left != 0 && !soon_.empty(); --left) {
+        const uint64_t message = soon_.front();
+        soon_.pop_front();
+        happened += messages_.progress_message(message);
     }
     happened += times_.empty() ? 0 : look_at_due();
     happened += polled_.empty() ? 0 : look_at_polled();

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -44,8 +45,7 @@ class agenda {
 
     message_owner &messages_;
     progress_hook &progress_;
-    std::vector<uint64_t> soon_;
-    std::vector<uint64_t> looking_;  // those of soon_ that are looked at now
+    std::deque<uint64_t> soon_;
     std::set<std::pair<clock::time_point, uint64_t>> times_;
     std::unordered_map<uint64_t, clock::time_point> time_of_;
     std::vector<uint64_t> polled_;

@@ -66,6 +66,20 @@ TEST_F(agenda_test, looks_once_at_what_something_happened_to) {
     EXPECT_TRUE(looks_.empty());
 }
 
+// A user's callback waits for another message, of which something happened at the same time.
+TEST_F(agenda_test, progress_within_a_look_sees_what_was_to_come_next) {
+    for (uint64_t message : {1, 2, 3}) {
+        looks_.look_soon(message);
+    }
+    messages_.then = [this] {
+        EXPECT_EQ(looks_.progress(), 2u);
+        EXPECT_EQ(messages_.looks[3], 1u);
+    };
+    looks_.progress();
+    EXPECT_EQ(messages_.all_looks, 3u);
+    EXPECT_TRUE(looks_.empty());
+}
+
 // A user's callback progresses, and ends the message by whose look it was called.
 TEST_F(agenda_test, progress_within_a_look_leaves_the_others_listed) {
     for (const uint64_t others : {0, 1, 3}) {
