@@ -6,7 +6,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <regex>
 
 #include "ucs/base/text.hpp"
 
@@ -65,8 +65,10 @@ std::string remark_on_mpich(void *library) {
     if (dlsym(library, "PMPIX_Type_iov") == nullptr) {
         return "older than MPICH 4.1: not served";
     }
+    // Its words for "on".
+    static const std::regex on("1|yes|true|on", std::regex::icase);
     const char *nolocal = std::getenv("MPIR_CVAR_NOLOCAL");
-    const bool goes_by_ucx = nolocal != nullptr && std::strcmp(nolocal, "0") != 0;
+    const bool goes_by_ucx = nolocal != nullptr && std::regex_match(nolocal, on);
     return goes_by_ucx ? "served"
                        : "served; messages within a machine go past UCX, and so past the plugin, "
                          "unless MPIR_CVAR_NOLOCAL=1 is set";

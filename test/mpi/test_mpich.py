@@ -44,10 +44,11 @@ def test_env(run, mpich):
     script = '. "$0/contrib/env.sh" mpich && mpicxx -show && mpiexec -n 2 "$1" --types 200'
     result = run("bash", "-ec", script, product.ROOT, mpich / "random-types", env=env)
     assert f"-L{PREFIX}/lib" in result.output and "host engine" in result.output
-    script = '. "$0/contrib/env.sh" mpich && nc_info && MPIR_CVAR_NOLOCAL=0 nc_info'
+    script = '. "$0/contrib/env.sh" mpich && nc_info && MPIR_CVAR_NOLOCAL=0 nc_info ' \
+             '&& MPIR_CVAR_NOLOCAL=off nc_info'
     said = run("bash", "-ec", script, product.ROOT, env=env).output
     assert re.findall(r"^MPI +MPICH 5.*\n.*served(; messages within a machine)?", said, re.M) == [
-        "", "; messages within a machine"], said
+        "", "; messages within a machine", "; messages within a machine"], said
     script = 'CUDA_NC_MPI=mpich; . "$0/contrib/env.sh"; command -v mpiexec'
     assert run("bash", "-ec", script, product.ROOT, env=env).output.strip() == str(
         PREFIX / "bin/mpiexec")

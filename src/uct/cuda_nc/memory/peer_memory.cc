@@ -1,5 +1,6 @@
 #include "uct/cuda_nc/memory/peer_memory.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <iterator>
@@ -18,8 +19,10 @@ namespace {
 constexpr int host = -1;
 
 // After a failure to open what a user has allocated: its owner may have been too busy to answer, or
-// this process may have had no descriptors left.
-constexpr auto time_until_retry = std::chrono::seconds(1);
+// this process may have had no descriptors left. Doubled each time: it may be that nothing helps,
+// and others wait meanwhile.
+constexpr auto time_until_retry = std::chrono::seconds(1),
+               longest_time_until_retry = 64 * time_until_retry;
 
 struct key {
     int place;  // the device that reaches it; host: pinned there, for all
@@ -59,13 +62,14 @@ struct user_allocation {
     gpu::ipc_handle handle;
     uint64_t id;
     std::chrono::steady_clock::time_point opened;  // or tried
+    std::chrono::seconds until_retry;
     uint64_t last_use = 0;
 
     bool is(const gpu::ipc_handle &other, uint64_t other_id) const noexcept {
         return id == other_id && std::memcmp(handle.bytes, other.bytes, sizeof(handle.bytes)) == 0;
     }
     bool is_to_be_tried() const noexcept {
-        return memory == nullptr && std::chrono::steady_clock::now() - opened >= time_until_retry;
+        return memory == nullptr && std::chrono::steady_clock::now() - opened >= until_retry;
     }
 };
 
@@ -229,7 +233,9 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         peers.of_users.erase(found);  // its place is another's now
         found = peers.of_users.end();
     }
+    auto until_retry = time_until_retry;
     if (found != peers.of_users.end() && found->second.is_to_be_tried()) {
+        until_retry = std::min(2 * found->second.until_retry, longest_time_until_retry);
         peers.of_users.erase(found);
         found = peers.of_users.end();
     }
@@ -247,7 +253,7 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         }
         found = peers.of_users
                     .emplace(name, user_allocation{std::move(memory), handle, id,
-                                                   std::chrono::steady_clock::now()})
+                                                   std::chrono::steady_clock::now(), until_retry})
                     .first;
     }
     found->second.last_use = ++peers.uses;
