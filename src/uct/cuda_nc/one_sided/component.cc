@@ -85,14 +85,25 @@ ucs_status_t deregister_memory(uct_md *, const void *parameters) {
     return UCS_OK;
 }
 
-ucs_status_t pack_key(uct_md *md, void *memh, void *address, size_t length, const void *,
+// A key of host memory cannot be taken back, and nothing is mapped that could keep the memory: so
+// there is none for messages by rendezvous that a failure may end early. Only for them UCX asks for
+// one that can be taken back, and it leaves out domains that do not promise it for all else too.
+ucs_status_t pack_key(uct_md *md, void *memh, void *address, size_t length, const void *parameters,
                       void *buffer) try {
     auto &memory = *static_cast<registered_memory *>(memh);
     const auto begin = reinterpret_cast<uintptr_t>(address);
     std::shared_ptr<void> keeper;
-    const packed_key key = one_sided_domain::of(md).served == served_memory::host
-                               ? make_host_key(begin, length)
-                               : make_key(memory.device, begin, length, &keeper);
+    packed_key key;
+    if (one_sided_domain::of(md).served == served_memory::gpu) {
+        key = make_key(memory.device, begin, length, &keeper);
+    } else {
+        const auto *params = static_cast<const uct_md_mkey_pack_params *>(parameters);
+        key = make_host_key(begin, length);
+        if (params != nullptr && (params->field_mask & pack_param::flags) != 0 &&
+            (params->flags & pack_param::invalidate_rma) != 0) {
+            key.is_shared = sharing::none;
+        }
+    }
     memory.keep(std::move(keeper));
     std::memcpy(buffer, &key, sizeof(key));
     return UCS_OK;
@@ -213,8 +224,7 @@ ucs_status_t unpack_key(uct_component *component, const void *buffer, const void
     }
     const std::shared_ptr<const host_process> owner =
         is_host ? host_process::find(packed.process) : nullptr;
-    if (is_host && (owner == nullptr || packed.size == 0 ||
-                    !owner->is_open(reinterpret_cast<const char *>(packed.base)))) {
+    if (is_host && (owner == nullptr || !owner->is_open())) {
         nc_debug("no put and get to a peer's host memory: the system does not let us reach it");
         return UCS_ERR_UNREACHABLE;
     }

@@ -39,6 +39,7 @@ ucs_status_t list_mover::open_list(lane &on) noexcept try {
         }
     }
     made->reserve_completion();
+    made->continues = on.goes_on;
     made->number = last_number_ = next_list_number();
     made->waits_for = fence_;
     on.open = std::move(made);
@@ -66,13 +67,14 @@ ucs_status_t list_mover::append_parts(lane &on, const block_pair &block) noexcep
             if (status != UCS_OK) {
                 return status;
             }
-            on.open->continues = true;
+            on.open->continues = true;  // where it is the first part of the call, too
             on.open->mappings = std::move(mappings);
         }
         list &open = *on.open;
         const uint64_t left = block.length - done;
+        constexpr uint64_t on_host = 1 << 20;  // between two looks whether the process is there
         const uint64_t part =
-            on.process != nullptr ? left : std::min(left, block_pair::best_length);
+            std::min(left, on.process != nullptr ? on_host : block_pair::best_length);
         open.add_pair({block.from + done, block.to + done, part});
         done += part;
     }
@@ -132,7 +134,7 @@ ucs_status_t list_mover::cut_alone(lane &on) noexcept try {
 
 // Most blocks are one more pair of the open list, and as many as fit into the time of a launch are
 // gathered: so each counts. False: add_block() is to do it.
-bool list_mover::add_pair(const lane &on, direction dir, char *local, const remote_key &key,
+bool list_mover::add_pair(lane &on, direction dir, char *local, const remote_key &key,
                           const remote_key::note &note, uint64_t remote, uint64_t length) noexcept {
     if (on.open == nullptr || note.user != on.open->number) {
         return false;
@@ -147,6 +149,7 @@ bool list_mover::add_pair(const lane &on, direction dir, char *local, const remo
     const bool puts = dir == direction::put;
     open.add_pair({puts ? local : there, puts ? there : local, length});
     ++(puts ? open.puts : open.gets);
+    on.goes_on = true;
     return true;
 }
 
@@ -212,6 +215,9 @@ ucs_status_t list_mover::add(int number, direction dir, char *local, remote_key 
     if (on == nullptr || note == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
+    if (on->lists.size() >= most_lists && on->process != nullptr) {
+        end_lists(*on);
+    }
     if (on->lists.size() >= most_lists) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -220,6 +226,7 @@ ucs_status_t list_mover::add(int number, direction dir, char *local, remote_key 
     }
     const ucs_status_t status = add_block(*on, dir, local, key, *note, remote, length);
     if (status == UCS_OK) {
+        on->goes_on = true;
         progress_.start();
     } else if (on->open != nullptr && on->open->is_empty()) {
         put_back_open(*on);

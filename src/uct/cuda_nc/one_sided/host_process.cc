@@ -48,6 +48,7 @@ class pieces {
             first_ += first.iov_len == 0 ? 1 : 0;
         }
     }
+    void clear() noexcept { number_ = first_ = 0; }
     const iovec *begin() const noexcept { return all_ + first_; }
     size_t number() const noexcept { return number_ - first_; }
 
@@ -155,22 +156,40 @@ host_process::~host_process() {
 
 bool host_process::has_ended() const noexcept {
     pollfd its = {file_, POLLIN, 0};
-    return poll(&its, 1, 0) != 0;
+    return poll(&its, 1, 0) > 0;  // not where a signal comes
 }
 
-bool host_process::is_open(const char *address) const noexcept {
+// No process has anything at address 0, but only who may read is told so.
+bool host_process::is_open() const noexcept {
+    if (is_open_.load(std::memory_order_relaxed)) {
+        return true;
+    }
     char byte;
-    const gpu::block_pair one = {const_cast<char *>(address), &byte, 1};
-    return move(false, &one, 1) == UCS_OK;
+    const iovec local = {&byte, 1}, remote = {nullptr, 1};
+    const ssize_t moved =
+        process_vm_readv(static_cast<pid_t>(which_.pid), &local, 1, &remote, 1, 0);
+    const bool may = (moved >= 0 || errno == EFAULT) && !has_ended();
+    is_open_.store(may, std::memory_order_relaxed);
+    return may;
 }
 
 // What takes time is each piece of the other process's memory, whose pages the kernel looks for: a
 // short gap between two of them is read too, and goes nowhere.
 ucs_status_t host_process::move(bool writes, const gpu::block_pair *pairs,
                                 size_t count) const noexcept {
-    char nowhere[pieces::longest_gap];
-    for (size_t done = 0; done < count;) {
+    // Not on the stack, which may be a small one of a thread of the user's.
+    struct both_sides {
         pieces local, remote;
+        char nowhere[pieces::longest_gap];
+    };
+    const std::unique_ptr<both_sides> room(new (std::nothrow) both_sides);
+    if (room == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    for (size_t done = 0; done < count;) {
+        pieces &local = room->local, &remote = room->remote;
+        local.clear();
+        remote.clear();
         uint64_t total = 0;
         for (; done < count && local.has_room() && remote.has_room(); ++done) {
             const gpu::block_pair &one = pairs[done];
@@ -178,7 +197,7 @@ ucs_status_t host_process::move(bool writes, const gpu::block_pair *pairs,
             char *const other = writes ? one.to : const_cast<char *>(one.from);
             const uint64_t gap = writes ? 0 : remote.gap_before(other);
             if (gap != 0) {
-                local.add(nowhere, gap);
+                local.add(room->nowhere, gap);
                 remote.add(other - gap, gap);
             }
             local.add(own, one.length);

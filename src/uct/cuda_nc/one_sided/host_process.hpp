@@ -2,6 +2,7 @@
 // (process_vm_writev and its like, as UCX's cma).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 
@@ -22,8 +23,8 @@ class host_process {
     // Of this process, from 0 on: no two have the same.
     int number() const noexcept { return number_; }
     bool has_ended() const noexcept;
-    // Whether we may read and write its memory, tried with the byte at `address`.
-    bool is_open(const char *address) const noexcept;
+    // Whether the system lets us read and write its memory. Asked once.
+    bool is_open() const noexcept;
 
     // Blocks of one call of the kernel.
     static constexpr size_t most_blocks = 1024;
@@ -39,6 +40,7 @@ class host_process {
     const process_id which_;
     const int file_;  // its number is nobody else's while this is open and says that it runs
     const int number_;
+    mutable std::atomic<bool> is_open_{false};
 };
 
 }  // namespace cuda_nc::uct

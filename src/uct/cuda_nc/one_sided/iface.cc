@@ -139,9 +139,7 @@ ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remot
     if (!added) {
         return UCS_OK;
     }
-    if (end != nullptr) {
-        mover.complete_with(lane, end);
-    }
+    mover.complete_with(lane, end);
     return UCS_INPROGRESS;
 }
 
@@ -155,8 +153,10 @@ ucs_status_t move_list(uct_ep *ep, direction dir, void *const *buffers, const si
     for (size_t i = 0; i < number; ++i) {
         auto &key = *reinterpret_cast<remote_key *>(rkeys[i]);
         const int its_lane = lane_of(dir, key, memhs != nullptr ? memhs[i] : nullptr, buffers[i]);
-        if (added && its_lane != lane && completion != nullptr) {
-            ++completion->count;  // one end for each GPU's part
+        if (added && its_lane != lane) {
+            if (completion != nullptr) {
+                ++completion->count;  // one end for each lane's part
+            }
             mover.complete_with(lane, completion);
         }
         lane = its_lane;
@@ -175,9 +175,7 @@ ucs_status_t move_list(uct_ep *ep, direction dir, void *const *buffers, const si
     if (!added) {
         return UCS_OK;
     }
-    if (completion != nullptr) {
-        mover.complete_with(lane, completion);
-    }
+    mover.complete_with(lane, completion);
     return UCS_INPROGRESS;
 }
 
@@ -209,7 +207,9 @@ ucs_status_t create_ep(const uct_ep_params *params, uct_ep **ep_p) {
     }
     one_sided_address address;
     std::memcpy(&address, params->iface_addr, sizeof(address));
-    auto *made = new (std::nothrow) one_sided_endpoint{{params->iface}, address.process};
+    const bool is_host = one_sided_interface::of(params->iface).served == served_memory::host;
+    auto *made = new (std::nothrow) one_sided_endpoint{
+        {params->iface}, address.process, is_host ? host_process::find(address.process) : nullptr};
     *ep_p = made != nullptr ? &made->super : nullptr;
     return made != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
@@ -358,9 +358,15 @@ int any_registered_device() noexcept {
 bool reaches_memory_of(const uct_iface *iface, const void *address) noexcept {
     one_sided_address peer;
     std::memcpy(&peer, address, sizeof(peer));
-    return peer.version == one_sided_version &&
-           peer.served == one_sided_interface::of(iface).served && peer.host == this_machine() &&
-           peer.process.pid_space == own_process_id().pid_space && !is_own(peer.process);
+    if (peer.version != one_sided_version || peer.served != one_sided_interface::of(iface).served ||
+        peer.host != this_machine() || peer.process.pid_space != own_process_id().pid_space ||
+        is_own(peer.process)) {
+        return false;
+    }
+    // UCX drops slower transports for this one, so it must be sure.
+    const std::shared_ptr<const host_process> process =
+        peer.served == served_memory::host ? host_process::find(peer.process) : nullptr;
+    return peer.served == served_memory::gpu || (process != nullptr && process->is_open());
 }
 
 ucs_status_t put_list(uct_ep *ep, void *const *buffers, const size_t *lengths, void *const *memhs,

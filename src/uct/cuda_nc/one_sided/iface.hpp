@@ -53,6 +53,7 @@ struct one_sided_interface {
 struct one_sided_endpoint {
     abi::uct_ep super;
     process_id peer;
+    std::shared_ptr<const host_process> process;  // kept for its keys; null: GPUs
 
     static one_sided_endpoint &of(abi::uct_ep *ep) {
         return *reinterpret_cast<one_sided_endpoint *>(ep);

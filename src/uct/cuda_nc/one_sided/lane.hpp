@@ -20,6 +20,7 @@ struct list_mover::lane {
     std::deque<std::unique_ptr<list>> lists;      // closed; the first ones are launched
     std::vector<std::unique_ptr<list>> idle;
     ucs_status_t last_status = UCS_OK;  // of the list that ended last
+    bool goes_on = false;               // the call that adds has added to it before
 };
 
 }  // namespace cuda_nc::uct

@@ -1,5 +1,8 @@
 #include "uct/cuda_nc/one_sided/list.hpp"
 
+#include <memory>
+#include <new>
+
 #include "ucs/base/settings.hpp"
 #include "ucs/gpu/layout_move.hpp"
 #include "ucs/layout/common_blocks.hpp"
@@ -120,8 +123,12 @@ ucs_status_t list_mover::list::move_order(const host_process &with, bool writes)
     };
     common_blocks blocks(from, to);
     ucs_status_t moved = UCS_OK;
+    const std::unique_ptr<gpu::block_pair[]> some(new (std::nothrow)
+                                                      gpu::block_pair[host_process::most_blocks]);
+    if (some == nullptr) {
+        return UCS_ERR_NO_MEMORY;
+    }
     while (moved == UCS_OK) {
-        gpu::block_pair some[host_process::most_blocks];
         size_t ready = 0;
         for (; ready < host_process::most_blocks; ++ready) {
             const common_block one = blocks.next(UINT64_MAX);
@@ -133,7 +140,7 @@ ucs_status_t list_mover::list::move_order(const host_process &with, bool writes)
         if (ready == 0) {
             break;
         }
-        moved = with.move(writes, some, ready);
+        moved = with.move(writes, some.get(), ready);
     }
     return moved;
 }
@@ -141,6 +148,10 @@ ucs_status_t list_mover::list::move_order(const host_process &with, bool writes)
 void list_mover::list::move(const host_process &with, bool writes) noexcept {
     note_begin(counters::all().on_host);
     status = order != nullptr ? move_order(with, writes) : with.move(writes, pairs, num_pairs);
+    // Those whose memory is there are not to suffer by another.
+    for (size_t i = 0; order == nullptr && status == UCS_ERR_INVALID_ADDR && i < num_pairs; ++i) {
+        with.move(writes, &pairs[i], 1);
+    }
 }
 
 // A question to the driver takes 1.5 us, as long as a program needs for several puts, and the

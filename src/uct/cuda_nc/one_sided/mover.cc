@@ -83,9 +83,13 @@ void list_mover::complete_with(int number, abi::uct_completion *completion) noex
     list *last = nullptr;
     if (found != lanes_.end()) {
         lane &on = found->second;
+        on.goes_on = false;
         last = on.open != nullptr  ? on.open.get()
                : !on.lists.empty() ? on.lists.back().get()
                                    : nullptr;
+    }
+    if (completion == nullptr) {
+        return;
     }
     if (last != nullptr) {
         last->completions.push_back(completion);
@@ -110,7 +114,10 @@ void list_mover::close_list(lane &on) noexcept try {
 bool list_mover::may_begin(const lane &on, uint64_t after) const noexcept {
     return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto &one) {
         const lane &other = one.second;
-        return &other == &on || other.lists.empty() || other.lists.front()->number > after;
+        return &other == &on ||
+               std::all_of(other.lists.begin(), other.lists.end(), [after](const auto &its) {
+                   return its->number > after || its->status != UCS_INPROGRESS;
+               });
     });
 }
 
@@ -155,11 +162,16 @@ void list_mover::end_list(lane &on) noexcept try {
         ended->status = on.last_status;
     }
     on.last_status = ended->status;
-    failure_ = failure_ == UCS_OK ? ended->status : failure_;
+    // Of host memory completions alone tell, as of UCX's cma: a flush of another endpoint has
+    // nothing to do with it.
+    if (on.process == nullptr) {
+        failure_ = failure_ == UCS_OK ? ended->status : failure_;
+    }
     if (!ended->completions.empty()) {
         owed_.push_back({std::move(ended->completions), ended->status, ended->order});
     }
-    if (ended->order == nullptr) {
+    constexpr size_t most_idle_on_host = 2;
+    if (ended->order == nullptr && (on.process == nullptr || on.idle.size() < most_idle_on_host)) {
         ended->clear();
         on.idle.push_back(std::move(ended));
     }
@@ -260,8 +272,19 @@ uint64_t list_mover::oldest() const noexcept {
 
 unsigned list_mover::end_flushes() noexcept {
     unsigned ended = 0;
-    while (!flushes_.empty() && flushes_.front().last < oldest()) {
-        const flush_entry one = flushes_.front();
+    while (!flushes_.empty()) {
+        flush_entry &front = flushes_.front();
+        if (front.after_pending != 0) {
+            if (!pending_.empty() && pending_.front().number <= front.after_pending) {
+                break;
+            }
+            front.last = last_number_;  // they have been added
+            front.after_pending = 0;
+        }
+        if (front.last >= oldest()) {
+            break;
+        }
+        const flush_entry one = front;
         flushes_.pop_front();
         complete(one.completion, std::exchange(failure_, UCS_OK));
         ++ended;
@@ -271,11 +294,12 @@ unsigned list_mover::end_flushes() noexcept {
 
 ucs_status_t list_mover::flush(abi::uct_completion *completion) noexcept try {
     close_all();
-    if (is_idle()) {
+    if (is_idle() && pending_.empty()) {
         return std::exchange(failure_, UCS_OK);
     }
     if (completion != nullptr) {
-        flushes_.push_back({last_number_, completion});
+        const uint64_t after = pending_.empty() ? 0 : pending_.back().number;
+        flushes_.push_back({last_number_, after, completion});
     }
     return UCS_INPROGRESS;
 } catch (const std::bad_alloc &) {
@@ -336,7 +360,8 @@ ucs_status_t list_mover::add_pending(const void *ep, void *request) noexcept try
     if (is_idle() && pending_.empty()) {
         return UCS_ERR_BUSY;  // there is room
     }
-    pending_.push_back({ep, request});
+    pending_.push_back({ep, request, last_pending_ + 1});
+    ++last_pending_;
     return UCS_OK;
 } catch (const std::bad_alloc &) {
     return UCS_ERR_NO_MEMORY;

@@ -65,7 +65,9 @@ class list_mover {
     // Waits for the GPU until add() would not say UCS_ERR_NO_RESOURCE.
     void make_room(int lane) noexcept;
 
-    // `completion` is called once when all that was added so far to the lane has ended.
+    // The call that has added ends. `completion`, which may be null, is called once when all that
+    // was added so far to the lane has ended: with an error if any list failed that the call has
+    // added to.
     void complete_with(int lane, abi::uct_completion *completion) noexcept;
     // All that was added so far is to end before anything that is added later begins.
     void fence() noexcept;
@@ -90,12 +92,14 @@ class list_mover {
     using clock = std::chrono::steady_clock;
     struct lane;
     struct flush_entry {
-        uint64_t last;  // the number of the list that ends it
+        uint64_t last;           // the number of the list that ends it, ...
+        uint64_t after_pending;  // ... which is not known while this request waits; 0: it is
         abi::uct_completion *completion;
     };
     struct pending_entry {
         const void *ep;
         void *request;
+        uint64_t number;  // from 1 on
     };
 
     // What has ended together, and is still to be called.
@@ -120,7 +124,7 @@ class list_mover {
     ucs_status_t append_parts(lane &on, const gpu::block_pair &block) noexcept;
     ucs_status_t append(lane &on, const gpu::block_pair &block) noexcept;
     ucs_status_t cut_alone(lane &on) noexcept;
-    static bool add_pair(const lane &on, direction dir, char *local, const remote_key &key,
+    static bool add_pair(lane &on, direction dir, char *local, const remote_key &key,
                          const remote_key::note &note, uint64_t remote, uint64_t length) noexcept;
     ucs_status_t add_block(lane &on, direction dir, char *local, remote_key &key,
                            remote_key::note &note, uint64_t remote, uint64_t length) noexcept;
@@ -152,6 +156,7 @@ class list_mover {
     } left_;  // what is owed, to the thread that posts
     std::deque<flush_entry> flushes_;
     std::deque<pending_entry> pending_;
+    uint64_t last_pending_ = 0;      // number
     uint64_t last_number_ = 0;       // of a list
     ucs_status_t failure_ = UCS_OK;  // the first one that no flush has told of
     bool calls_ = false;             // completions, not all of which have been called

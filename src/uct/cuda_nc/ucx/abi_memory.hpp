@@ -29,6 +29,11 @@ constexpr uint64_t flags = bit(1), completion = bit(2);
 constexpr unsigned invalidate = 1u << 0;  // of flags
 }  // namespace dereg_param
 
+namespace pack_param {
+constexpr uint64_t flags = bit(0);
+constexpr unsigned invalidate_rma = 1u << 0;  // of flags: the key may be taken back
+}  // namespace pack_param
+
 namespace flush_flag {
 constexpr unsigned cancel = 1u << 0;
 }
@@ -88,6 +93,11 @@ struct uct_md_mem_attr {
     size_t alloc_length;
     int dmabuf_fd;
     size_t dmabuf_offset;
+};
+
+struct uct_md_mkey_pack_params {
+    uint64_t field_mask;
+    unsigned flags;
 };
 
 struct uct_md_mem_dereg_params {

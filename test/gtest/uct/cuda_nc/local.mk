@@ -14,6 +14,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/memory/shared_handle_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/gather_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/host_process_test.cc \
+	test/gtest/uct/cuda_nc/one_sided/stub_worker.hpp \
 	test/gtest/uct/cuda_nc/one_sided/key_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/list_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/mover_test.cc \

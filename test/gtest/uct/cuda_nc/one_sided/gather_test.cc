@@ -12,6 +12,7 @@
 #include "ucs/gpu/child_process.hpp"
 #include "uct/cuda_nc/copy_bytes.hpp"
 #include "uct/cuda_nc/one_sided/mover.hpp"
+#include "uct/cuda_nc/one_sided/stub_worker.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -39,40 +40,6 @@ std::unique_ptr<gpu::memory> make_memory() {
 packed_key key_of(const gpu::memory &memory) {
     return make_key(0, reinterpret_cast<uintptr_t>(memory.address()), memory.size(), nullptr);
 }
-
-// One of UCX's workers as far as the mover sees it.
-bool is_registered = false;
-ucx_api worker_calls() {
-    ucx_api made = {};
-    made.uct_worker_progress_register_safe = [](void *, unsigned (*)(void *), void *, unsigned,
-                                                int *id_p) {
-        is_registered = true;
-        *id_p = 1;
-    };
-    made.uct_worker_progress_unregister_safe = [](void *, int *id_p) {
-        is_registered = false;
-        *id_p = -1;
-    };
-    return made;
-}
-
-// A put or get, and the byte at `watched` when it has ended.
-struct operation {
-    abi::uct_completion end = {};  // first: the callback knows no more
-    const char *watched = nullptr;
-    char seen = 0;
-
-    operation() {
-        end.count = 1;
-        end.func = [](abi::uct_completion *self) {
-            auto *one = reinterpret_cast<operation *>(self);
-            if (one->watched != nullptr) {
-                copy(&one->seen, one->watched, 1);
-            }
-        };
-    }
-    bool has_ended() const { return end.count == 0; }
-};
 
 // Memory of another process, and of this one.
 class between_processes {
@@ -190,6 +157,37 @@ TEST_F(gather_test, what_was_added_before_one_that_fails_ends) {
     both_->complete_with(both);
     both_->mover().fence();
     EXPECT_TRUE(both_->run_until_end(both));
+}
+
+// As UCP waits, for all that it has added, where a request of its own finds no room.
+TEST_F(gather_test, a_flush_waits_for_requests_that_found_no_room) {
+    struct request {
+        ucs_status_t (*func)(request *);  // first: UCX's
+        between_processes *both;
+        bool is_sent = false;
+    } waiting = {[](request *self) {
+                     const ucs_status_t status = self->both->add(direction::get, 0, 1);
+                     self->is_sent = status == UCS_OK;
+                     return status;
+                 },
+                 both_.get()};
+    ucs_status_t status = UCS_OK;
+    for (size_t i = 0; i <= list_mover::most_lists && status == UCS_OK; ++i) {
+        status = both_->add(direction::get, 0, 1);
+        both_->mover().flush(nullptr);  // closes the list
+    }
+    ASSERT_EQ(status, UCS_ERR_NO_RESOURCE);
+    ASSERT_EQ(both_->mover().add_pending(&waiting, &waiting), UCS_OK);
+    operation flush;
+    ASSERT_EQ(both_->mover().flush(&flush.end), UCS_INPROGRESS);
+    for (const auto limit = clock::now() + std::chrono::seconds(60);
+         !waiting.is_sent && clock::now() < limit;) {
+        both_->mover().progress();
+        EXPECT_TRUE(waiting.is_sent || !flush.has_ended());
+    }
+    EXPECT_TRUE(both_->run_until_end(flush));
+    EXPECT_TRUE(waiting.is_sent);
+    EXPECT_EQ(flush.end.status, UCS_OK);
 }
 
 // In a child, whose second list finds no pinned memory.

@@ -4,16 +4,24 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <vector>
 
+#include "uct/cuda_nc/one_sided/mover.hpp"
+#include "uct/cuda_nc/one_sided/stub_worker.hpp"
+
 namespace cuda_nc::uct {
 namespace {
+
+using direction = list_mover::direction;
 
 constexpr size_t memory_size = 8 << 20;
 
@@ -33,7 +41,7 @@ class host_process_test : public testing::Test {
         ASSERT_GT(child_, 0);
         who_ = process_id_of(static_cast<uint32_t>(child_));
         peer_ = host_process::find(who_);
-        if (peer_ == nullptr || !peer_->is_open(shared_)) {
+        if (peer_ == nullptr || !peer_->is_open()) {
             GTEST_SKIP() << "this system does not let processes reach each other's memory";
         }
     }
@@ -95,7 +103,6 @@ TEST_F(host_process_test, memory_that_is_not_there_is_an_error) {
         static_cast<char *>(mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(hole, MAP_FAILED);
     const gpu::block_pair all[] = {{&byte, shared_, 1}, {&byte, hole, 1}};
-    EXPECT_FALSE(peer_->is_open(hole));
     EXPECT_EQ(peer_->move(true, all, 2), UCS_ERR_INVALID_ADDR);
     munmap(hole, page);
 }
@@ -114,6 +121,112 @@ TEST_F(host_process_test, another_with_the_same_number_is_not_found) {
     EXPECT_EQ(host_process::find({who_.pid, who_.pid_space, who_.started + 1}), nullptr);
     EXPECT_EQ(host_process::find({}), nullptr);
     EXPECT_EQ(host_process::find(who_), peer_) << "it is known";
+}
+
+// A profiler's, for instance. The system ends a look early for it.
+TEST_F(host_process_test, signals_do_not_end_it) {
+    static std::atomic<int> signals{0};
+    struct sigaction before = {}, counts = {};
+    counts.sa_handler = [](int) { ++signals; };
+    ASSERT_EQ(sigaction(SIGALRM, &counts, &before), 0);
+    const itimerval often = {{0, 200}, {0, 200}}, never = {};
+    ASSERT_EQ(setitimer(ITIMER_REAL, &often, nullptr), 0);
+    bool has_ended = false;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (signals < 500 && std::chrono::steady_clock::now() < limit) {
+        has_ended = has_ended || peer_->has_ended();
+    }
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before, nullptr);
+    EXPECT_GT(signals, 0);
+    EXPECT_FALSE(has_ended);
+}
+
+// Lists of it. The key covers a page that nobody may read too, before the shared memory.
+class host_lists_test : public host_process_test {
+  protected:
+    void SetUp() override {
+        host_process_test::SetUp();
+        if (IsSkipped()) {
+            return;
+        }
+        packed_key packed = make_host_key(reinterpret_cast<uintptr_t>(shared_), memory_size);
+        EXPECT_EQ(packed.is_shared, sharing::host_memory);
+        packed.base = 4096;
+        packed.size = UINT64_MAX - 4096;
+        key_ = std::make_unique<remote_key>(packed, peer_);
+        own_.assign(memory_size, 'o');
+        std::memset(shared_, 's', memory_size);
+    }
+    int lane(direction dir) const { return list_mover::host_lane(*peer_, dir); }
+    ucs_status_t add(direction dir, size_t at, size_t length) {
+        return mover_.add(lane(dir), dir, own_.data() + at, *key_,
+                          reinterpret_cast<uintptr_t>(shared_ + at), length);
+    }
+    // Nothing is there.
+    ucs_status_t add_unreadable() {
+        return mover_.add(lane(direction::get), direction::get, own_.data(), *key_, 4096, 8);
+    }
+    void run_until_end(const operation &one) {
+        for (int i = 0; i < 1000 && !one.has_ended(); ++i) {
+            mover_.progress();
+        }
+        EXPECT_TRUE(one.has_ended());
+    }
+
+    const ucx_api ucx_ = worker_calls();
+    std::unique_ptr<remote_key> key_;
+    std::vector<char> own_;
+    list_mover mover_{ucx_, nullptr, nullptr};
+};
+
+TEST_F(host_lists_test, a_call_whose_first_list_fails_ends_with_an_error) {
+    constexpr size_t number = 3 * host_process::most_blocks;
+    operation call, next;
+    ASSERT_EQ(add_unreadable(), UCS_OK);
+    for (size_t i = 1; i < number; ++i) {
+        ASSERT_EQ(add(direction::get, 64 * i, 8), UCS_OK);
+    }
+    mover_.complete_with(lane(direction::get), &call.end);
+    run_until_end(call);
+    EXPECT_EQ(call.end.status, UCS_ERR_INVALID_ADDR);
+    for (size_t i = 1; i < number; ++i) {
+        ASSERT_EQ(std::memcmp(own_.data() + 64 * i, "sssssssso", 9), 0) << "those that are there";
+    }
+    ASSERT_EQ(add(direction::get, 0, 8), UCS_OK);
+    mover_.complete_with(lane(direction::get), &next.end);
+    run_until_end(next);
+    EXPECT_EQ(next.end.status, UCS_OK) << "of a later call";
+    EXPECT_EQ(mover_.flush(nullptr), UCS_OK) << "nor of any other endpoint";
+}
+
+TEST_F(host_lists_test, there_is_room_without_progress) {
+    constexpr size_t length = 16 << 10;
+    operation flush;
+    for (size_t i = 0; i < 40 * memory_size / length; ++i) {
+        ASSERT_EQ(add(direction::put, i * length % memory_size, length), UCS_OK) << i;
+        mover_.complete_with(lane(direction::put), nullptr);
+    }
+    if (mover_.flush(&flush.end) == UCS_INPROGRESS) {
+        run_until_end(flush);
+    }
+    EXPECT_EQ(std::memcmp(shared_, own_.data(), memory_size), 0);
+}
+
+TEST_F(host_lists_test, a_process_that_ends_fails_what_was_added_alone) {
+    operation before, after;
+    ASSERT_EQ(add(direction::put, 0, 64), UCS_OK);
+    mover_.complete_with(lane(direction::put), &before.end);
+    run_until_end(before);
+    EXPECT_EQ(before.end.status, UCS_OK);
+    ASSERT_EQ(add(direction::put, 64, 64), UCS_OK);
+    mover_.complete_with(lane(direction::put), &after.end);
+    end_child();
+    run_until_end(after);
+    EXPECT_EQ(after.end.status, UCS_ERR_CONNECTION_RESET);
+    EXPECT_EQ(shared_[64], 's');
+    mover_.forget_the_gone();
+    EXPECT_TRUE(mover_.is_idle());
 }
 
 }  // namespace
