@@ -3,11 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
+#include <new>
 
 #include "ucs/backend/backends.hpp"
 
@@ -63,14 +64,18 @@ process_id process_id_of(uint32_t pid) noexcept {
 
 // Not read again and again: it takes some 20 us. A child has another number.
 process_id own_process_id() noexcept {
-    static std::mutex mutex;
-    static process_id own = {};
+    static std::atomic<const process_id *> known{nullptr};  // no lock: a child would have it, too
     const auto pid = static_cast<uint32_t>(getpid());
-    std::lock_guard<std::mutex> guard(mutex);
-    if (own.pid != pid) {
-        own = process_id_of(pid);
+    const process_id *own = known.load(std::memory_order_acquire);
+    if (own != nullptr && own->pid == pid) {
+        return *own;
     }
-    return own;
+    const process_id found = process_id_of(pid);
+    const process_id *made = found.pid == pid ? new (std::nothrow) process_id(found) : nullptr;
+    if (made != nullptr) {
+        known.store(made, std::memory_order_release);  // others may read the one before for ever
+    }
+    return found;
 }
 
 bool is_own(const process_id &process) noexcept {

@@ -72,7 +72,7 @@ ucs_status_t list_mover::append_parts(lane &on, const block_pair &block) noexcep
         }
         list &open = *on.open;
         const uint64_t left = block.length - done;
-        constexpr uint64_t on_host = 1 << 20;  // between two looks whether the process is there
+        constexpr uint64_t on_host = 1 << 20;
         const uint64_t part =
             std::min(left, on.process != nullptr ? on_host : block_pair::best_length);
         open.add_pair({block.from + done, block.to + done, part});
@@ -115,10 +115,14 @@ ucs_status_t list_mover::append(lane &on, const block_pair &block) noexcept {
 ucs_status_t list_mover::cut_alone(lane &on) noexcept try {
     owed_completions failed = {std::move(on.open->completions), UCS_OK, nullptr};
     on.open->completions.clear();
+    const size_t calls_ended = std::exchange(on.open->calls_ended, 0);
+    const bool first_ends = std::exchange(on.open->first_ends, false);
     on.open->bytes = 0;
     failed.status = append(on, std::exchange(on.open->alone, {}));
     if (failed.status == UCS_OK) {
         on.open->completions = std::move(failed.completions);
+        on.open->calls_ended = calls_ended;
+        on.open->first_ends = first_ends;
         on.open->reserve_completion();
         return UCS_OK;
     }

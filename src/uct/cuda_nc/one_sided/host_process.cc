@@ -191,7 +191,8 @@ ucs_status_t host_process::move(bool writes, const gpu::block_pair *pairs,
         local.clear();
         remote.clear();
         uint64_t total = 0;
-        for (; done < count && local.has_room() && remote.has_room(); ++done) {
+        constexpr uint64_t much = 1 << 20;  // between two looks whether the process is there
+        for (; done < count && total < much && local.has_room() && remote.has_room(); ++done) {
             const gpu::block_pair &one = pairs[done];
             char *const own = writes ? const_cast<char *>(one.from) : one.to;
             char *const other = writes ? one.to : const_cast<char *>(one.from);

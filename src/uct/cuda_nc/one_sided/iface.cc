@@ -98,6 +98,18 @@ ucs_status_t move_order(list_mover &mover, layout_order &order, int lane, remote
     return status == UCS_OK ? UCS_INPROGRESS : status;
 }
 
+// Where a call goes on in another lane: one end for each lane's part.
+void end_part(list_mover &mover, bool goes_on_elsewhere, int lane,
+              uct_completion *completion) noexcept {
+    if (!goes_on_elsewhere) {
+        return;
+    }
+    if (completion != nullptr) {
+        ++completion->count;
+    }
+    mover.complete_with(lane, completion);
+}
+
 template <direction dir>
 ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remote, uintptr_t rkey,
                    void *completion) {
@@ -125,7 +137,9 @@ ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remot
                                iov[i].count,
                                iov[i].stride,
                                iov[i].length};
-        lane = lane_of(dir, key, iov[i].memh, iov[i].buffer);
+        const int its_lane = lane_of(dir, key, iov[i].memh, iov[i].buffer);
+        end_part(mover, added && its_lane != lane, lane, end);
+        lane = its_lane;
         const ucs_status_t status = add_run(mover, lane, dir, run, key, false, &added);
         if (status != UCS_OK && !added) {
             return status;
@@ -153,12 +167,7 @@ ucs_status_t move_list(uct_ep *ep, direction dir, void *const *buffers, const si
     for (size_t i = 0; i < number; ++i) {
         auto &key = *reinterpret_cast<remote_key *>(rkeys[i]);
         const int its_lane = lane_of(dir, key, memhs != nullptr ? memhs[i] : nullptr, buffers[i]);
-        if (added && its_lane != lane) {
-            if (completion != nullptr) {
-                ++completion->count;  // one end for each lane's part
-            }
-            mover.complete_with(lane, completion);
-        }
+        end_part(mover, added && its_lane != lane, lane, completion);
         lane = its_lane;
         const size_t stride = strides != nullptr ? strides[i] : 0;
         const block_run run = {static_cast<char *>(buffers[i]),   addresses[i], lengths[i],
@@ -290,7 +299,7 @@ ucs_status_t get_event_fd(uct_iface *iface, int *fd_p) {
 
 // No event tells of a kernel's end: nobody is to sleep before it.
 ucs_status_t arm_event(uct_iface *iface, unsigned) {
-    return one_sided_interface::of(iface).mover->is_idle() ? UCS_OK : UCS_ERR_BUSY;
+    return one_sided_interface::of(iface).mover->is_quiet() ? UCS_OK : UCS_ERR_BUSY;
 }
 
 void close_iface(uct_iface *iface) {

@@ -182,7 +182,8 @@ void list_mover::list::clear() noexcept {
     puts = gets = 0;
     bytes = seen_bytes = 0;
     alone = {};
-    continues = is_launched = false;
+    continues = is_launched = first_ends = false;
+    calls_ended = 0;
     mappings.clear();
     completions.clear();
     status = UCS_INPROGRESS;

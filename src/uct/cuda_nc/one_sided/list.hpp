@@ -12,8 +12,10 @@ namespace cuda_nc::uct {
 // Puts and gets that one launch moves; or an order, which has a launch of its own.
 struct list_mover::list {
     uint64_t number = 0;
-    uint64_t waits_for = 0;  // lists up to this number end first
-    bool continues = false;  // its first block began in the list before
+    uint64_t waits_for = 0;   // lists up to this number end first
+    bool continues = false;   // its first block, or call, began in the list before
+    size_t calls_ended = 0;   // in it
+    bool first_ends = false;  // the first of these has a completion, the first one of all
     bool is_launched = false;
     std::unique_ptr<gpu::memory> memory;   // pairs, then end words
     std::vector<gpu::block_pair> on_host;  // in place of both, and of an event

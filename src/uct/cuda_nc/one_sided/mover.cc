@@ -88,6 +88,10 @@ void list_mover::complete_with(int number, abi::uct_completion *completion) noex
                : !on.lists.empty() ? on.lists.back().get()
                                    : nullptr;
     }
+    if (last != nullptr) {
+        last->first_ends = last->calls_ended == 0 ? completion != nullptr : last->first_ends;
+        ++last->calls_ended;
+    }
     if (completion == nullptr) {
         return;
     }
@@ -158,17 +162,22 @@ void list_mover::fence() noexcept {
 void list_mover::end_list(lane &on) noexcept try {
     std::unique_ptr<list> ended = std::move(on.lists.front());
     on.lists.pop_front();
-    if (ended->continues && ended->status == UCS_OK) {
-        ended->status = on.last_status;
-    }
-    on.last_status = ended->status;
+    const ucs_status_t own = ended->status;
+    const ucs_status_t with_before = ended->continues && own == UCS_OK ? on.last_status : own;
+    // For the call that goes on in the next list: this one is all of it where none ended here.
+    on.last_status = ended->calls_ended == 0 ? with_before : own;
     // Of host memory completions alone tell, as of UCX's cma: a flush of another endpoint has
     // nothing to do with it.
     if (on.process == nullptr) {
-        failure_ = failure_ == UCS_OK ? ended->status : failure_;
+        failure_ = failure_ == UCS_OK ? own : failure_;
     }
-    if (!ended->completions.empty()) {
-        owed_.push_back({std::move(ended->completions), ended->status, ended->order});
+    std::vector<abi::uct_completion *> &all = ended->completions;
+    if (ended->continues && ended->first_ends && with_before != own && !all.empty()) {
+        owed_.push_back({{all.front()}, with_before, ended->order});
+        all.erase(all.begin());
+    }
+    if (!all.empty()) {
+        owed_.push_back({std::move(all), own, ended->order});
     }
     constexpr size_t most_idle_on_host = 2;
     if (ended->order == nullptr && (on.process == nullptr || on.idle.size() < most_idle_on_host)) {
@@ -310,6 +319,10 @@ bool list_mover::is_idle() const noexcept {
     return owed_.empty() && !calls_ && oldest() == UINT64_MAX;
 }
 
+bool list_mover::is_quiet() const noexcept {
+    return is_idle() && flushes_.empty() && pending_.empty();
+}
+
 // A launch takes as long as many puts do. So a list that another thread is still adding to, or that
 // the GPU would not begin soon, gathers more meanwhile; but a GPU that has nothing to do is not
 // kept waiting by one that adds slowly and for long.
@@ -346,7 +359,7 @@ unsigned list_mover::progress() noexcept {
     const unsigned ended = is_left_to_poster() ? 0 : call_owed() + end_flushes();
     const unsigned happened = ended + release_pending();
     progresses_ = false;
-    if (is_idle() && flushes_.empty() && pending_.empty()) {
+    if (is_quiet()) {
         progress_.note_idle();
     } else {
         progress_.note_busy();
@@ -384,12 +397,18 @@ unsigned list_mover::release_pending() noexcept {
 }
 
 void list_mover::purge_pending(const void *ep, purge_callback callback, void *argument) noexcept {
-    const std::deque<pending_entry> all = std::exchange(pending_, {});
-    for (const pending_entry &one : all) {
-        if (one.ep != ep) {
-            pending_.push_back(one);
-        } else if (callback != nullptr) {
-            callback(one.request, argument);
+    // What is called may progress, flush and add others.
+    for (const uint64_t last = last_pending_;;) {
+        const auto found = std::find_if(
+            pending_.begin(), pending_.end(),
+            [&](const pending_entry &one) { return one.ep == ep && one.number <= last; });
+        if (found == pending_.end()) {
+            return;
+        }
+        void *const request = found->request;
+        pending_.erase(found);
+        if (callback != nullptr) {
+            callback(request, argument);
         }
     }
 }

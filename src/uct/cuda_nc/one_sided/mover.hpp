@@ -75,8 +75,10 @@ class list_mover {
     // may be null, is called when all that was added so far has ended. Either tells of a failure
     // since the flush before.
     ucs_status_t flush(abi::uct_completion *completion) noexcept;
-    unsigned progress() noexcept;  // how much has happened
-    bool is_idle() const noexcept;
+    unsigned progress() noexcept;   // how much has happened
+    bool is_idle() const noexcept;  // nothing is under way
+    // Nor does a flush or a request wait.
+    bool is_quiet() const noexcept;
 
     // As a transport's operation pending_add; `request` begins with a function, as in UCX.
     ucs_status_t add_pending(const void *ep, void *request) noexcept;

@@ -188,8 +188,13 @@ TEST_F(host_lists_test, a_call_whose_first_list_fails_ends_with_an_error) {
         ASSERT_EQ(add(direction::get, 64 * i, 8), UCS_OK);
     }
     mover_.complete_with(lane(direction::get), &call.end);
+    operation other;  // in the list that the call goes on in
+    ASSERT_EQ(add(direction::get, 0, 8), UCS_OK);
+    mover_.complete_with(lane(direction::get), &other.end);
     run_until_end(call);
     EXPECT_EQ(call.end.status, UCS_ERR_INVALID_ADDR);
+    run_until_end(other);
+    EXPECT_EQ(other.end.status, UCS_OK);
     for (size_t i = 1; i < number; ++i) {
         ASSERT_EQ(std::memcmp(own_.data() + 64 * i, "sssssssso", 9), 0) << "those that are there";
     }
