@@ -5,7 +5,6 @@
 
 #include "ucs/base/settings.hpp"
 #include "ucs/gpu/layout_move.hpp"
-#include "ucs/layout/common_blocks.hpp"
 #include "uct/cuda_nc/counters.hpp"
 
 namespace cuda_nc::uct {
@@ -37,20 +36,21 @@ ucs_status_t list_mover::list::launch_pairs(gpu::stream &stream, bool by_copies)
     return copy(stream);
 }
 
-ucs_status_t list_mover::list::copy_order(gpu::stream &stream) const noexcept {
-    const layout &from = order->puts ? order->local() : order->remote(),
-                 &to = order->puts ? order->remote() : order->local();
-    char *const source = order->puts ? order->local_base : order_remote;
-    char *const target = order->puts ? order_remote : order->local_base;
+gpu::block_pair list_mover::list::next_pair(common_blocks *rest) const noexcept {
     auto at = [](char *base, int64_t displacement) {
         return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(base) +
                                         static_cast<uintptr_t>(displacement));
     };
-    common_blocks blocks(from, to);
-    for (common_block one = blocks.next(UINT64_MAX); one.length != 0;
-         one = blocks.next(UINT64_MAX)) {
-        const ucs_status_t copied =
-            stream.copy(at(target, one.right), at(source, one.left), one.length);
+    const common_block one = rest->next(UINT64_MAX);
+    char *const local = at(order->local_base, one.left);
+    char *const remote = at(order_remote, one.right);
+    return {order->puts ? local : remote, order->puts ? remote : local, one.length};
+}
+
+ucs_status_t list_mover::list::copy_order(gpu::stream &stream) const noexcept {
+    common_blocks rest(order->local(), order->remote());
+    for (gpu::block_pair one = next_pair(&rest); one.length != 0; one = next_pair(&rest)) {
+        const ucs_status_t copied = stream.copy(one.to, one.from, one.length);
         if (copied != UCS_OK) {
             return copied;
         }
@@ -113,15 +113,7 @@ ucs_status_t list_mover::list::launch(gpu::device &gpu, gpu::stream &stream,
 }
 
 ucs_status_t list_mover::list::move_order(const host_process &with, bool writes) const noexcept {
-    const layout &from = writes ? order->local() : order->remote(),
-                 &to = writes ? order->remote() : order->local();
-    char *const source = writes ? order->local_base : order_remote;
-    char *const target = writes ? order_remote : order->local_base;
-    auto at = [](char *base, int64_t displacement) {
-        return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(base) +
-                                        static_cast<uintptr_t>(displacement));
-    };
-    common_blocks blocks(from, to);
+    common_blocks rest(order->local(), order->remote());
     ucs_status_t moved = UCS_OK;
     const std::unique_ptr<gpu::block_pair[]> some(new (std::nothrow)
                                                       gpu::block_pair[host_process::most_blocks]);
@@ -131,11 +123,10 @@ ucs_status_t list_mover::list::move_order(const host_process &with, bool writes)
     while (moved == UCS_OK) {
         size_t ready = 0;
         for (; ready < host_process::most_blocks; ++ready) {
-            const common_block one = blocks.next(UINT64_MAX);
-            if (one.length == 0) {
+            some[ready] = next_pair(&rest);
+            if (some[ready].length == 0) {
                 break;
             }
-            some[ready] = {at(source, one.left), at(target, one.right), one.length};
         }
         if (ready == 0) {
             break;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "ucs/layout/common_blocks.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/one_sided/mover.hpp"
 
@@ -75,6 +76,8 @@ struct list_mover::list {
     ucs_status_t launch_pairs(gpu::stream &stream, bool by_copies) noexcept;
     ucs_status_t launch_order(gpu::device &gpu, gpu::stream &stream) const noexcept;
     ucs_status_t copy(gpu::stream &stream) const noexcept;
+    // The next block that both layouts of the order have in common; length 0: there is none.
+    gpu::block_pair next_pair(common_blocks *rest) const noexcept;
     ucs_status_t copy_order(gpu::stream &stream) const noexcept;
     bool is_to_be_asked() noexcept;
     void clear() noexcept;
