@@ -81,6 +81,11 @@ class strided_order final : public uct::layout_order {
         const ucs_status_t status = prepare(where, on, local_, &local_list_, local_p);
         return status == UCS_OK ? prepare(where, on, remote_, &remote_list_, remote_p) : status;
     }
+    ucs_status_t describe(gpu::device &where, const layout_view **local_p,
+                          const layout_view **remote_p) noexcept override {
+        const ucs_status_t status = describe(where, local_, &local_list_, local_p);
+        return status == UCS_OK ? describe(where, remote_, &remote_list_, remote_p) : status;
+    }
 
     // Asks UCP for the block.
     ucs_status_ptr_t start(const operation &what, const common_block &block) {
@@ -109,6 +114,16 @@ class strided_order final : public uct::layout_order {
         }
         *view_p = status == UCS_OK ? &(*list_p)->view() : nullptr;
         return status;
+    }
+    static ucs_status_t describe(gpu::device &where, const layout_ref &what,
+                                 worklist::work_list_ref *list_p,
+                                 const layout_view **view_p) noexcept {
+        const ucs_status_t status = worklist::acquire(where, what, list_p);
+        if (status != UCS_OK || !(*list_p)->is_ready(what->packed_size())) {
+            return status != UCS_OK ? status : UCS_INPROGRESS;
+        }
+        *view_p = &(*list_p)->view();
+        return UCS_OK;
     }
     static void handle_end(void *request, ucs_status_t status, void *self) {
         auto &order = *static_cast<strided_order *>(self);

@@ -20,7 +20,7 @@ FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": 
 
 def launches(result):
     """[(operations, launches)] of each process that had any."""
-    return operations(result, r"GPU to GPU: (\d+) puts and (\d+) gets in (\d+) launches")
+    return operations(result, r"GPU to GPU: (\d+) puts and (\d+) gets in (\d+) lists")
 
 
 def operations(result, pattern):

@@ -20,7 +20,7 @@ FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": 
 def orders(result):
     """How many operations of each process went from layout to layout."""
     return [int(number) for number in
-            re.findall(r"launches, (\d+) of them from layout to layout", result.output)]
+            re.findall(r"GPU to GPU: .*? lists, (\d+) of them from layout to layout", result.output)]
 
 
 @pytest.mark.parametrize("release, way", CASES)

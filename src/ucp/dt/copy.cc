@@ -12,7 +12,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
 #include "ucs/exec/host/host_executor.hpp"
-#include "ucs/gpu/given_order.hpp"
+#include "ucs/gpu/given_orders.hpp"
 #include "ucs/worklist/worklist.hpp"
 
 namespace cuda_nc::dt {
@@ -45,7 +45,7 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
     work.length = what->packed_size();
     work.max_sms = config().max_sms;
     work.into_own_memory = to.kind == memory_kind::device;
-    gpu::given_order order;
+    gpu::given_orders order;
     if (list->is_ready(work.length) && order.give(staging->device(), work) &&
         order.await() != UCS_ERR_CANCELED) {
         return order.query();
@@ -66,7 +66,7 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         status = worklist::launch(*list, *stream, work);
         ended = stream->record(*done->mark);
     }
-    gpu::given_order::launched_instead(staging->device());
+    gpu::given_orders::launched_instead(staging->device());
     if (ended == UCS_OK) {
         ended = done->await();
         staging->release_completion(std::move(done));

@@ -114,7 +114,7 @@ ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *
     }
     const ucs_status_t status = launch(buffer, ranges, num_ranges, enqueued_p, lost_p);
     if (*enqueued_p && num_ranges == 1) {
-        gpu::given_order::launched_instead(staging_->device());
+        gpu::given_orders::launched_instead(staging_->device());
     }
     return status;
 }

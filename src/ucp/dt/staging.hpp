@@ -15,7 +15,7 @@
 #include "ucs/base/status.hpp"
 #include "ucs/gpu/completion.hpp"
 #include "ucs/gpu/device.hpp"
-#include "ucs/gpu/given_order.hpp"
+#include "ucs/gpu/given_orders.hpp"
 
 namespace cuda_nc::dt {
 
@@ -34,7 +34,7 @@ struct staging_buffer {
     std::unique_ptr<gpu::event> done;
     // Written by the same work when it ends, where ends.count is not 0. Behind the pinned bytes.
     gpu::end_words ends;
-    gpu::given_order order;
+    gpu::given_orders order;
     staged_range ordered = {};  // what `order` moves
     unsigned size_log2 = 0;
     // What a receiver has gathered here. It is kept here and not by each message, most of which

@@ -79,9 +79,12 @@ const setting_field settings_table[] = {
           "Move messages from GPU memory to GPU memory (direct messages); n: through host memory."),
     FIELD(
         of_transport, one_sided, "ONE_SIDED", "y", nullptr, kind::boolean,
-        "Gather puts and gets between GPUs of a machine, and between host memory of processes, of "
-        "programs that use them (NIXL, OpenSHMEM, MPI windows), into lists that one kernel, or "
-        "one call of the operating system, moves; n: they are UCX's own."),
+        "Gather puts and gets between GPUs of a machine into lists that one kernel moves, and "
+        "those "
+        "between host memory of processes, of programs that use them and no tags (NIXL, OpenSHMEM, "
+        "MPI windows), into calls of the operating system. UCX reads long messages of contiguous "
+        "GPU "
+        "memory by gets, too. n: they are UCX's own."),
     FIELD(
         of_transport, contiguous, "CONTIGUOUS", "auto", "auto|y|n", kind::text,
         "Send contiguous GPU memory, from 64 KiB on and within a machine, as direct messages too; "

@@ -298,6 +298,8 @@ class platform {
     // The GPU on which the memory at `address` lies, as in memory_info; -1: on none. Makes no
     // context, so it may be asked about what a peer has on a GPU that this process does not use.
     virtual int device_of(const void *address) noexcept = 0;
+    // The GPU that the calling thread has made its own; -1: none.
+    virtual int current_device() noexcept { return -1; }
 };
 
 }  // namespace cuda_nc::gpu

@@ -6,8 +6,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/completion.hpp \
 	src/ucs/gpu/device.hpp \
 	src/ucs/gpu/direction.hpp \
-	src/ucs/gpu/given_order.cc \
-	src/ucs/gpu/given_order.hpp \
+	src/ucs/gpu/given_orders.cc \
+	src/ucs/gpu/given_orders.hpp \
 	src/ucs/gpu/kernel_rules.hpp \
 	src/ucs/gpu/known_memory.hpp \
 	src/ucs/gpu/layout_move.cc \

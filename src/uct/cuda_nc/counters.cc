@@ -10,17 +10,20 @@ namespace {
 
 std::string describe_one_sided() {
     const counters &c = counters::all();
-    auto part = [](const char *where, const counters::one_sided &what, const char *lists) {
+    auto part = [](const char *where, const counters::one_sided &what) {
         return std::string(where) + ": " + std::to_string(what.puts) + " puts and " +
-               std::to_string(what.gets) + " gets in " + std::to_string(what.lists) + lists + ", " +
-               std::to_string(what.layout_orders) + " of them from layout to layout";
+               std::to_string(what.gets) + " gets in " + std::to_string(what.lists) + " lists, " +
+               std::to_string(what.layout_orders) + " of them from layout to layout" +
+               (what.given_lists != 0
+                    ? ", " + std::to_string(what.given_lists) + " by orders to a mover"
+                    : "");
     };
     std::string text;
     if (c.on_gpus.lists != 0) {
-        text = "One-sided, " + part("GPU to GPU", c.on_gpus, " launches");
+        text = "One-sided, " + part("GPU to GPU", c.on_gpus);
     }
     if (c.on_host.lists != 0) {
-        text += (text.empty() ? "One-sided, " : "; ") + part("host memory", c.on_host, " lists");
+        text += (text.empty() ? "One-sided, " : "; ") + part("host memory", c.on_host);
     }
     return text;
 }

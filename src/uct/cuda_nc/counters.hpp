@@ -24,6 +24,7 @@ struct counters {
         std::atomic<uint64_t> puts{0}, gets{0};
         std::atomic<uint64_t> lists{0};          // that moved them
         std::atomic<uint64_t> layout_orders{0};  // of those: one each from layout to layout
+        std::atomic<uint64_t> given_lists{0};    // of all lists: by orders to a mover, not launches
     };
     one_sided on_gpus, on_host;
 

@@ -33,6 +33,9 @@ class layout_order : public std::enable_shared_from_this<layout_order> {
     // The same with tables that kernels on `where` can read, as launches on `on` from now on may.
     virtual ucs_status_t prepare(gpu::device &where, gpu::stream &on, const layout_view **local_p,
                                  const layout_view **remote_p) noexcept = 0;
+    // The same for a kernel that no stream orders. UCS_INPROGRESS: the GPU has not got all tables.
+    virtual ucs_status_t describe(gpu::device &where, const layout_view **local_p,
+                                  const layout_view **remote_p) noexcept = 0;
 
     const bool puts;             // else it gets
     char *const local_base;      // displacement 0

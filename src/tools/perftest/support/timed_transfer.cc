@@ -8,7 +8,7 @@
 #include "tools/perftest/support/sectors.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/gpu/completion.hpp"
-#include "ucs/gpu/given_order.hpp"
+#include "ucs/gpu/given_orders.hpp"
 #include "ucs/worklist/worklist.hpp"
 
 namespace cuda_nc::tools {
@@ -177,14 +177,14 @@ class gpu_transfer final : public timed_transfer {
     double run(unsigned times) override {
         if (times == 1) {
             return seconds_of([&] {
-                gpu::given_order order;
+                gpu::given_orders order;
                 if (give(&order) && order.await() != UCS_ERR_CANCELED) {
                     check(order.query(), "an order");
                     return;
                 }
                 launch(end_->next_ends());
                 mark_end();
-                gpu::given_order::launched_instead(*device_);
+                gpu::given_orders::launched_instead(*device_);
                 check(end_->await(), "waiting for the GPU");
             });
         }
@@ -247,7 +247,7 @@ class gpu_transfer final : public timed_transfer {
         work.ends = ends;
         check(worklist::launch(*list_, *stream_, work), "a launch");
     }
-    bool give(gpu::given_order *order) {
+    bool give(gpu::given_orders *order) {
         return list_->is_ready(size_.packed) && order->give(*device_, describe());
     }
     void mark_end() { check(stream_->record(*end_->mark), "marking the stream"); }

@@ -44,8 +44,8 @@ bool fill(void *library, driver *all, std::string *why_p) {
            FIND(primary_retain, cuDevicePrimaryCtxRetain) &&
            FIND(primary_release, cuDevicePrimaryCtxRelease) &&
            FIND(primary_state, cuDevicePrimaryCtxGetState) &&
-           FIND(context_current, cuCtxGetCurrent) && FIND(context_push, cuCtxPushCurrent) &&
-           FIND(context_pop, cuCtxPopCurrent) &&
+           FIND(context_current, cuCtxGetCurrent) && FIND(context_device, cuCtxGetDevice) &&
+           FIND(context_push, cuCtxPushCurrent) && FIND(context_pop, cuCtxPopCurrent) &&
            FIND(exchange_capture_mode, cuThreadExchangeStreamCaptureMode) &&
            FIND(pointer_attributes, cuPointerGetAttributes) &&
            FIND(address_range, cuMemGetAddressRange) && FIND(ipc_open, cuIpcOpenMemHandle);

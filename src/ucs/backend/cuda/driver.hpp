@@ -27,6 +27,7 @@ struct driver {
     decltype(&::cuDevicePrimaryCtxRelease) primary_release;
     decltype(&::cuDevicePrimaryCtxGetState) primary_state;
     decltype(&::cuCtxGetCurrent) context_current;
+    decltype(&::cuCtxGetDevice) context_device;
     decltype(&::cuCtxPushCurrent) context_push;
     decltype(&::cuCtxPopCurrent) context_pop;
     decltype(&::cuThreadExchangeStreamCaptureMode) exchange_capture_mode;

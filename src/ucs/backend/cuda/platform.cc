@@ -71,6 +71,7 @@ class cuda_platform final : public platform {
     }
     memory_info query(const void *address) noexcept override;
     int device_of(const void *address) noexcept override;
+    int current_device() noexcept override;
 
   private:
     struct inventory {
@@ -257,6 +258,22 @@ int cuda_platform::device_of(const void *address) noexcept {
     const CUresult result =
         calls_.pointer_attributes(2, wanted, answers, reinterpret_cast<CUdeviceptr>(address));
     return result == CUDA_SUCCESS && type == CU_MEMORYTYPE_DEVICE ? ordinal : -1;
+}
+
+int cuda_platform::current_device() noexcept {
+    CUcontext current = nullptr;
+    CUdevice device = 0;
+    if (forked() || !initialised() || calls_.context_current(&current) != CUDA_SUCCESS ||
+        current == nullptr || calls_.context_device(&device) != CUDA_SUCCESS) {
+        return -1;
+    }
+    for (int ordinal = 0; ordinal < num_devices(); ++ordinal) {
+        CUdevice one = 0;
+        if (calls_.device_get(&one, ordinal) == CUDA_SUCCESS && one == device) {
+            return ordinal;
+        }
+    }
+    return -1;
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 libcuda_nc_core_la_SOURCES += \
+	src/ucs/exec/kernels/instances/dealer.cuh \
 	src/ucs/exec/kernels/instances/end_store.cuh \
 	src/ucs/exec/kernels/instances/kernels.cuh \
 	src/ucs/exec/kernels/instances/mover.cuh \
+	src/ucs/exec/kernels/instances/mover_words.cuh \
 	src/ucs/exec/kernels/instances/pipe.cuh \
 	src/ucs/exec/kernels/launch.hpp \
 	src/ucs/exec/kernels/launch_mover.hpp \

@@ -237,8 +237,9 @@ ucs_status_t unpack_key(uct_component *component, const void *buffer, const void
     if (is_host) {
         return UCS_OK;
     }
-    // The first GPU that is known to be used says whether there is a way at all.
-    const int device = any_registered_device();
+    // One GPU says whether there is a way at all: one that is known to be used, or will be.
+    const int registered = any_registered_device();
+    const int device = registered >= 0 ? registered : gpu::platform::instance().current_device();
     if (device >= 0 && !key->reach(device)) {
         nc_debug("no put and get to a peer's GPU memory: GPU %d does not reach it", device);
         delete key;

@@ -38,6 +38,7 @@ ucs_status_t list_mover::open_list(lane &on) noexcept try {
             return status;
         }
     }
+    made->use(on);
     made->reserve_completion();
     made->continues = on.goes_on;
     made->number = last_number_ = next_list_number();
@@ -271,6 +272,7 @@ ucs_status_t list_mover::add(int number, layout_order &order, remote_key &key,
             return UCS_ERR_NO_MEMORY;
         }
     }
+    made->use(*on);
     made->waits_for = fence_;
     made->number = last_number_ = next_list_number();
     on->lists.push_back(nullptr);

@@ -341,12 +341,12 @@ void set_ops(uct_iface_ops &ops) noexcept {
     ops.iface_is_reachable = is_reachable_simply;
 }
 
-// A program that puts, gets or counts wants what such operations are flushed by. Where it sends by
-// tags too UCP would read contiguous messages by this transport, which cuda_ipc does in half the
-// time, for it copies at once.
-bool serves_program(const uct_iface_params &params) noexcept {
-    return (params.features & iface_param::flush_remote) != 0 &&
-           (params.features & iface_param::tag) == 0;
+// Between GPUs a get of one block takes no longer than cuda_ipc's, and many take a fraction: so UCP
+// may read contiguous messages by it as well. Of host memory it may not, where a program sends by
+// tags: UCX's transports are as quick for one block, and need no right to the other's memory.
+bool serves_program(const uct_iface_params &params, served_memory served) noexcept {
+    return served == served_memory::gpu || ((params.features & iface_param::flush_remote) != 0 &&
+                                            (params.features & iface_param::tag) == 0);
 }
 
 }  // namespace
@@ -398,7 +398,8 @@ ucs_status_t open_one_sided_iface(uct_md *md, void *worker, const uct_iface_para
     const ucx_api &ucx = *one_sided_domain::of(md).ucx;
     made->ucx = &ucx;
     made->served = one_sided_domain::of(md).served;
-    made->serves = (params->field_mask & iface_param::features) == 0 || serves_program(*params);
+    made->serves =
+        (params->field_mask & iface_param::features) == 0 || serves_program(*params, made->served);
     made->mover = std::make_unique<list_mover>(ucx, worker,
                                                made->serves ? worker_turns::open(worker) : nullptr);
     if (config().stats) {

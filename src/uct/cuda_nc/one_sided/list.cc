@@ -1,39 +1,68 @@
-#include "uct/cuda_nc/one_sided/list.hpp"
+#include "uct/cuda_nc/one_sided/lane.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 
+#include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/gpu/layout_move.hpp"
 #include "uct/cuda_nc/counters.hpp"
 
 namespace cuda_nc::uct {
+namespace {
+
+// Whether `next` follows `block` on both sides.
+bool goes_on(const gpu::block_pair &block, const gpu::block_pair &next) noexcept {
+    return next.from == block.from + block.length && next.to == block.to + block.length;
+}
+
+}  // namespace
+
+void list_mover::list::use(const lane &on) noexcept {
+    gpu = on.gpu;
+    stream = on.stream.get();
+    by_copies = on.by_copies;
+}
 
 // One block after the other, without a kernel.
-ucs_status_t list_mover::list::copy(gpu::stream &stream) const noexcept {
+ucs_status_t list_mover::list::copy() const noexcept {
     ucs_status_t copied = UCS_OK;
     for (size_t i = 0; i < num_pairs && copied == UCS_OK; ++i) {
-        copied = stream.copy(pairs[i].to, pairs[i].from, pairs[i].length);
+        copied = stream->copy(pairs[i].to, pairs[i].from, pairs[i].length);
     }
     return copied;
 }
 
-ucs_status_t list_mover::list::launch_pairs(gpu::stream &stream, bool by_copies) noexcept {
+// Length 0: it is not one block.
+gpu::block_pair list_mover::list::lone_block() const noexcept {
+    gpu::block_pair whole = num_pairs != 0 ? pairs[0] : alone;
+    for (size_t i = 1; i < num_pairs; ++i) {
+        if (!goes_on(whole, pairs[i])) {
+            return {};
+        }
+        whole.length += pairs[i].length;
+    }
+    return whole;
+}
+
+ucs_status_t list_mover::list::launch_pairs() noexcept {
     ends.renew();
-    if (alone.length != 0) {
-        return stream.copy(alone.to, alone.from, alone.length);
+    const gpu::block_pair lone = lone_block();
+    if (lone.length != 0) {
+        return stream->copy(lone.to, lone.from, lone.length);
     }
     gpu::pair_list work;
     work.pairs = pairs;
     work.count = num_pairs;
     work.max_sms = config().max_sms;
     work.ends = &ends;
-    const ucs_status_t launched = by_copies ? UCS_ERR_UNSUPPORTED : stream.launch(work);
+    const ucs_status_t launched = by_copies ? UCS_ERR_UNSUPPORTED : stream->launch(work);
     if (launched == UCS_OK) {
         return UCS_OK;
     }
     ends.renew();
-    return copy(stream);
+    return copy();
 }
 
 gpu::block_pair list_mover::list::next_pair(common_blocks *rest) const noexcept {
@@ -47,10 +76,10 @@ gpu::block_pair list_mover::list::next_pair(common_blocks *rest) const noexcept 
     return {order->puts ? local : remote, order->puts ? remote : local, one.length};
 }
 
-ucs_status_t list_mover::list::copy_order(gpu::stream &stream) const noexcept {
+ucs_status_t list_mover::list::copy_order() const noexcept {
     common_blocks rest(order->local(), order->remote());
     for (gpu::block_pair one = next_pair(&rest); one.length != 0; one = next_pair(&rest)) {
-        const ucs_status_t copied = stream.copy(one.to, one.from, one.length);
+        const ucs_status_t copied = stream->copy(one.to, one.from, one.length);
         if (copied != UCS_OK) {
             return copied;
         }
@@ -58,9 +87,9 @@ ucs_status_t list_mover::list::copy_order(gpu::stream &stream) const noexcept {
     return UCS_OK;
 }
 
-ucs_status_t list_mover::list::launch_order(gpu::device &gpu, gpu::stream &stream) const noexcept {
+ucs_status_t list_mover::list::launch_order() const noexcept {
     const layout_view *local = nullptr, *remote = nullptr;
-    const ucs_status_t prepared = order->prepare(gpu, stream, &local, &remote);
+    const ucs_status_t prepared = order->prepare(*gpu, *stream, &local, &remote);
     if (prepared == UCS_OK) {
         gpu::layout_move work;
         work.alike = order->local().equal(order->remote());
@@ -69,18 +98,18 @@ ucs_status_t list_mover::list::launch_order(gpu::device &gpu, gpu::stream &strea
         work.source_base = order->puts ? order->local_base : order_remote;
         work.target_base = order->puts ? order_remote : order->local_base;
         work.max_sms = config().max_sms;
-        if (gpu::launch(stream, work) == UCS_OK) {
+        if (gpu::launch(*stream, work) == UCS_OK) {
             return UCS_OK;
         }
     }
-    return copy_order(stream);
+    return copy_order();
 }
 
-ucs_status_t list_mover::list::make_room(gpu::device &gpu) noexcept {
+ucs_status_t list_mover::list::make_room(gpu::device &where) noexcept {
     constexpr size_t of_pairs = list_pairs * sizeof(gpu::block_pair);
-    ucs_status_t made = gpu.allocate_pinned(of_pairs + gpu::end_words::bytes, &memory);
+    ucs_status_t made = where.allocate_pinned(of_pairs + gpu::end_words::bytes, &memory);
     if (made == UCS_OK) {
-        made = gpu.create_event(&done);
+        made = where.create_event(&done);
     }
     if (made == UCS_OK) {
         pairs = reinterpret_cast<gpu::block_pair *>(memory->address());
@@ -99,17 +128,86 @@ void list_mover::list::note_begin(counters::one_sided &kind) noexcept {
     }
 }
 
-ucs_status_t list_mover::list::launch(gpu::device &gpu, gpu::stream &stream,
-                                      bool by_copies) noexcept {
-    note_begin(counters::all().on_gpus);
+// Pairs that follow each other on both sides are one order; each is a part of `packed`, which is as
+// long as the longest. 0: they are too many.
+size_t list_mover::list::describe(gpu::move_order *all, layout_view *packed) const noexcept {
+    gpu::block_pair one = num_pairs != 0 ? pairs[0] : alone;
+    uint64_t longest = 0;
+    size_t described = 0;
+    for (size_t i = 1; i <= num_pairs || described == 0; ++i) {
+        if (i < num_pairs && goes_on(one, pairs[i])) {
+            one.length += pairs[i].length;
+            continue;
+        }
+        if (described == gpu::given_orders::most) {
+            return 0;
+        }
+        gpu::move_order &made = all[described++];
+        made.target = packed;
+        made.target_base = one.to;
+        made.source_base = one.from;
+        made.length = one.length;
+        made.into_own_memory = puts == 0 && !continues;
+        longest = std::max(longest, one.length);
+        one = i < num_pairs ? pairs[i] : one;
+    }
+    *packed = contiguous_view(longest);
+    return described;
+}
+
+bool list_mover::list::give_order() noexcept {
+    const layout_view *local = nullptr, *remote = nullptr;
+    if (order->describe(*gpu, &local, &remote) != UCS_OK) {
+        return false;
+    }
+    gpu::move_order one;
+    one.target = order->puts ? remote : local;
+    one.source = order->local().equal(order->remote()) ? nullptr : order->puts ? local : remote;
+    one.source_base = order->puts ? order->local_base : order_remote;
+    one.target_base = order->puts ? order_remote : order->local_base;
+    one.length = bytes;
+    one.into_own_memory = !order->puts;
+    return orders.give(*gpu, &one, 1);
+}
+
+bool list_mover::list::give() noexcept {
+    if (bytes > gpu::longest_order || by_copies || was_refused) {
+        return false;
+    }
+    bool given = false;
+    if (order != nullptr) {
+        given = give_order();
+    } else {
+        gpu::move_order all[gpu::given_orders::most];
+        layout_view packed;
+        const size_t described = describe(all, &packed);
+        given = described != 0 && orders.give(*gpu, all, described);
+    }
+    was_refused = !given;
+    if (given) {
+        note_begin(counters::all().on_gpus);
+        count(counters::all().on_gpus.given_lists);
+    }
+    return given;
+}
+
+ucs_status_t list_mover::list::enqueue() noexcept {
     began = asked = clock::now();
-    const ucs_status_t launched =
-        order != nullptr ? launch_order(gpu, stream) : launch_pairs(stream, by_copies);
-    const ucs_status_t recorded = stream.record(*done);
+    const ucs_status_t launched = order != nullptr ? launch_order() : launch_pairs();
+    const ucs_status_t recorded = stream->record(*done);
     if (launched != UCS_OK) {  // some of it may run
         done->synchronize();
     }
     return launched != UCS_OK ? launched : recorded;
+}
+
+ucs_status_t list_mover::list::launch() noexcept {
+    note_begin(counters::all().on_gpus);
+    const ucs_status_t launched = enqueue();
+    if (was_refused) {
+        gpu::given_orders::launched_instead(*gpu);
+    }
+    return launched;
 }
 
 ucs_status_t list_mover::list::move_order(const host_process &with, bool writes) const noexcept {
@@ -162,10 +260,27 @@ bool list_mover::list::is_to_be_asked() noexcept {
 }
 
 ucs_status_t list_mover::list::query() noexcept {
-    if (status == UCS_INPROGRESS && is_launched) {
+    if (status == UCS_INPROGRESS && is_launched && orders.is_given()) {
+        status = orders.query();
+        if (UCS_STATUS_IS_ERR(status)) {  // what has been moved is moved again
+            nc_debug("orders to a mover have not ended (%s): a list is launched",
+                     status_text(status));
+            orders.forget();
+            const ucs_status_t enqueued = enqueue();
+            status = enqueued == UCS_OK ? UCS_INPROGRESS : enqueued;
+        }
+    } else if (status == UCS_INPROGRESS && is_launched) {
         status = ends.reached() ? UCS_OK : is_to_be_asked() ? done->query() : UCS_INPROGRESS;
     }
     return status;
+}
+
+void list_mover::list::await() noexcept {
+    while (query() == UCS_INPROGRESS && orders.is_given()) {
+    }
+    if (status == UCS_INPROGRESS) {
+        status = done->synchronize();
+    }
 }
 
 void list_mover::list::clear() noexcept {
@@ -173,7 +288,8 @@ void list_mover::list::clear() noexcept {
     puts = gets = 0;
     bytes = seen_bytes = 0;
     alone = {};
-    continues = is_launched = first_ends = false;
+    continues = is_launched = first_ends = was_refused = false;
+    orders.forget();
     calls_ended = 0;
     mappings.clear();
     completions.clear();

@@ -4,13 +4,15 @@
 #include <memory>
 #include <vector>
 
+#include "ucs/gpu/given_orders.hpp"
 #include "ucs/layout/common_blocks.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/one_sided/mover.hpp"
 
 namespace cuda_nc::uct {
 
-// Puts and gets that one launch moves; or an order, which has a launch of its own.
+// Puts and gets that one launch moves; or an order with layouts, which has a launch of its own. In
+// place of the launch the GPU's mover (mover.hpp there) is given orders, where they are short.
 struct list_mover::list {
     uint64_t number = 0;
     uint64_t waits_for = 0;   // lists up to this number end first
@@ -21,6 +23,11 @@ struct list_mover::list {
     std::unique_ptr<gpu::memory> memory;   // pairs, then end words
     std::vector<gpu::block_pair> on_host;  // in place of both, and of an event
     std::unique_ptr<gpu::event> done;
+    gpu::device *gpu = nullptr;  // where it is launched, ...
+    gpu::stream *stream = nullptr;
+    bool by_copies = false;
+    gpu::given_orders orders;  // ... unless these move it
+    bool was_refused = false;  // by the mover
     gpu::block_pair *pairs = nullptr;
     size_t most_pairs = list_pairs;
     uint64_t most_bytes = list_bytes;
@@ -40,8 +47,9 @@ struct list_mover::list {
     std::vector<abi::uct_completion *> completions;
     ucs_status_t status = UCS_INPROGRESS;
 
+    void use(const lane &on) noexcept;
     // Its pairs lie where the GPU reads them. Else host memory is moved, by the CPU.
-    ucs_status_t make_room(gpu::device &gpu) noexcept;
+    ucs_status_t make_room(gpu::device &where) noexcept;
     void make_room_on_host() {
         most_pairs = host_process::most_blocks;
         most_bytes = host_list_bytes;
@@ -62,23 +70,28 @@ struct list_mover::list {
     }
     // Cheap: the driver is asked now and then.
     ucs_status_t query() noexcept;
-    void await() noexcept {
-        if (query() == UCS_INPROGRESS) {
-            status = done->synchronize();
-        }
-    }
+    void await() noexcept;
+    // Gives it to the mover; false: it is long, or the mover has not taken it, and it is to be
+    // launched. Not to be called again then.
+    bool give() noexcept;
     // Enqueues all of it, by kernels or else by copies. After an error nothing of it runs any more.
-    ucs_status_t launch(gpu::device &gpu, gpu::stream &stream, bool by_copies) noexcept;
+    ucs_status_t launch() noexcept;
+    // The kernels of its stream do not wait for it, nor it for them.
+    bool is_unordered() const noexcept { return orders.is_given(); }
     // Moves host memory. It has ended when this returns.
     void move(const host_process &with, bool writes) noexcept;
     ucs_status_t move_order(const host_process &with, bool writes) const noexcept;
     void note_begin(counters::one_sided &kind) noexcept;
-    ucs_status_t launch_pairs(gpu::stream &stream, bool by_copies) noexcept;
-    ucs_status_t launch_order(gpu::device &gpu, gpu::stream &stream) const noexcept;
-    ucs_status_t copy(gpu::stream &stream) const noexcept;
+    size_t describe(gpu::move_order *all, layout_view *packed) const noexcept;
+    gpu::block_pair lone_block() const noexcept;
+    bool give_order() noexcept;
+    ucs_status_t enqueue() noexcept;
+    ucs_status_t launch_pairs() noexcept;
+    ucs_status_t launch_order() const noexcept;
+    ucs_status_t copy() const noexcept;
     // The next block that both layouts of the order have in common; length 0: there is none.
     gpu::block_pair next_pair(common_blocks *rest) const noexcept;
-    ucs_status_t copy_order(gpu::stream &stream) const noexcept;
+    ucs_status_t copy_order() const noexcept;
     bool is_to_be_asked() noexcept;
     void clear() noexcept;
 };

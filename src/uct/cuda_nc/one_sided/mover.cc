@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ucs/base/log.hpp"
+#include "ucs/gpu/mover_pulse.hpp"
 #include "uct/cuda_nc/one_sided/lane.hpp"
 
 namespace cuda_nc::uct {
@@ -91,13 +92,11 @@ void list_mover::complete_with(int number, abi::uct_completion *completion) noex
     if (last != nullptr) {
         last->first_ends = last->calls_ended == 0 ? completion != nullptr : last->first_ends;
         ++last->calls_ended;
-    }
-    if (completion == nullptr) {
-        return;
-    }
-    if (last != nullptr) {
-        last->completions.push_back(completion);
-    } else {
+        if (completion != nullptr) {
+            last->completions.push_back(completion);
+        }
+        begin_at_once(found->second);
+    } else if (completion != nullptr) {
         owed_.push_back({{completion}, UCS_OK, nullptr});
         progress_.start();
     }
@@ -115,14 +114,30 @@ void list_mover::close_list(lane &on) noexcept try {
     // It stays open, and is closed later.
 }
 
-bool list_mover::may_begin(const lane &on, uint64_t after) const noexcept {
+// Whether all lists up to `after` have ended, or, of what is launched, go before it on its stream.
+bool list_mover::may_begin(const lane &on, uint64_t after, bool by_order) const noexcept {
     return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto &one) {
         const lane &other = one.second;
-        return &other == &on ||
-               std::all_of(other.lists.begin(), other.lists.end(), [after](const auto &its) {
-                   return its->number > after || its->status != UCS_INPROGRESS;
-               });
+        const bool same_stream = &other == &on && !by_order;
+        return std::all_of(other.lists.begin(), other.lists.end(), [&](const auto &its) {
+            return its->number > after || its->status != UCS_INPROGRESS ||
+                   (same_stream && !its->is_unordered());
+        });
     });
+}
+
+void list_mover::begin(lane &on, list &closed, bool by_order) noexcept {
+    if (on.process != nullptr) {
+        closed.move(*on.process, on.writes);
+        return;
+    }
+    if (by_order && closed.give()) {
+        return;
+    }
+    const ucs_status_t status = closed.launch();
+    if (status != UCS_OK) {
+        closed.status = status;
+    }
 }
 
 void list_mover::launch_closed(lane &on) noexcept {
@@ -130,18 +145,38 @@ void list_mover::launch_closed(lane &on) noexcept {
         if (one->is_launched) {
             continue;
         }
-        if (!may_begin(on, one->waits_for)) {
+        const bool by_order = may_begin(on, one->waits_for, true);
+        if (!by_order && !may_begin(on, one->waits_for, false)) {
             return;
         }
-        if (on.process != nullptr) {
-            one->move(*on.process, on.writes);
-            continue;
-        }
-        const ucs_status_t status = one->launch(*on.gpu, *on.stream, on.by_copies);
-        if (status != UCS_OK) {
-            one->status = status;
-        }
+        begin(on, *one, by_order);
     }
+}
+
+// A GPU that has nothing to do begins with the first call's blocks, while later ones are gathered.
+// An order takes the CPU little more than a pair does, so a few are given singly; many would take
+// longer than a launch of all.
+void list_mover::begin_at_once(lane &on) noexcept try {
+    const bool has_begun = !on.lists.empty();
+    if (on.gpu == nullptr || on.open == nullptr || on.open->calls_ended != 1 ||
+        on.lists.size() >= most_given_singly ||
+        !std::all_of(on.lists.begin(), on.lists.end(),
+                     [](const auto &one) { return one->is_unordered(); }) ||
+        !may_begin(on, on.open->waits_for, true)) {
+        return;
+    }
+    on.lists.push_back(nullptr);
+    const bool given = on.open->give();
+    if (!given && has_begun) {
+        on.lists.pop_back();
+        return;
+    }
+    on.lists.back() = std::move(on.open);
+    if (!given) {
+        begin(on, *on.lists.back(), false);
+    }
+} catch (const std::bad_alloc &) {
+    // It begins later.
 }
 
 void list_mover::close_all() noexcept {
@@ -330,8 +365,13 @@ bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
     constexpr auto pause = std::chrono::nanoseconds(1500);
     constexpr auto longest = std::chrono::microseconds(100);
-    if (on.open == nullptr || on.process != nullptr || on.lists.size() >= enough_lists) {
-        return on.open != nullptr && on.process != nullptr;
+    if (on.open == nullptr || on.process != nullptr) {
+        return on.open != nullptr;
+    }
+    const auto launched = std::count_if(on.lists.begin(), on.lists.end(),
+                                        [](const auto &one) { return !one->is_unordered(); });
+    if (static_cast<size_t>(launched) >= enough_lists) {
+        return false;
     }
     list &open = *on.open;
     const clock::time_point now = clock::now();
@@ -341,12 +381,13 @@ bool list_mover::is_complete(lane &on) noexcept {
     if (open.seen_bytes != open.bytes) {
         open.seen_bytes = open.bytes;
         open.seen = now;
-        return on.lists.empty() && now - open.first_seen >= longest;
+        return launched == 0 && now - open.first_seen >= longest;
     }
     return now - open.seen >= pause;
 }
 
 unsigned list_mover::progress() noexcept {
+    constexpr unsigned calls_between_beats = 8;
     for (auto &one : lanes_) {
         lane &on = one.second;
         end_lists(on);
@@ -354,6 +395,9 @@ unsigned list_mover::progress() noexcept {
             close_list(on);
         }
         launch_closed(on);
+    }
+    if (++calls_made_ % calls_between_beats == 0) {
+        gpu::beat_pulses();
     }
     progresses_ = true;
     const unsigned ended = is_left_to_poster() ? 0 : call_owed() + end_flushes();

@@ -2,14 +2,16 @@
 // that holds the local memory, or, from host memory to host memory, by one call of the operating
 // system's kernel. Used with UCX's worker locked.
 //
-//   add() ... complete_with()      into the open list of that GPU
-//   progress() that sees no more   the list is launched on the GPU's stream; the next one opens.
-//   coming, flush(), enough bytes
-//   progress()                     the kernel has ended: completions, flushes, waiting requests
+//   add() ... complete_with()      into the open list of that GPU, which begins at once where
+//                                  nothing is under way there
+//   progress() that sees no more   the mover is given the list, or it is launched on the GPU's
+//   coming, flush(), enough bytes  stream; the next one opens
+//   progress()                     it has been moved: completions, flushes, waiting requests
 //
-// Lists of one GPU run one after the other, in the order of their adding; those of different GPUs
-// side by side, but for fence(). A large block that is alone in its list goes by a copy engine.
-// Lists of host memory end where they begin: at the first progress, or when enough is gathered.
+// Lists of one GPU that are launched run one after the other, in the order of their adding; orders,
+// and lists of different GPUs, side by side, but for fence(). A block that is alone in its list,
+// and is no order, goes by a copy engine. Lists of host memory end where they begin: at the first
+// progress, or when enough is gathered.
 #pragma once
 
 #include <chrono>
@@ -38,6 +40,8 @@ class list_mover {
     static constexpr uint64_t copied_length = 1 << 20;
     // Lists of one GPU under way; then add() says UCS_ERR_NO_RESOURCE.
     static constexpr size_t most_lists = 256;
+    // Lists of one GPU that its mover is given one by one; more of them are gathered first.
+    static constexpr size_t most_given_singly = 4;
 
     // `worker` is UCT's; `turns`, which may be null, is closed with the mover.
     list_mover(const ucx_api &ucx, void *worker, worker_turns *turns) noexcept;
@@ -133,7 +137,9 @@ class list_mover {
     void close_list(lane &on) noexcept;
     void close_all() noexcept;
     void launch_closed(lane &on) noexcept;
-    bool may_begin(const lane &on, uint64_t after) const noexcept;
+    bool may_begin(const lane &on, uint64_t after, bool by_order) const noexcept;
+    void begin_at_once(lane &on) noexcept;
+    void begin(lane &on, list &closed, bool by_order) noexcept;
     void end_lists(lane &on) noexcept;
     void end_list(lane &on) noexcept;
     void await_lists(const lane &on, size_t most) noexcept;
@@ -162,6 +168,7 @@ class list_mover {
     uint64_t last_number_ = 0;       // of a list
     ucs_status_t failure_ = UCS_OK;  // the first one that no flush has told of
     bool calls_ = false;             // completions, not all of which have been called
+    unsigned calls_made_ = 0;        // of progress()
     bool progresses_ = false;        // what is added meanwhile is added by whoever progresses
     uint64_t fence_ = 0;             // lists with higher numbers wait for those up to this one
 };

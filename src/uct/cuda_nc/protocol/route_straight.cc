@@ -59,7 +59,7 @@ bool straight_move::launch() noexcept {
     }
     trace_mark("launched", id_);
     if (gpu::device *where = gpu::platform::instance().get_device(device_)) {
-        gpu::given_order::launched_instead(*where);
+        gpu::given_orders::launched_instead(*where);
     }
     return true;
 }

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "ucs/gpu/device.hpp"
-#include "ucs/gpu/given_order.hpp"
+#include "ucs/gpu/given_orders.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
 #include "uct/cuda_nc/protocol/plain_memory.hpp"
 #include "uct/cuda_nc/protocol/route.hpp"
@@ -46,7 +46,7 @@ class straight_move {
     user_buffer *buffer_ = nullptr;
     uint64_t total_ = 0;
     peer_memory there_;
-    gpu::given_order order_;
+    gpu::given_orders order_;
     std::unique_ptr<gpu::event> done_;  // of a launch
 };
 

@@ -12,7 +12,9 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/memory/lent.hpp \
 	test/gtest/uct/cuda_nc/memory/ring_test.cc \
 	test/gtest/uct/cuda_nc/memory/shared_handle_test.cc \
+	test/gtest/uct/cuda_nc/one_sided/between_processes.hpp \
 	test/gtest/uct/cuda_nc/one_sided/gather_test.cc \
+	test/gtest/uct/cuda_nc/one_sided/given_list_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/host_process_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/stub_worker.hpp \
 	test/gtest/uct/cuda_nc/one_sided/key_test.cc \

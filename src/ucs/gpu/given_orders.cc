@@ -1,10 +1,11 @@
-#include "ucs/gpu/given_order.hpp"
+#include "ucs/gpu/given_orders.hpp"
+
+#include <algorithm>
 
 namespace cuda_nc::gpu {
 
-bool given_order::give(device &on, const transfer &work) noexcept {
-    mover *by = work.length <= longest_order ? on.get_mover() : nullptr;
-    if (by == nullptr) {
+bool given_orders::give(device &on, const transfer &work) noexcept {
+    if (work.length > longest_order) {
         return false;
     }
     const layout_view packed = contiguous_view(work.packed_offset + work.length);
@@ -27,54 +28,66 @@ bool given_order::give(device &on, const transfer &work) noexcept {
         one.source_base = first;
         one.target_base = work.base;
     }
-    if (by->give(&one, 1, &which_) == 0) {
+    return give(on, &one, 1);
+}
+
+bool given_orders::give(device &on, const move_order *orders, size_t number) noexcept {
+    mover *by = number <= most ? on.get_mover() : nullptr;
+    const size_t taken = by != nullptr ? by->give(orders, number, tickets_) : 0;
+    if (taken == 0) {
         return false;
     }
     by_ = by;
-    status_ = UCS_INPROGRESS;
+    under_way_ =
+        static_cast<size_t>(std::remove(tickets_, tickets_ + number, mover::ticket{0}) - tickets_);
+    status_ = taken == number ? UCS_OK : UCS_ERR_CANCELED;
     polls_ = 0;
     return true;
 }
 
-void given_order::launched_instead(device &on) noexcept {
+void given_orders::launched_instead(device &on) noexcept {
     if (mover *by = on.get_mover()) {
         by->expect();
     }
 }
 
-void given_order::note(ucs_status_t status) noexcept {
-    status_ = status;
-    if (status != UCS_INPROGRESS) {
-        by_->release(which_);
+// Of the last one that is under way.
+void given_orders::note(ucs_status_t status) noexcept {
+    if (status == UCS_INPROGRESS) {
+        return;
+    }
+    by_->release(tickets_[--under_way_]);
+    if (status_ == UCS_OK || (status_ == UCS_ERR_CANCELED && status != UCS_OK)) {
+        status_ = status;
     }
 }
 
-ucs_status_t given_order::query() noexcept {
+ucs_status_t given_orders::query() noexcept {
     // An order that runs for longer may never end.
     constexpr auto doubt = std::chrono::milliseconds(5);
     constexpr unsigned polls_between_looks = 64;
-    if (status_ != UCS_INPROGRESS) {
-        return status_;
+    for (size_t before = 0; under_way_ != before && under_way_ != 0;) {
+        before = under_way_;
+        note(by_->state(tickets_[under_way_ - 1]));
     }
-    note(by_->state(which_));
-    if (status_ == UCS_INPROGRESS && ++polls_ % polls_between_looks == 0) {
+    if (under_way_ != 0 && ++polls_ % polls_between_looks == 0) {
         const auto now = std::chrono::steady_clock::now();
         if (polls_ == polls_between_looks) {
             polled_since_ = now;
         } else if (now - polled_since_ >= doubt) {
-            note(by_->ask(which_));
+            note(by_->ask(tickets_[under_way_ - 1]));
         }
     }
-    return status_;
+    return under_way_ != 0 ? UCS_INPROGRESS : status_;
 }
 
-ucs_status_t given_order::await() noexcept {
+ucs_status_t given_orders::await() noexcept {
     while (query() == UCS_INPROGRESS) {
     }
     return status_;
 }
 
-void given_order::forget() noexcept {
+void given_orders::forget() noexcept {
     await();
     by_ = nullptr;
 }

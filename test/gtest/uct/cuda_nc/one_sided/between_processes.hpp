@@ -1,0 +1,109 @@
+// Puts and gets of this process into and out of the memory of another.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "ucs/gpu/child_process.hpp"
+#include "uct/cuda_nc/copy_bytes.hpp"
+#include "uct/cuda_nc/one_sided/mover.hpp"
+#include "uct/cuda_nc/one_sided/stub_worker.hpp"
+
+namespace cuda_nc::uct {
+
+using direction = list_mover::direction;
+
+// Of one block: it takes more pairs than a list has.
+constexpr uint64_t list_length = list_mover::list_pairs * gpu::block_pair::best_length;
+constexpr uint64_t long_block = list_length + 1000;
+constexpr uint64_t memory_bytes = long_block + (64 << 20);
+constexpr char last_byte = 0x5a;
+
+// Memory in which the last bytes of a full list and of a long block are last_byte.
+inline std::unique_ptr<gpu::memory> make_memory() {
+    std::unique_ptr<gpu::memory> made;
+    gpu::device *device = gpu::platform::instance().get_device(0);
+    if (device != nullptr && device->allocate(memory_bytes, &made) == UCS_OK) {
+        copy(made->address() + list_length - 1, &last_byte, 1);
+        copy(made->address() + long_block - 1, &last_byte, 1);
+    }
+    return made;
+}
+
+inline packed_key key_of(const gpu::memory &memory) {
+    return make_key(0, reinterpret_cast<uintptr_t>(memory.address()), memory.size(), nullptr);
+}
+
+// Memory of another process, and of this one.
+class between_processes {
+  public:
+    explicit between_processes(const packed_key &there) : key_(there), local_(make_memory()) {}
+
+    bool is_there() const { return local_ != nullptr; }
+    char *local() const { return local_->address(); }
+    ucs_status_t add(direction dir, uint64_t offset, uint64_t length) {
+        return mover_.add(0, dir, local() + offset, key_, key_.base() + offset, length);
+    }
+    ucs_status_t add_between(direction dir, uint64_t here, uint64_t there, uint64_t length) {
+        return mover_.add(0, dir, local() + here, key_, key_.base() + there, length);
+    }
+    // The key of a process that is not there.
+    ucs_status_t add_unreached() {
+        packed_key gone = {};
+        gone.base = 4096;
+        gone.size = 4096;
+        gone.is_shared = sharing::gpu_memory;
+        remote_key nowhere(gone);
+        return mover_.add(0, direction::get, local(), nowhere, 4096, 8);
+    }
+    void complete_with(operation &one) { mover_.complete_with(0, &one.end); }
+    // As UCX's worker does, until it has ended.
+    bool run_until_end(const operation &one) {
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (!one.has_ended() && std::chrono::steady_clock::now() < limit) {
+            if (is_registered) {
+                mover_.progress();
+            }
+        }
+        return one.has_ended();
+    }
+    list_mover &mover() { return mover_; }
+
+  private:
+    const ucx_api ucx_ = worker_calls();
+    remote_key key_;
+    std::unique_ptr<gpu::memory> local_;
+    list_mover mover_{ucx_, nullptr, nullptr};
+};
+
+// The other process runs gather_peer.DISABLED_lends_memory (gather_test.cc).
+class gather_test : public testing::Test {
+  protected:
+    void SetUp() override {
+        if (gpu::platform::instance().get_device(0) == nullptr) {
+            GTEST_SKIP() << "no GPU here";
+        }
+        packed_key key;
+        ASSERT_TRUE(child_.receive(&key, sizeof(key))) << child_.output();
+        both_ = std::make_unique<between_processes>(key);
+        ASSERT_TRUE(both_->is_there());
+    }
+
+    // And a while longer: the kernel moves the others of its bytes, and tells of its end.
+    void await_copied(uint64_t offset) {
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        for (char seen = 0; seen != last_byte && std::chrono::steady_clock::now() < limit;) {
+            copy(&seen, both_->local() + offset, 1);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+
+    gpu::test::child_process child_{"gather_peer.DISABLED_lends_memory", {}};
+    std::unique_ptr<between_processes> both_;
+};
+
+}  // namespace cuda_nc::uct

@@ -1,0 +1,164 @@
+// Lists that the GPU's mover is given as orders, in place of a launch.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "uct/cuda_nc/counters.hpp"
+#include "uct/cuda_nc/one_sided/between_processes.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+uint64_t given() {
+    return counters::all().on_gpus.given_lists;
+}
+
+class given_list_test : public gather_test {
+  protected:
+    void SetUp() override {
+        if (std::string(gpu::platform::instance().name()) != "sim") {
+            GTEST_SKIP() << "a mover of CUDA takes orders only where they come often";
+        }
+        gather_test::SetUp();
+    }
+    // One get of a byte, of the one at the end of a full list, which is last_byte, or before it.
+    void get(operation *one, uint64_t before = 0) {
+        ASSERT_EQ(both_->add(direction::get, list_length - 1 - before, 1), UCS_OK);
+        both_->complete_with(*one);
+    }
+};
+
+TEST_F(given_list_test, a_get_begins_before_the_worker_progresses) {
+    const char nothing = 0;
+    copy(both_->local() + list_length - 1, &nothing, 1);
+    const uint64_t before = given();
+    operation one;
+    get(&one);
+    EXPECT_EQ(given(), before + 1);
+    char seen = 0;
+    for (const auto limit = clock::now() + std::chrono::seconds(60);
+         seen != last_byte && clock::now() < limit;) {
+        copy(&seen, both_->local() + list_length - 1, 1);
+    }
+    EXPECT_EQ(seen, last_byte);
+    EXPECT_FALSE(one.has_ended());
+    EXPECT_TRUE(both_->run_until_end(one));
+    EXPECT_EQ(one.end.status, UCS_OK);
+}
+
+TEST_F(given_list_test, many_are_gathered) {
+    constexpr size_t number = list_mover::most_given_singly + 40;
+    const uint64_t before = given();
+    std::vector<operation> all(number);
+    for (operation &one : all) {
+        get(&one, 16 * static_cast<uint64_t>(&one - all.data()));
+    }
+    EXPECT_EQ(given(), before + list_mover::most_given_singly);
+    EXPECT_TRUE(both_->run_until_end(all.back()));
+    for (const operation &one : all) {
+        EXPECT_TRUE(one.has_ended());
+        EXPECT_EQ(one.end.status, UCS_OK);
+    }
+    EXPECT_EQ(given(), before + list_mover::most_given_singly) << "more than orders pay for";
+}
+
+TEST_F(given_list_test, a_long_block_is_none) {
+    const uint64_t before = given();
+    operation one;
+    ASSERT_EQ(both_->add(direction::get, 0, gpu::longest_order + 1), UCS_OK);
+    both_->complete_with(one);
+    EXPECT_TRUE(both_->run_until_end(one));
+    EXPECT_EQ(given(), before);
+}
+
+TEST_F(given_list_test, blocks_that_follow_each_other_are_one_order_and_others_several) {
+    const char nothing = 0;
+    copy(both_->local() + list_length - 1, &nothing, 1);
+    const uint64_t before = given();
+    operation one;
+    for (uint64_t i = 0; i < 3; ++i) {  // pairs of 16 KiB with a gap behind each three of them
+        constexpr uint64_t length = 3 * gpu::block_pair::best_length;
+        ASSERT_EQ(both_->add(direction::get, list_length - length * (2 * i + 1), length), UCS_OK);
+    }
+    one.watched = both_->local() + list_length - 1;
+    both_->complete_with(one);
+    EXPECT_EQ(given(), before + 1);
+    EXPECT_TRUE(both_->run_until_end(one));
+    EXPECT_EQ(one.seen, last_byte);
+}
+
+// What is behind a fence reads what was written before it, by orders on both sides of the fence or
+// by launches.
+TEST_F(given_list_test, what_is_behind_a_fence_waits) {
+    constexpr uint64_t at = 1 << 20, scratch = 2 << 20;
+    const uint64_t lengths[] = {1, 3 * gpu::block_pair::best_length, 2 * gpu::longest_order};
+    for (char value = 1; value < 100; ++value) {
+        const uint64_t length = lengths[value % 3];
+        const uint64_t behind = lengths[value / 3 % 3];
+        copy(both_->local() + scratch + length - 1, &value, 1);
+        operation put, get;
+        ASSERT_EQ(both_->add_between(direction::put, scratch, at, length), UCS_OK);
+        both_->complete_with(put);
+        both_->mover().fence();
+        get.watched = both_->local() + 3 * scratch;
+        ASSERT_EQ(both_->add_between(direction::get, 3 * scratch, at + length - 1, 1), UCS_OK);
+        if (behind != 1) {
+            ASSERT_EQ(both_->add(direction::get, 8 * scratch, behind), UCS_OK);
+        }
+        both_->complete_with(get);
+        ASSERT_TRUE(both_->run_until_end(get));
+        ASSERT_EQ(get.seen, value) << length << " bytes";
+        EXPECT_TRUE(put.has_ended());
+    }
+}
+
+// In a child with faults: all of its gets end well, by launches.
+TEST(given_list_peer, DISABLED_gets_without_a_mover) {
+    packed_key key;
+    ASSERT_TRUE(gpu::test::receive_from_parent(&key, sizeof(key)));
+    between_processes both(key);
+    ASSERT_TRUE(both.is_there());
+    const char nothing = 0;
+    for (int i = 0; i < 20; ++i) {
+        copy(both.local() + list_length - 1, &nothing, 1);
+        operation one;
+        one.watched = both.local() + list_length - 1;
+        ASSERT_EQ(both.add(direction::get, list_length - 1, 1), UCS_OK);
+        both.complete_with(one);
+        ASSERT_TRUE(both.run_until_end(one));
+        EXPECT_EQ(one.end.status, UCS_OK);
+        EXPECT_EQ(one.seen, last_byte);
+        EXPECT_EQ(both.mover().flush(nullptr), UCS_OK);
+    }
+    const char done = 0;
+    EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));
+}
+
+class failing_mover : public testing::TestWithParam<const char *> {};
+
+TEST_P(failing_mover, its_lists_are_launched) {
+    if (std::string(gpu::platform::instance().name()) != "sim") {
+        GTEST_SKIP() << "injects failures into the simulated GPU";
+    }
+    const std::unique_ptr<gpu::memory> memory = make_memory();
+    ASSERT_NE(memory, nullptr);
+    const packed_key key = key_of(*memory);
+    gpu::test::child_process child("given_list_peer.DISABLED_gets_without_a_mover",
+                                   {std::string("UCX_CUDA_NC_SIM_FAULTS=") + GetParam()});
+    ASSERT_TRUE(child.send(&key, sizeof(key)));
+    char done;
+    EXPECT_TRUE(child.receive(&done, 1)) << child.output();
+    EXPECT_EQ(child.wait(), 0) << child.output();
+}
+
+INSTANTIATE_TEST_SUITE_P(, failing_mover,
+                         testing::Values("mover_dies:1", "mover_dies:3", "mover:1+", "mover:2+",
+                                         "mover_late:1+"));
+
+}  // namespace
+}  // namespace cuda_nc::uct
