@@ -136,6 +136,20 @@ class cuda_stream final : public borrowed_stream {
         return run(owner_, "cudaEventRecord",
                    [&] { return cudaEventRecord(handle_of(mark), handle_); });
     }
+    ucs_status_t tell(end_words *ends) noexcept override {
+        if (owner_.calls().write_value == nullptr) {
+            return UCS_ERR_UNSUPPORTED;
+        }
+        CUresult told = CUDA_SUCCESS;
+        ucs_status_t status = run(owner_, "an end", [&] {
+            told = owner_.calls().write_value(handle_, reinterpret_cast<CUdeviceptr>(ends->words),
+                                              ends->value, CU_STREAM_WRITE_VALUE_DEFAULT);
+            return cudaSuccess;
+        });
+        status = status == UCS_OK ? to_status(told, "cuStreamWriteValue32") : status;
+        ends->count = status == UCS_OK ? 1 : 0;
+        return status;
+    }
     ucs_status_t wait(event &mark) noexcept override {
         return run(owner_, "cudaStreamWaitEvent",
                    [&] { return cudaStreamWaitEvent(handle_, handle_of(mark), 0); });

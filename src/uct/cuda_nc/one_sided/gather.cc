@@ -23,17 +23,18 @@ uint64_t next_list_number() noexcept {
 
 }  // namespace
 
-ucs_status_t list_mover::open_list(lane &on) noexcept try {
+ucs_status_t list_mover::open_list(lane &on, bool of_pairs) noexcept try {
+    std::vector<std::unique_ptr<list>> &idle = of_pairs ? on.idle : on.idle_without_pairs;
     std::unique_ptr<list> made;
-    if (!on.idle.empty()) {
-        made = std::move(on.idle.back());
-        on.idle.pop_back();
+    if (!idle.empty()) {
+        made = std::move(idle.back());
+        idle.pop_back();
     } else {
         made = std::make_unique<list>();
         if (on.process != nullptr) {
             made->make_room_on_host();
         }
-        const ucs_status_t status = on.gpu != nullptr ? made->make_room(*on.gpu) : UCS_OK;
+        const ucs_status_t status = on.gpu != nullptr ? made->make_room(*on.gpu, of_pairs) : UCS_OK;
         if (status != UCS_OK) {
             return status;
         }
@@ -49,13 +50,16 @@ ucs_status_t list_mover::open_list(lane &on) noexcept try {
     return UCS_ERR_NO_MEMORY;
 }
 
-// For the next one that opens.
+// For the next one that opens. Throws std::bad_alloc.
+void list_mover::put_back(lane &on, std::unique_ptr<list> unused) {
+    unused->clear();
+    (unused->most_pairs != 0 ? on.idle : on.idle_without_pairs).push_back(std::move(unused));
+}
+
 void list_mover::put_back_open(lane &on) noexcept try {
-    on.open->clear();
-    on.idle.push_back(nullptr);
-    on.idle.back() = std::move(on.open);
+    put_back(on, std::move(on.open));
 } catch (const std::bad_alloc &) {
-    on.open.reset();
+    // It is freed.
 }
 
 ucs_status_t list_mover::append_parts(lane &on, const block_pair &block) noexcept try {
@@ -64,7 +68,8 @@ ucs_status_t list_mover::append_parts(lane &on, const block_pair &block) noexcep
             // The mapping that the block needs is among them.
             std::vector<std::shared_ptr<gpu::memory>> mappings = on.open->mappings;
             close_list(on);
-            const ucs_status_t status = on.open != nullptr ? UCS_ERR_NO_MEMORY : open_list(on);
+            const ucs_status_t status =
+                on.open != nullptr ? UCS_ERR_NO_MEMORY : open_list(on, true);
             if (status != UCS_OK) {
                 return status;
             }
@@ -161,13 +166,14 @@ bool list_mover::add_pair(lane &on, direction dir, char *local, const remote_key
 ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_key &key,
                                    remote_key::note &note, uint64_t remote,
                                    uint64_t length) noexcept try {
-    if (on.open != nullptr && on.open->is_full()) {
+    const bool by_itself = length >= always_copied_length && on.process == nullptr;
+    if (on.open != nullptr && (by_itself || on.open->is_full())) {
         close_list(on);
         if (on.open != nullptr) {
             return UCS_ERR_NO_MEMORY;
         }
     }
-    const ucs_status_t opened = on.open == nullptr ? open_list(on) : UCS_OK;
+    const ucs_status_t opened = on.open == nullptr ? open_list(on, !by_itself) : UCS_OK;
     if (opened != UCS_OK) {
         return opened;
     }
@@ -190,6 +196,9 @@ ucs_status_t list_mover::add_block(lane &on, direction dir, char *local, remote_
     if (open.is_empty() && length >= copied_length && on.process == nullptr) {
         open.alone = block;
         open.bytes = length;
+        if (by_itself) {
+            close_list(on);
+        }
         return UCS_OK;
     }
     ucs_status_t status = UCS_OK;

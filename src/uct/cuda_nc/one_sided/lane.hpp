@@ -19,6 +19,7 @@ struct list_mover::lane {
     std::unique_ptr<list> open;                   // never empty but within add(); null: none
     std::deque<std::unique_ptr<list>> lists;      // closed; the first ones are launched
     std::vector<std::unique_ptr<list>> idle;
+    std::vector<std::unique_ptr<list>> idle_without_pairs;
     ucs_status_t last_status = UCS_OK;  // of the list that ended last
     bool goes_on = false;               // the call that adds has added to it before
 };

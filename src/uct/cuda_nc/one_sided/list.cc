@@ -50,7 +50,11 @@ ucs_status_t list_mover::list::launch_pairs() noexcept {
     ends.renew();
     const gpu::block_pair lone = lone_block();
     if (lone.length != 0) {
-        return stream->copy(lone.to, lone.from, lone.length);
+        const ucs_status_t copied = stream->copy(lone.to, lone.from, lone.length);
+        if (copied == UCS_OK) {
+            stream->tell(&ends);
+        }
+        return copied;
     }
     gpu::pair_list work;
     work.pairs = pairs;
@@ -105,15 +109,16 @@ ucs_status_t list_mover::list::launch_order() const noexcept {
     return copy_order();
 }
 
-ucs_status_t list_mover::list::make_room(gpu::device &where) noexcept {
-    constexpr size_t of_pairs = list_pairs * sizeof(gpu::block_pair);
-    ucs_status_t made = where.allocate_pinned(of_pairs + gpu::end_words::bytes, &memory);
+ucs_status_t list_mover::list::make_room(gpu::device &where, bool of_pairs) noexcept {
+    most_pairs = of_pairs ? list_pairs : 0;
+    const size_t before_ends = most_pairs * sizeof(gpu::block_pair);
+    ucs_status_t made = where.allocate_pinned(before_ends + gpu::end_words::bytes, &memory);
     if (made == UCS_OK) {
         made = where.create_event(&done);
     }
     if (made == UCS_OK) {
         pairs = reinterpret_cast<gpu::block_pair *>(memory->address());
-        ends.use(memory->address() + of_pairs);
+        ends.use(memory->address() + before_ends);
     }
     return made;
 }

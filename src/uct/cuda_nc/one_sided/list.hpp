@@ -48,8 +48,9 @@ struct list_mover::list {
     ucs_status_t status = UCS_INPROGRESS;
 
     void use(const lane &on) noexcept;
-    // Its pairs lie where the GPU reads them. Else host memory is moved, by the CPU.
-    ucs_status_t make_room(gpu::device &where) noexcept;
+    // Its pairs lie where the GPU reads them. Else host memory is moved, by the CPU. Without pairs
+    // it has room for one block that is copied.
+    ucs_status_t make_room(gpu::device &where, bool of_pairs) noexcept;
     void make_room_on_host() {
         most_pairs = host_process::most_blocks;
         most_bytes = host_list_bytes;

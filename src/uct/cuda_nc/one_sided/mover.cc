@@ -216,8 +216,7 @@ void list_mover::end_list(lane &on) noexcept try {
     }
     constexpr size_t most_idle_on_host = 2;
     if (ended->order == nullptr && (on.process == nullptr || on.idle.size() < most_idle_on_host)) {
-        ended->clear();
-        on.idle.push_back(std::move(ended));
+        put_back(on, std::move(ended));
     }
 } catch (const std::bad_alloc &) {
     nc_error("out of memory: puts and gets end without a word");

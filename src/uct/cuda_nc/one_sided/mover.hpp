@@ -38,6 +38,9 @@ class list_mover {
     static constexpr uint64_t host_list_bytes = 256 << 10;
     // From this length on a block that is alone goes by a copy engine.
     static constexpr uint64_t copied_length = 1 << 20;
+    // And from this one on with others, each in a list of its own: as quick as one kernel for all,
+    // and the GPU's multiprocessors are left to the application.
+    static constexpr uint64_t always_copied_length = 4 << 20;
     // Lists of one GPU under way; then add() says UCS_ERR_NO_RESOURCE.
     static constexpr size_t most_lists = 256;
     // Lists of one GPU that its mover is given one by one; more of them are gathered first.
@@ -125,7 +128,8 @@ class list_mover {
     }
     lane *find_lane(int number, const remote_key &key) noexcept;
     static peer_memory reach(const lane &on, const remote_key &key) noexcept;
-    ucs_status_t open_list(lane &on) noexcept;
+    ucs_status_t open_list(lane &on, bool of_pairs) noexcept;
+    static void put_back(lane &on, std::unique_ptr<list> unused);
     void put_back_open(lane &on) noexcept;
     ucs_status_t append_parts(lane &on, const gpu::block_pair &block) noexcept;
     ucs_status_t append(lane &on, const gpu::block_pair &block) noexcept;

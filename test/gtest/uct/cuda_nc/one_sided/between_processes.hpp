@@ -17,19 +17,20 @@ namespace cuda_nc::uct {
 
 using direction = list_mover::direction;
 
-// Of one block: it takes more pairs than a list has.
-constexpr uint64_t list_length = list_mover::list_pairs * gpu::block_pair::best_length;
-constexpr uint64_t long_block = list_length + 1000;
-constexpr uint64_t memory_bytes = long_block + (64 << 20);
+// A block of pairs, and where a list ends that has room for the first hundred of them.
+constexpr uint64_t block_begin = 32 << 20, block_end = block_begin + (3 << 20);
+constexpr uint64_t list_end = block_begin + 100 * gpu::block_pair::best_length;
+constexpr size_t pairs_before = list_mover::list_pairs - 100;
+constexpr uint64_t memory_bytes = 64 << 20;
 constexpr char last_byte = 0x5a;
 
-// Memory in which the last bytes of a full list and of a long block are last_byte.
+// Memory in which the last bytes before list_end and block_end are last_byte.
 inline std::unique_ptr<gpu::memory> make_memory() {
     std::unique_ptr<gpu::memory> made;
     gpu::device *device = gpu::platform::instance().get_device(0);
     if (device != nullptr && device->allocate(memory_bytes, &made) == UCS_OK) {
-        copy(made->address() + list_length - 1, &last_byte, 1);
-        copy(made->address() + long_block - 1, &last_byte, 1);
+        copy(made->address() + list_end - 1, &last_byte, 1);
+        copy(made->address() + block_end - 1, &last_byte, 1);
     }
     return made;
 }
@@ -50,6 +51,14 @@ class between_processes {
     }
     ucs_status_t add_between(direction dir, uint64_t here, uint64_t there, uint64_t length) {
         return mover_.add(0, dir, local() + here, key_, key_.base() + there, length);
+    }
+    // Bytes, until a list has room for a hundred pairs more.
+    ucs_status_t add_bytes() {
+        ucs_status_t status = UCS_OK;
+        for (size_t i = 0; i < pairs_before && status == UCS_OK; ++i) {
+            status = add(direction::get, 16 * i, 1);
+        }
+        return status;
     }
     // The key of a process that is not there.
     ucs_status_t add_unreached() {

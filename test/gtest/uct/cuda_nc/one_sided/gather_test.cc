@@ -4,7 +4,9 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/one_sided/between_processes.hpp"
 
 namespace cuda_nc::uct {
@@ -22,27 +24,49 @@ TEST(gather_peer, DISABLED_lends_memory) {
     gpu::test::receive_from_parent(&byte, 1);
 }
 
-TEST_F(gather_test, a_block_longer_than_a_list_ends_with_its_last_byte) {
+TEST_F(gather_test, a_block_in_two_lists_ends_with_its_last_byte) {
     const char nothing = 0;
-    copy(both_->local() + list_length - 1, &nothing, 1);
-    copy(both_->local() + long_block - 1, &nothing, 1);
+    copy(both_->local() + list_end - 1, &nothing, 1);
+    copy(both_->local() + block_end - 1, &nothing, 1);
     operation before, first, second;
-    ASSERT_EQ(both_->add(direction::get, long_block + 64, 1), UCS_OK);
-    both_->complete_with(before);  // so that the next one does not begin at once
-    first.watched = both_->local() + long_block - 1;
-    ASSERT_EQ(both_->add(direction::get, 0, long_block), UCS_OK);
+    ASSERT_EQ(both_->add(direction::get, 0, 1), UCS_OK);
+    both_->complete_with(before);  // so that the next ones do not begin at once
+    first.watched = both_->local() + block_end - 1;
+    ASSERT_EQ(both_->add_bytes(), UCS_OK);
+    ASSERT_EQ(both_->add(direction::get, block_begin, block_end - block_begin), UCS_OK);
     both_->complete_with(first);
-    // It was alone in its list until now, and is cut as another one comes.
-    ASSERT_EQ(both_->add(direction::get, long_block, 1), UCS_OK);
+    ASSERT_EQ(both_->add(direction::get, block_end, 1), UCS_OK);
     both_->complete_with(second);
     // The first list, which is full, ends before the worker progresses and closes the second.
-    await_copied(list_length - 1);
+    await_copied(list_end - 1);
     both_->mover().progress();
     EXPECT_FALSE(first.has_ended());
     ASSERT_TRUE(both_->run_until_end(first));
     EXPECT_EQ(first.seen, last_byte);
     EXPECT_EQ(first.end.status, UCS_OK);
     EXPECT_TRUE(both_->run_until_end(second));
+}
+
+// They end one by one, and a short one between them too.
+TEST_F(gather_test, long_blocks_are_copied_one_by_one) {
+    constexpr uint64_t length = list_mover::always_copied_length;
+    const uint64_t lists = counters::all().on_gpus.lists;
+    const char nothing = 0;
+    copy(both_->local() + block_end - 1, &nothing, 1);
+    std::vector<operation> all(5);
+    for (size_t i = 0; i < all.size(); ++i) {
+        const bool is_short = i == 2;
+        all[i].watched = both_->local() + block_end - 1;
+        ASSERT_EQ(both_->add(direction::get, block_end - length * (i + 1), is_short ? 1 : length),
+                  UCS_OK);
+        both_->complete_with(all[i]);
+    }
+    for (const operation &one : all) {
+        ASSERT_TRUE(both_->run_until_end(one));
+        EXPECT_EQ(one.end.status, UCS_OK);
+        EXPECT_EQ(one.seen, last_byte);
+    }
+    EXPECT_EQ(counters::all().on_gpus.lists, lists + all.size());
 }
 
 TEST_F(gather_test, one_that_fails_leaves_those_after_it_alone) {
@@ -108,30 +132,21 @@ TEST(gather_peer, DISABLED_has_room_for_two_lists) {
     ASSERT_TRUE(both.is_there());
     const char before = 1, after = 2;
 
-    // One that was accepted, and one during which memory runs out.
-    operation busy, still_busy, accepted, small;
-    ASSERT_EQ(both.add(direction::get, long_block + 64, 1), UCS_OK);
+    // Those that were accepted, and one during which memory runs out.
+    operation busy, accepted;
+    ASSERT_EQ(both.add(direction::get, 0, 1), UCS_OK);
     both.complete_with(busy);
-    ASSERT_EQ(both.add(direction::get, 0, long_block), UCS_OK);
+    ASSERT_EQ(both.add_bytes(), UCS_OK);
     both.complete_with(accepted);
-    EXPECT_EQ(both.add(direction::get, long_block, 1), UCS_ERR_NO_MEMORY);
+    copy(both.local() + block_begin, &before, 1);
+    EXPECT_EQ(both.add(direction::get, block_begin, block_end - block_begin), UCS_ERR_NO_MEMORY);
+    // The application uses its memory for something else.
+    copy(both.local() + block_begin, &after, 1);
     EXPECT_TRUE(both.run_until_end(accepted));
-    EXPECT_EQ(accepted.end.status, UCS_ERR_NO_MEMORY);
-    EXPECT_EQ(both.mover().flush(nullptr), UCS_ERR_NO_MEMORY) << "the failure";
-    EXPECT_EQ(both.mover().flush(nullptr), UCS_OK);
-
-    ASSERT_EQ(both.add(direction::get, long_block + 64, 1), UCS_OK);
-    both.complete_with(still_busy);
-    ASSERT_EQ(both.add(direction::get, long_block, 1), UCS_OK) << "the list is there again";
-    both.complete_with(small);
-    copy(both.local(), &before, 1);
-    EXPECT_EQ(both.add(direction::get, 0, long_block), UCS_ERR_NO_MEMORY);
-    copy(both.local(), &after, 1);  // the application uses its memory for something else
-    EXPECT_TRUE(both.run_until_end(small));
-    EXPECT_EQ(small.end.status, UCS_OK);
+    EXPECT_EQ(accepted.end.status, UCS_OK);
     EXPECT_EQ(both.mover().flush(nullptr), UCS_OK);
     char now = 0;
-    copy(&now, both.local(), 1);
+    copy(&now, both.local() + block_begin, 1);
     EXPECT_EQ(now, after);
     const char done = 0;
     EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));

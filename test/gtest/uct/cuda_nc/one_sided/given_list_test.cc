@@ -28,14 +28,14 @@ class given_list_test : public gather_test {
     }
     // One get of a byte, of the one at the end of a full list, which is last_byte, or before it.
     void get(operation *one, uint64_t before = 0) {
-        ASSERT_EQ(both_->add(direction::get, list_length - 1 - before, 1), UCS_OK);
+        ASSERT_EQ(both_->add(direction::get, list_end - 1 - before, 1), UCS_OK);
         both_->complete_with(*one);
     }
 };
 
 TEST_F(given_list_test, a_get_begins_before_the_worker_progresses) {
     const char nothing = 0;
-    copy(both_->local() + list_length - 1, &nothing, 1);
+    copy(both_->local() + list_end - 1, &nothing, 1);
     const uint64_t before = given();
     operation one;
     get(&one);
@@ -43,7 +43,7 @@ TEST_F(given_list_test, a_get_begins_before_the_worker_progresses) {
     char seen = 0;
     for (const auto limit = clock::now() + std::chrono::seconds(60);
          seen != last_byte && clock::now() < limit;) {
-        copy(&seen, both_->local() + list_length - 1, 1);
+        copy(&seen, both_->local() + list_end - 1, 1);
     }
     EXPECT_EQ(seen, last_byte);
     EXPECT_FALSE(one.has_ended());
@@ -78,14 +78,14 @@ TEST_F(given_list_test, a_long_block_is_none) {
 
 TEST_F(given_list_test, blocks_that_follow_each_other_are_one_order_and_others_several) {
     const char nothing = 0;
-    copy(both_->local() + list_length - 1, &nothing, 1);
+    copy(both_->local() + list_end - 1, &nothing, 1);
     const uint64_t before = given();
     operation one;
     for (uint64_t i = 0; i < 3; ++i) {  // pairs of 16 KiB with a gap behind each three of them
         constexpr uint64_t length = 3 * gpu::block_pair::best_length;
-        ASSERT_EQ(both_->add(direction::get, list_length - length * (2 * i + 1), length), UCS_OK);
+        ASSERT_EQ(both_->add(direction::get, list_end - length * (2 * i + 1), length), UCS_OK);
     }
-    one.watched = both_->local() + list_length - 1;
+    one.watched = both_->local() + list_end - 1;
     both_->complete_with(one);
     EXPECT_EQ(given(), before + 1);
     EXPECT_TRUE(both_->run_until_end(one));
@@ -125,10 +125,10 @@ TEST(given_list_peer, DISABLED_gets_without_a_mover) {
     ASSERT_TRUE(both.is_there());
     const char nothing = 0;
     for (int i = 0; i < 20; ++i) {
-        copy(both.local() + list_length - 1, &nothing, 1);
+        copy(both.local() + list_end - 1, &nothing, 1);
         operation one;
-        one.watched = both.local() + list_length - 1;
-        ASSERT_EQ(both.add(direction::get, list_length - 1, 1), UCS_OK);
+        one.watched = both.local() + list_end - 1;
+        ASSERT_EQ(both.add(direction::get, list_end - 1, 1), UCS_OK);
         both.complete_with(one);
         ASSERT_TRUE(both.run_until_end(one));
         EXPECT_EQ(one.end.status, UCS_OK);
