@@ -291,10 +291,10 @@ CUDA_NC_API void cuda_nc_dt_destroy(ucp_datatype_t datatype);
  * other process does nothing.
  *
  * Memory on GPUs of one machine, reached by the transport cuda_nc, is moved by one kernel from
- * layout to layout, and host memory of its processes by a call of the operating system for many
- * blocks: where the context was made with UCP_FEATURE_RMA and without UCP_FEATURE_TAG. All else
- * goes through UCP as one put or get for each block that both layouts have in common,
- * issued before the call returns.
+ * layout to layout, where the context was made with UCP_FEATURE_RMA; host memory of its processes,
+ * where it was made without UCP_FEATURE_TAG besides, by a call of the operating system for many
+ * blocks. All else goes through UCP as one put or get for each block that both layouts have in
+ * common, issued before the call returns.
  *
  * Result, request and `param` are as in ucp_put_nbx: NULL (done), an error (UCS_PTR_IS_ERR), or a
  * request for ucp_request_check_status and ucp_request_free. Of `param` the members cb.send,

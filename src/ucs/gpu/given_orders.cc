@@ -28,12 +28,12 @@ bool given_orders::give(device &on, const transfer &work) noexcept {
         one.source_base = first;
         one.target_base = work.base;
     }
-    return give(on, &one, 1);
+    return give(on, &one, 1, true);
 }
 
-bool given_orders::give(device &on, const move_order *orders, size_t number) noexcept {
+bool given_orders::give(device &on, const move_order *orders, size_t number, bool tried) noexcept {
     mover *by = number <= most ? on.get_mover() : nullptr;
-    const size_t taken = by != nullptr ? by->give(orders, number, tickets_) : 0;
+    const size_t taken = by != nullptr ? by->give(orders, number, tickets_, tried) : 0;
     if (taken == 0) {
         return false;
     }

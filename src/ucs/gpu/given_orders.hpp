@@ -26,8 +26,8 @@ class given_orders {
     // launched_instead() to be called. No order is given before.
     bool give(device &on, const transfer &work) noexcept;
     // The same for `number` orders that end together, 1 to `most`. True where the mover has taken
-    // any.
-    bool give(device &on, const move_order *orders, size_t number) noexcept;
+    // any. `tried`: as in mover::give().
+    bool give(device &on, const move_order *orders, size_t number, bool tried) noexcept;
     static void launched_instead(device &on) noexcept;
 
     // Whether any was given since the last forget().

@@ -106,7 +106,8 @@ bool mover_desk::launch_locked() noexcept {
     return true;
 }
 
-size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets) noexcept {
+size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
+                        bool tried) noexcept {
     std::fill(tickets, tickets + number, ticket{0});
     std::lock_guard<std::mutex> guard(mutex_);
     if (failed_ || !is_usable()) {
@@ -115,7 +116,9 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     expects_ = false;
     const uint64_t now = nanoseconds_now();
     rhythm_.note(now);
-    trial_.note(now, static_cast<unsigned>(number));
+    if (tried) {
+        trial_.note(now, static_cast<unsigned>(number));
+    }
     if (!always_ && !trial_.allows()) {
         return 0;
     }

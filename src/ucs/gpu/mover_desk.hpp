@@ -43,7 +43,8 @@ struct mover_launch {
 
 class mover_desk : public mover {
   public:
-    size_t give(const move_order *orders, size_t number, ticket *tickets) noexcept final;
+    size_t give(const move_order *orders, size_t number, ticket *tickets,
+                bool tried = true) noexcept final;
     void expect() noexcept final;
     ucs_status_t state(ticket which) const noexcept final;
     ucs_status_t ask(ticket which) noexcept final;

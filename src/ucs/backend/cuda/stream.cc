@@ -146,7 +146,10 @@ class cuda_stream final : public borrowed_stream {
                                               ends->value, CU_STREAM_WRITE_VALUE_DEFAULT);
             return cudaSuccess;
         });
-        status = status == UCS_OK ? to_status(told, "cuStreamWriteValue32") : status;
+        if (status == UCS_OK) {
+            status = told == CUDA_ERROR_NOT_SUPPORTED ? UCS_ERR_UNSUPPORTED
+                                                      : to_status(told, "cuStreamWriteValue32");
+        }
         ends->count = status == UCS_OK ? 1 : 0;
         return status;
     }

@@ -172,7 +172,7 @@ bool list_mover::list::give_order() noexcept {
     one.target_base = order->puts ? order_remote : order->local_base;
     one.length = bytes;
     one.into_own_memory = !order->puts;
-    return orders.give(*gpu, &one, 1);
+    return orders.give(*gpu, &one, 1, false);
 }
 
 bool list_mover::list::give() noexcept {
@@ -186,7 +186,9 @@ bool list_mover::list::give() noexcept {
         gpu::move_order all[gpu::given_orders::most];
         layout_view packed;
         const size_t described = describe(all, &packed);
-        given = described != 0 && orders.give(*gpu, all, described);
+        // A program's messages, which it waits for one by one, tell by their pace what a kernel that
+        // stays costs it. Puts and gets have another pace.
+        given = described != 0 && orders.give(*gpu, all, described, false);
     }
     was_refused = !given;
     if (given) {
