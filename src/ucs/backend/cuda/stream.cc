@@ -141,11 +141,7 @@ class cuda_stream final : public borrowed_stream {
             return UCS_ERR_UNSUPPORTED;
         }
         CUresult told = CUDA_SUCCESS;
-        ucs_status_t status = run(owner_, "an end", [&] {
-            told = owner_.calls().write_value(handle_, reinterpret_cast<CUdeviceptr>(ends->words),
-                                              ends->value, CU_STREAM_WRITE_VALUE_DEFAULT);
-            return cudaSuccess;
-        });
+        ucs_status_t status = write_behind(ends->words, ends->value, &told);
         if (status == UCS_OK) {
             status = told == CUDA_ERROR_NOT_SUPPORTED ? UCS_ERR_UNSUPPORTED
                                                       : to_status(told, "cuStreamWriteValue32");
@@ -180,6 +176,15 @@ class cuda_stream final : public borrowed_stream {
     }
 
   private:
+    // Writes 32 bits of pinned memory when all that was enqueued before has ended. *told_p is what
+    // the driver says of it.
+    ucs_status_t write_behind(void *word, uint32_t value, CUresult *told_p) noexcept {
+        return run(owner_, "an end", [&] {
+            *told_p = owner_.calls().write_value(handle_, reinterpret_cast<CUdeviceptr>(word),
+                                                 value, CU_STREAM_WRITE_VALUE_DEFAULT);
+            return cudaSuccess;
+        });
+    }
     ucs_status_t copy_rows(const pipe_work &work) noexcept {
         box rows;
         const layout_view &from = work.source != nullptr ? *work.source : *work.layout;
@@ -197,12 +202,8 @@ class cuda_stream final : public borrowed_stream {
         // The write of 32 bits covers the report's 16-bit value and padding.
         CUresult told = CUDA_SUCCESS;
         if (status == UCS_OK) {
-            status = run(owner_, "a copy's end", [&] {
-                told = owner_.calls().write_value(
-                    handle_, reinterpret_cast<CUdeviceptr>(&work.report->groups[0]),
-                    pipe_left(work.launch_number, true), CU_STREAM_WRITE_VALUE_DEFAULT);
-                return cudaSuccess;
-            });
+            status =
+                write_behind(&work.report->groups[0], pipe_left(work.launch_number, true), &told);
         }
         if (status == UCS_OK) {
             status = to_status(told, "cuStreamWriteValue32");

@@ -1,4 +1,5 @@
 libcuda_nc_core_la_SOURCES += \
+	src/ucs/exec/kernels/instances/clock.cuh \
 	src/ucs/exec/kernels/instances/dealer.cuh \
 	src/ucs/exec/kernels/instances/end_store.cuh \
 	src/ucs/exec/kernels/instances/kernels.cuh \

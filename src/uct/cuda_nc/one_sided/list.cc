@@ -186,8 +186,8 @@ bool list_mover::list::give() noexcept {
         gpu::move_order all[gpu::given_orders::most];
         layout_view packed;
         const size_t described = describe(all, &packed);
-        // A program's messages, which it waits for one by one, tell by their pace what a kernel that
-        // stays costs it. Puts and gets have another pace.
+        // A program's messages, which it waits for one by one, tell by their pace what a kernel
+        // that stays costs it. Puts and gets have another pace.
         given = described != 0 && orders.give(*gpu, all, described, false);
     }
     was_refused = !given;

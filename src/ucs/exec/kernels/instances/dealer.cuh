@@ -29,7 +29,7 @@ class ring_view {
 
     __device__ ring_view(const mover_arguments &a, uint32_t lane) : a_(a), lane_(lane) {}
 
-    // The value stays in the view: part_of_line().
+    // The value stays in the view: own_part(), word().
     __device__ void read_part(uint64_t number, uint32_t, part *) {
         if (!holds(number)) {
             look(number);

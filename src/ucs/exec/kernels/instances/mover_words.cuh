@@ -2,6 +2,7 @@
 // their warps share with each other.
 #pragma once
 
+#include "ucs/exec/kernels/instances/clock.cuh"
 #include "ucs/exec/kernels/launch_mover.hpp"
 #include "ucs/exec/kernels/move/order_moves.hpp"
 
@@ -101,11 +102,6 @@ __device__ __forceinline__ void store_shared(uint32_t *word, uint32_t value) {
                      static_cast<uint32_t>(__cvta_generic_to_shared(word))),
                  "r"(value)
                  : "memory");
-}
-__device__ __forceinline__ uint64_t nanoseconds() {
-    uint64_t value;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
-    return value;
 }
 // Of the threads that move: not of the warp that deals.
 __device__ __forceinline__ void team_barrier() {

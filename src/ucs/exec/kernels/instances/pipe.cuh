@@ -1,6 +1,7 @@
 // The kernels of pipes and pulls. Each family of movers is compiled in a file of its own.
 #pragma once
 
+#include "ucs/exec/kernels/instances/clock.cuh"
 #include "ucs/exec/kernels/instances/end_store.cuh"
 #include "ucs/exec/kernels/move/short_list.hpp"
 #include "ucs/exec/kernels/plan/pipe_plan.hpp"
@@ -37,12 +38,6 @@ __device__ __forceinline__ uint64_t load_acquire(const uint64_t *word) {
 
 __device__ __forceinline__ void store_release(uint64_t *word, uint64_t value) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
-}
-
-__device__ __forceinline__ uint64_t nanoseconds() {
-    uint64_t value;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value));
-    return value;
 }
 
 // Waits until the channel may move its next chunk; one thread calls it. False: the channel is to
