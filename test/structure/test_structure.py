@@ -114,6 +114,7 @@ MOST_LINES = 600  # of a source file; 300 asks for a second look (docs/architect
 # file: why it may have a thread_local
 THREAD_LOCALS = {
     'src/capi/error.cc': 'why the thread\'s last call failed',
+    'src/hooks/common/datatype_ops.cc': 'the type that this thread sent last, without a lock',
     'src/hooks/common/thread_context.hpp': 'we are inside an MPI library that calls us back',
     'src/hooks/common/watched_types.cc': 'the type that this thread used last, without a lock',
     'src/ucp/dt/free_list.hpp': 'objects at hand, without a lock',

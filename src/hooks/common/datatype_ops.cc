@@ -1,5 +1,6 @@
 #include "hooks/common/datatype_ops.hpp"
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include "hooks/common/record_map.hpp"
 #include "hooks/common/type_record.hpp"
 #include "ucp/dt/ucp_api.hpp"
+#include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::hooks {
@@ -19,6 +21,36 @@ using registered_map = record_map<uint64_t>;  // by UCP's handle
 registered_map &all_types() {
     static auto *only = new registered_map;
     return *only;
+}
+
+// How often a record has left the map. What a thread found at another count is looked up again:
+// another datatype may have the same handle now. A relaxed load is enough: a program that hands a
+// new datatype to another thread orders the two itself.
+std::atomic<uint64_t> removals{0};
+
+struct found_type {
+    uint64_t datatype = 0;  // 0: none
+    const type_record *record = nullptr;
+    uint64_t removals = 0;
+};
+
+// What find_record() found for this thread last: set and read there alone, to save the lock. It
+// cannot be a parameter: the callers are hooks of UCP's functions.
+thread_local found_type last_found;
+
+// Null: `datatype` is not registered with message_operations. Else it lives: the caller keeps its
+// datatype.
+const type_record *find_record(uint64_t datatype) noexcept {
+    found_type &last = last_found;
+    const uint64_t now = removals.load(std::memory_order_relaxed);
+    if (CUDA_NC_LIKELY(last.datatype == datatype && last.removals == now)) {
+        return last.record;
+    }
+    const type_record *record = nullptr;
+    if (all_types().find(datatype, &record)) {
+        last = {datatype, record, now};
+    }
+    return record;
 }
 
 // The UCX of each generic datatype that was created here, served or not.
@@ -127,6 +159,9 @@ int8_t create_generic(const void *operations, void *context, uint64_t *datatype_
         all_homes().set(*datatype_p, found.ucx);
         if (record != nullptr) {
             all_types().set(*datatype_p, record);
+            if (record != nullptr) {  // the one that it replaced
+                removals.fetch_add(1, std::memory_order_relaxed);
+            }
         }
     } catch (...) {
         record.release();  // UCX uses it: better leaked than destroyed
@@ -138,6 +173,9 @@ void destroy_datatype(uint64_t datatype, const void *caller) noexcept {
     // removed before UCX may use the handle again, destroyed after UCX's own object
     const ucx_instance *ucx = all_homes().remove(datatype);
     std::unique_ptr<type_record> record = all_types().remove(datatype);
+    if (record != nullptr) {
+        removals.fetch_add(1, std::memory_order_relaxed);
+    }
     if (ucx == nullptr) {
         ucx = ucx_of(caller).ucx;
     }
@@ -147,13 +185,12 @@ void destroy_datatype(uint64_t datatype, const void *caller) noexcept {
 }
 
 bool find_bytes(uint64_t datatype, uint64_t count, dt::message_bytes *bytes_p) noexcept {
-    const type_record *record;  // lives: the caller keeps its datatype
-    return all_types().find(datatype, &record) && record->find_bytes(count, bytes_p);
+    const type_record *record = find_record(datatype);
+    return record != nullptr && record->find_bytes(count, bytes_p);
 }
 
 const ucp_generic_dt_ops_t *find_operations(uint64_t datatype) noexcept {
-    const type_record *record;
-    return all_types().find(datatype, &record) ? &message_operations : nullptr;
+    return find_record(datatype) != nullptr ? &message_operations : nullptr;
 }
 
 }  // namespace cuda_nc::hooks

@@ -120,13 +120,13 @@ void *start_on_gpu(const type_record &type, void *original, layout_ref what,
     return start_original<packs>(original, nullptr, "no memory for the engine");
 }
 
-// `kept`: the type keeps `all`, and outlives the message.
+// `kept`: the type keeps `all`, and outlives the message. `sees_gpu`: as of sees_gpu_memory().
 template <bool packs>
 void *start_counted(const type_record &type, void *original, const counted_layout &all, bool kept,
-                    const void *buffer) noexcept {
+                    bool sees_gpu, const void *buffer) noexcept {
     gpu::memory_info info;
     choice path = all.on_host;
-    if (sees_gpu_memory()) {
+    if (CUDA_NC_UNLIKELY(sees_gpu)) {
         info = dt::memory_of(*all.what, buffer);
         path = choose_path(info, all.on_host);
         if (info.kind != gpu::memory_kind::host && info.kind != gpu::memory_kind::pinned) {
@@ -158,28 +158,30 @@ void *start_unknown(const type_record &type, void *original, size_t count,
 
 template <bool packs>
 __attribute__((noinline)) void *start_new_count(const type_record &type, void *original,
-                                                size_t count, const void *buffer) noexcept {
+                                                size_t count, bool sees_gpu,
+                                                const void *buffer) noexcept {
     counted_layout made;
     if (!type.make(count, originals.packed_size(original), &made)) {
         return start_unknown<packs>(type, original, count, buffer);
     }
-    return start_counted<packs>(type, original, made, false, buffer);
+    return start_counted<packs>(type, original, made, false, sees_gpu, buffer);
 }
 
 template <bool packs>
 void *start(void *context, const void *buffer, size_t count) noexcept {
     const auto &type = *static_cast<const type_record *>(context);
+    const bool sees_gpu = sees_gpu_memory();
     void *original;
     {
-        original_start_scope scope;
+        original_start_scope scope(sees_gpu);
         original = packs ? originals.start_pack(type.context, buffer, count)
                          : originals.start_unpack(type.context, const_cast<void *>(buffer), count);
     }
     const counted_layout *known = type.find(count);
     if (CUDA_NC_UNLIKELY(known == nullptr)) {
-        return start_new_count<packs>(type, original, count, buffer);
+        return start_new_count<packs>(type, original, count, sees_gpu, buffer);
     }
-    return start_counted<packs>(type, original, *known, true, buffer);
+    return start_counted<packs>(type, original, *known, true, sees_gpu, buffer);
 }
 
 void *start_pack(void *context, const void *buffer, size_t count) {

@@ -2,7 +2,6 @@
 // between and hands none of our parameters on.
 #pragma once
 
-#include "hooks/common/gpu_presence.hpp"
 #include "ucs/base/compiler.hpp"
 
 namespace cuda_nc::hooks {
@@ -12,10 +11,10 @@ namespace cuda_nc::hooks {
 // we serve that message by our own operations already.
 inline thread_local bool in_original_start = false;
 
-// Costs one load where the process sees no GPU memory: nothing is tracked then.
+// `sees_gpu`: what sees_gpu_memory() says; nothing is tracked where it is false.
 class original_start_scope {
   public:
-    original_start_scope() noexcept : active_(sees_gpu_memory()) {
+    explicit original_start_scope(bool sees_gpu) noexcept : active_(sees_gpu) {
         if (CUDA_NC_UNLIKELY(active_)) {
             in_original_start = true;
         }

@@ -35,19 +35,22 @@ bool find_memory(const open_mpi &api, const void *datatype, size_t count, const 
     return true;
 }
 
+void forget(const void *convertor) noexcept {
+    convertor_tracker &tracker = convertor_tracker::instance();
+    if (!tracker.empty()) {
+        tracker.forget(convertor);
+    }
+}
+
 // Tracks a convertor that was prepared for GPU memory, and forgets one that was tracked under the
 // same address.
 void note(void *convertor, const void *datatype, size_t count, const void *buffer) noexcept {
     const open_mpi *api = opal().api;
-    convertor_tracker &tracker = convertor_tracker::instance();
     gpu::memory_info info;
-    bool on_device = api != nullptr && !in_original_start &&
-                     find_memory(*api, datatype, count, buffer, &info) &&
+    bool on_device = api != nullptr && find_memory(*api, datatype, count, buffer, &info) &&
                      info.kind == gpu::memory_kind::device && api->is_native(convertor);
     if (!on_device) {
-        if (!tracker.empty()) {
-            tracker.forget(convertor);
-        }
+        forget(convertor);
         return;
     }
     check_gpu_detection();
@@ -57,7 +60,7 @@ void note(void *convertor, const void *datatype, size_t count, const void *buffe
         entry->count = count;
         entry->buffer = const_cast<char *>(static_cast<const char *>(buffer));
         entry->info = info;
-        tracker.remember(convertor, std::move(entry));
+        convertor_tracker::instance().remember(convertor, std::move(entry));
     } catch (...) {
         nc_error("no memory to serve an MPI operation on GPU memory: Open MPI's own runs");
     }
@@ -65,7 +68,15 @@ void note(void *convertor, const void *datatype, size_t count, const void *buffe
 
 int32_t prepare(prepare_f original, void *convertor, const void *datatype, size_t count,
                 const void *buffer) noexcept {
-    if (CUDA_NC_LIKELY(!sees_gpu_memory())) {
+    if (CUDA_NC_LIKELY(never_sees_gpu_memory())) {
+        return original(convertor, datatype, count, buffer);
+    }
+    if (in_original_start) {  // before the platform is asked, which costs more
+        int32_t status = original(convertor, datatype, count, buffer);
+        forget(convertor);
+        return status;
+    }
+    if (!sees_gpu_memory()) {
         return original(convertor, datatype, count, buffer);
     }
     int32_t status = original(convertor, datatype, count, buffer);

@@ -92,11 +92,11 @@ ucs_status_t copy_through_host(const layout_ref &what, const void *source,
     send_pipeline reader;
     receive_pipeline writer;
     bool read_gpu = !on_host(from), write_gpu = !on_host(to);
-    ucs_status_t status = read_gpu ? reader.begin(what, source, from) : UCS_OK;
+    ucs_status_t status = read_gpu ? reader.begin(layout_ref(what), source, from) : UCS_OK;
     if (status != UCS_OK) {
         return status;
     }
-    status = write_gpu ? writer.begin(what, target, to) : UCS_OK;
+    status = write_gpu ? writer.begin(layout_ref(what), target, to) : UCS_OK;
     write_gpu = write_gpu && status == UCS_OK;
     for (uint64_t offset = 0; offset < what->packed_size() && status == UCS_OK;) {
         size_t length = std::min<uint64_t>(size, what->packed_size() - offset);

@@ -16,9 +16,9 @@ std::atomic<uint64_t> next_serial{1};
 // words. For bytes or short words of scattered blocks their requests are too small for the bus:
 // then pack within GPU memory, and let a copy engine cross the bus.
 bool choose_zero_copy(gpu::direction dir, const layout &what, int ordinal) noexcept {
-    const std::string &setting = config().zero_copy;
-    if (setting == "y" || setting == "n") {
-        return setting == "y";
+    const char setting = config().zero_copy[0];  // of "auto", "y" and "n"
+    if (setting != 'a') {
+        return setting == 'y';
     }
     return !model::prefers_staging(model::choices_of(ordinal), dir, what.view().align_log2,
                                    what.packed_size(), what.total_blocks());
@@ -34,9 +34,10 @@ unsigned most_sms(bool staged, uint64_t length) noexcept {
 
 }  // namespace
 
-ucs_status_t device_packer::open(gpu::direction dir, layout_ref what, char *base,
+ucs_status_t device_packer::open(gpu::direction dir, layout_ref &&what, char *base,
                                  const gpu::memory_info &memory) noexcept {
-    staging_ = device_staging::get(std::max(memory.device, 0));
+    ordinal_ = std::max(memory.device, 0);
+    staging_ = device_staging::get(ordinal_);
     if (staging_ == nullptr) {
         return UCS_ERR_NO_DEVICE;
     }
@@ -46,11 +47,13 @@ ucs_status_t device_packer::open(gpu::direction dir, layout_ref what, char *base
     base_ = base;
     allocation_ = memory.allocation;
     layout_ = std::move(what);
-    serial_ = next_serial.fetch_add(1, std::memory_order_relaxed);
-    stream_ = &staging_->pick_stream(dir);
-    zero_copy_ = choose_zero_copy(dir, *layout_, memory.device);
-    if (worklist::acquire(staging_->device(), layout_, &list_) != UCS_OK) {
+    serial_ = 0;
+    stream_ = nullptr;
+    has_kernels_ = true;
+    if (worklist::needs_tables(*layout_) &&
+        worklist::acquire(staging_->device(), layout_, &list_) != UCS_OK) {
         list_.reset();
+        has_kernels_ = false;
     }
     return UCS_OK;
 }
@@ -60,11 +63,22 @@ void device_packer::close() noexcept {
     layout_.reset();
 }
 
+bool device_packer::zero_copy() const noexcept {
+    return choose_zero_copy(dir_, *layout_, ordinal_);
+}
+
+shared_stream &device_packer::stream() noexcept {
+    if (stream_ == nullptr) {
+        stream_ = &staging_->pick_stream(dir_);
+    }
+    return *stream_;
+}
+
 gpu::transfer device_packer::describe(const gpu::memory &packed,
                                       const staged_range &range) const noexcept {
     gpu::transfer work;
     work.dir = dir_;
-    work.layout = list_->view();
+    work.layout = view();
     work.base = base_;
     work.packed = packed.address() + range.position;
     work.packed_offset = range.offset;
@@ -97,7 +111,7 @@ ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &b
 }
 
 bool device_packer::give_order(staging_buffer &buffer, const staged_range &range) noexcept {
-    if (!zero_copy_ || !list_->is_ready(range.offset + range.length)) {
+    if (!zero_copy() || !tables_ready(range.offset + range.length)) {
         return false;
     }
     buffer.ordered = range;
@@ -122,35 +136,36 @@ ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *
 ucs_status_t device_packer::launch(staging_buffer &buffer, const staged_range *ranges,
                                    size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
     *enqueued_p = *lost_p = false;
-    bool staged = !zero_copy_ && staging_->ensure_device_part(buffer);
+    bool staged = !zero_copy() && staging_->ensure_device_part(buffer);
     uint64_t packed_end = 0;
     for (size_t i = 0; i < num_ranges; ++i) {
         packed_end = std::max(packed_end, ranges[i].offset + ranges[i].length);
     }
+    shared_stream &shared = stream();
     ucs_status_t status, marked;
     {
-        std::lock_guard<std::mutex> guard(stream_->mutex);
-        gpu::stream *stream = stream_->ready(staging_->device());
-        if (stream == nullptr) {
+        std::lock_guard<std::mutex> guard(shared.mutex);
+        gpu::stream *on = shared.ready(staging_->device());
+        if (on == nullptr) {
             return UCS_ERR_NO_RESOURCE;
         }
         buffer.ends.count = 0;
-        status = list_->prepare(*stream, packed_end);
+        status = prepare_tables(*on, packed_end);
         if (status != UCS_OK) {
             return status;
         }
         for (size_t i = 0; i < num_ranges && status == UCS_OK; ++i) {
-            status = enqueue_range(*stream, buffer, ranges[i], staged, num_ranges == 1);
+            status = enqueue_range(*on, buffer, ranges[i], staged, num_ranges == 1);
         }
         if (status != UCS_OK) {
             buffer.ends.count = 0;
         }
-        marked = stream->record(*buffer.done);
+        marked = on->record(*buffer.done);
     }
     *enqueued_p = marked == UCS_OK;
     *lost_p = marked != UCS_OK;
     if (*lost_p) {
-        stream_->give_up();  // waits for its work, which uses the user's memory
+        shared.give_up();  // waits for its work, which uses the user's memory
     }
     return status != UCS_OK ? status : marked;
 }
@@ -164,27 +179,28 @@ ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, cha
     work.packed_offset = offset;
     work.length = length;
     work.max_sms = config().max_sms;
+    shared_stream &shared = stream();
     ucs_status_t status = UCS_ERR_NO_RESOURCE;
     {
-        std::lock_guard<std::mutex> guard(stream_->mutex);
-        gpu::stream *stream = stream_->ready(staging_->device());
-        if (list_ == nullptr || stream == nullptr) {
+        std::lock_guard<std::mutex> guard(shared.mutex);
+        gpu::stream *on = shared.ready(staging_->device());
+        if (!has_kernels_ || on == nullptr) {
             return UCS_ERR_NO_RESOURCE;
         }
-        status = list_->prepare(*stream, offset + length);
+        status = prepare_tables(*on, offset + length);
         if (status == UCS_OK) {
-            work.layout = list_->view();
-            status = stream->launch(work);
+            work.layout = view();
+            status = on->launch(work);
         }
         if (status != UCS_OK) {  // the peer waits for these bytes
-            status = enqueue_blocks(*stream, *layout_, offset, packed, length);
+            status = enqueue_blocks(*on, *layout_, offset, packed, length);
         }
         if (status == UCS_OK) {
-            status = stream->record(done);
+            status = on->record(done);
         }
     }
     if (status != UCS_OK) {
-        stream_->give_up();  // waits for its work
+        shared.give_up();  // waits for its work
     }
     return status;
 }
@@ -192,51 +208,54 @@ ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, cha
 ucs_status_t device_packer::enqueue_copies(uint64_t offset, uint64_t length, char *packed,
                                            bool in_memory_order, gpu::event &done) noexcept {
     const layout &ordered = in_memory_order ? what().in_memory_order() : what();
+    shared_stream &shared = stream();
     ucs_status_t status;
     {
-        std::lock_guard<std::mutex> guard(stream_->mutex);
-        gpu::stream *stream = stream_->ready(staging_->device());
-        if (stream == nullptr) {
+        std::lock_guard<std::mutex> guard(shared.mutex);
+        gpu::stream *on = shared.ready(staging_->device());
+        if (on == nullptr) {
             return UCS_ERR_NO_RESOURCE;
         }
-        status = enqueue_blocks(*stream, ordered, offset, packed, length);
+        status = enqueue_blocks(*on, ordered, offset, packed, length);
         if (status == UCS_OK) {
-            status = stream->record(done);
+            status = on->record(done);
         }
     }
     if (status != UCS_OK) {
-        stream_->give_up();  // waits for its work
+        shared.give_up();  // waits for its work
     }
     return status;
 }
 
 ucs_status_t device_packer::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
                                          bool in_memory_order) noexcept {
-    if (list_ == nullptr) {
+    if (!has_kernels_) {
         return UCS_ERR_NO_RESOURCE;
     }
-    ucs_status_t status = list_->prepare(on, work.packed_offset + work.length);
-    return status != UCS_OK ? status : describe_pipe(work, in_memory_order, *list_);
+    ucs_status_t status = prepare_tables(on, work.packed_offset + work.length);
+    if (status == UCS_OK) {
+        fill_in(work, in_memory_order);
+    }
+    return status;
 }
 
 ucs_status_t device_packer::describe_pipe(gpu::pipe_work &work, bool in_memory_order) noexcept {
-    if (list_ == nullptr || !list_->is_ready(work.packed_offset + work.length)) {
+    if (!has_kernels_ || !tables_ready(work.packed_offset + work.length)) {
         return UCS_INPROGRESS;
     }
-    return describe_pipe(work, in_memory_order, *list_);
+    fill_in(work, in_memory_order);
+    return UCS_OK;
 }
 
-ucs_status_t device_packer::describe_pipe(gpu::pipe_work &work, bool in_memory_order,
-                                          const worklist::work_list &list) const noexcept {
+void device_packer::fill_in(gpu::pipe_work &work, bool in_memory_order) const noexcept {
     work.dir = dir_;
     // Listed blocks, whose tables are on a GPU, are never reordered: then this is what() itself.
     const layout &ordered = what().in_memory_order();
     const bool reorder = in_memory_order && &ordered != &what();
-    work.layout = reorder ? &ordered.view() : &list.view();
+    work.layout = reorder ? &ordered.view() : &view();
     work.on_host = reorder ? &ordered.view() : &what().view();
     work.base = base_;
     work.into_own_memory = into_own_memory_;
-    return UCS_OK;
 }
 
 bool device_packer::has_ended(staging_buffer &buffer) noexcept {
@@ -268,7 +287,7 @@ ucs_status_t device_packer::wait_for_launch(staging_buffer &buffer) noexcept {
         status = buffer.done->synchronize();
     }
     if (status != UCS_OK) {
-        stream_->give_up();
+        stream().give_up();
     }
     return status;
 }
@@ -293,6 +312,9 @@ ucs_status_t device_packer::bounce(uint64_t offset, char *packed, size_t length)
     staging_buffer &buffer = *shared.buffer;
     char *pinned = buffer.pinned->address();
     bool packing = dir_ == gpu::direction::pack;
+    if (serial_ == 0) {
+        serial_ = next_serial.fetch_add(1, std::memory_order_relaxed);
+    }
     while (length != 0) {
         bool mine =
             packing && shared.owner == serial_ && offset >= shared.begin && offset < shared.end;
@@ -356,22 +378,23 @@ ucs_status_t device_packer::copy_blocks_once(uint64_t offset, char *packed,
     if (done == nullptr) {
         return UCS_ERR_NO_RESOURCE;
     }
+    shared_stream &shared = stream();
     ucs_status_t status = UCS_OK, ended;
     {
-        std::lock_guard<std::mutex> guard(stream_->mutex);
-        gpu::stream *stream = stream_->ready(staging_->device());
-        if (stream == nullptr) {
+        std::lock_guard<std::mutex> guard(shared.mutex);
+        gpu::stream *on = shared.ready(staging_->device());
+        if (on == nullptr) {
             return UCS_ERR_NO_RESOURCE;
         }
-        status = enqueue_blocks(*stream, *layout_, offset, packed, length);
-        ended = stream->record(*done->mark);
+        status = enqueue_blocks(*on, *layout_, offset, packed, length);
+        ended = on->record(*done->mark);
     }
     if (ended == UCS_OK) {
         ended = done->mark->synchronize();
         staging_->release_completion(std::move(done));
     }
     if (status != UCS_OK || ended != UCS_OK) {
-        stream_->give_up();  // waits for its work
+        shared.give_up();  // waits for its work
     }
     return status != UCS_OK ? status : ended;
 }

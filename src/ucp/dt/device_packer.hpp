@@ -15,7 +15,7 @@ class device_packer {
   public:
     // `dir` is pack or unpack, `memory` what holds the laid-out bytes. UCS_ERR_NO_DEVICE where
     // there is no such GPU. UCS_OK does not promise a work list: see has_kernels().
-    ucs_status_t open(gpu::direction dir, layout_ref what, char *base,
+    ucs_status_t open(gpu::direction dir, layout_ref &&what, char *base,
                       const gpu::memory_info &memory) noexcept;
     void close() noexcept;  // all work must have ended
 
@@ -26,9 +26,10 @@ class device_packer {
     const gpu::allocation_info &allocation() const noexcept { return allocation_; }
     device_staging &staging() const noexcept { return *staging_; }
     // False: the layout has no work list (GPU memory is exhausted); only copies of blocks are left.
-    bool has_kernels() const noexcept { return list_ != nullptr; }
-    bool zero_copy() const noexcept { return zero_copy_; }
-    int ordinal() const noexcept { return staging_->device().properties().ordinal; }
+    bool has_kernels() const noexcept { return has_kernels_; }
+    // By the machine's figures and the settings.
+    bool zero_copy() const noexcept;
+    int ordinal() const noexcept { return ordinal_; }
 
     // Begins pack or unpack of `ranges`, with `buffer` as the packed side: one short range as an
     // order to the GPU's mover, if that takes it, else on a stream. After an error a part of the
@@ -71,9 +72,21 @@ class device_packer {
     ucs_status_t copy_blocks(uint64_t offset, char *packed, size_t length) noexcept;
 
   private:
+    // Chosen at the first call: most direct messages enqueue nothing here.
+    shared_stream &stream() noexcept;
+    // Of the layout's tables, where it has some. The stream must be locked.
+    ucs_status_t prepare_tables(gpu::stream &on, uint64_t packed_end) noexcept {
+        return list_ != nullptr ? list_->prepare(on, packed_end) : UCS_OK;
+    }
+    bool tables_ready(uint64_t packed_end) const noexcept {
+        return list_ == nullptr || list_->is_ready(packed_end);
+    }
+    // What kernels are given. There must be kernels.
+    const layout_view &view() const noexcept {
+        return list_ != nullptr ? list_->view() : layout_->view();
+    }
     ucs_status_t copy_blocks_once(uint64_t offset, char *packed, size_t length) noexcept;
-    ucs_status_t describe_pipe(gpu::pipe_work &work, bool in_memory_order,
-                               const worklist::work_list &list) const noexcept;
+    void fill_in(gpu::pipe_work &work, bool in_memory_order) const noexcept;
     // The move of a range, with `packed` as its packed side.
     gpu::transfer describe(const gpu::memory &packed, const staged_range &range) const noexcept;
     // False: it is to be launched.
@@ -91,15 +104,16 @@ class device_packer {
     ucs_status_t run(staging_buffer &buffer, const staged_range &range, bool *lost_p) noexcept;
 
     gpu::direction dir_ = gpu::direction::pack;
-    bool zero_copy_ = true;
+    bool has_kernels_ = false;
     bool into_own_memory_ = false;  // as of a transfer
+    int ordinal_ = 0;
     char *base_ = nullptr;
     gpu::allocation_info allocation_;
-    uint64_t serial_ = 0;
+    uint64_t serial_ = 0;  // 0: none before the first bounce()
     device_staging *staging_ = nullptr;
-    shared_stream *stream_ = nullptr;
+    shared_stream *stream_ = nullptr;  // null before the first stream()
     layout_ref layout_;
-    worklist::work_list_ref list_;
+    worklist::work_list_ref list_;  // null where the layout needs no tables, or has no kernels
 };
 
 }  // namespace cuda_nc::dt

@@ -13,7 +13,7 @@ class free_list {
   public:
     // Null: no memory.
     static object *acquire() noexcept {
-        thread_list &mine = list_;
+        thread_list &mine = of_thread();
         if (mine.head == nullptr) {
             refill(mine);
         }
@@ -27,7 +27,7 @@ class free_list {
     }
 
     static void release(object *one) noexcept {
-        thread_list &mine = list_;
+        thread_list &mine = of_thread();
         if (mine.count >= mine.room) {
             return release_slow(mine, one);
         }
@@ -68,6 +68,13 @@ class free_list {
         }
         void watch() {}
     };
+
+    // Looked up by one call. Without the barrier the compiler looks it up again at each use.
+    static thread_list &of_thread() noexcept {
+        thread_list *mine = &list_;
+        __asm__("" : "+r"(mine));
+        return *mine;
+    }
 
     static shared_list &shared() noexcept {
         static auto *only = new shared_list;  // outlives every thread

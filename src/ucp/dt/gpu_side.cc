@@ -31,12 +31,13 @@ ucs_status_t pack_gpu(gpu_sender &from, uint64_t offset, char *destination,
 
 ucs_status_t unpack_gpu(gpu_receiver &to, uint64_t offset, const char *source,
                         size_t length) noexcept {
-    uct::unpack_call *call = uct::unpack_call::current();
+    uct::unpack_call *&current = uct::unpack_call::current_;
+    uct::unpack_call *call = current;
     if (CUDA_NC_LIKELY(call == nullptr)) {
         to.leave_transport();  // no kernel writes there after these bytes
         return to.write(offset, source, length);
     }
-    uct::unpack_call::current_ = nullptr;  // for these bytes alone
+    current = nullptr;  // for these bytes alone
     if (call->fin) {
         if (call->buffer != &to) {
             return UCS_ERR_IO_ERROR;
@@ -48,7 +49,7 @@ ucs_status_t unpack_gpu(gpu_receiver &to, uint64_t offset, const char *source,
     }
     ucs_status_t status = to.write(offset, source, length);
     if (status == UCS_OK && to.packer().has_kernels()) {
-        call->finder = to.handle;
+        call->finder = to.handle.value();
     }
     return status;
 }

@@ -15,8 +15,7 @@ namespace cuda_nc::dt {
 
 template <typename pipeline>
 struct gpu_side final : pipeline, uct::user_buffer {
-    gpu_side *next_free = nullptr;
-    uintptr_t handle = 0;  // what UCX knows the message by; 0: by its request_state
+    message_handle handle;  // what UCX knows the message by; 0: by its request_state
 
     int device() const noexcept override { return pipeline::packer().ordinal(); }
     uint64_t packed_bytes() const noexcept override { return pipeline::packed_size(); }
@@ -24,7 +23,7 @@ struct gpu_side final : pipeline, uct::user_buffer {
         return pipeline::packer().allocation();
     }
     bool sends() const noexcept override { return std::is_same_v<pipeline, send_pipeline>; }
-    uint64_t ucx_state() const noexcept override { return handle; }
+    uint64_t ucx_state() const noexcept override { return handle.value(); }
     const layout *laid_out(char **base_p) const noexcept override {
         *base_p = pipeline::packer().base();
         return &pipeline::packer().what();
@@ -55,15 +54,6 @@ struct gpu_side final : pipeline, uct::user_buffer {
     void leave_transport() noexcept {
         if (message != nullptr) {
             message->leave();
-        }
-    }
-    void acquire_handle(request_state &state) noexcept {
-        handle = acquire_message_handle(state, *this);
-    }
-    void release_handle() noexcept {
-        if (handle != 0) {
-            release_message_handle(handle);
-            handle = 0;
         }
     }
 };

@@ -6,7 +6,7 @@
 
 namespace cuda_nc::dt {
 
-ucs_status_t host_pipeline::open(gpu::direction dir, layout_ref what, char *base,
+ucs_status_t host_pipeline::open(gpu::direction dir, layout_ref &&what, char *base,
                                  const gpu::memory_info &memory) noexcept {
     ucs_status_t status = packer_.open(dir, std::move(what), base, memory);
     if (status != UCS_OK) {

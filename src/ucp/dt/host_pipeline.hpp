@@ -22,7 +22,7 @@ class host_pipeline {
   protected:
     ~host_pipeline() = default;
 
-    ucs_status_t open(gpu::direction dir, layout_ref what, char *base,
+    ucs_status_t open(gpu::direction dir, layout_ref &&what, char *base,
                       const gpu::memory_info &memory) noexcept;
 
     // To be called where a launch or a kernel has failed: no other is tried for this message.

@@ -5,10 +5,21 @@
 #include <mutex>
 #include <new>
 
+#include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/random_number.hpp"
 
 namespace cuda_nc::dt {
+
+struct handle_place {
+    std::atomic<uintptr_t> handle{0};  // 0: not in use
+    uintptr_t uses = 0;
+    request_state *state = nullptr;
+    uct::user_buffer *end = nullptr;
+    uint32_t index = 0;
+    uint32_t next_free = 0;
+};
+
 namespace {
 
 // Bits of a handle, from the lowest: marks, place, and how often the place was used, counted from a
@@ -17,18 +28,10 @@ constexpr unsigned mark_bits = 3, place_bits = 24, use_bits = 64 - mark_bits - p
 constexpr uintptr_t most_uses = (uintptr_t(1) << use_bits) - 1;
 constexpr size_t num_places = size_t(1) << place_bits;
 
-struct place {
-    std::atomic<uintptr_t> handle{0};  // 0: free
-    uintptr_t uses = 0;
-    request_state *state = nullptr;
-    uct::user_buffer *end = nullptr;
-    uint32_t next_free = 0;
-};
-
 // Places are made in segments, which stay where they are: a look-up takes no lock.
 constexpr unsigned segment_bits = 12;
 constexpr size_t segment_places = size_t(1) << segment_bits;
-using segment = std::array<place, segment_places>;
+using segment = std::array<handle_place, segment_places>;
 std::array<std::atomic<segment *>, num_places / segment_places> segments;
 
 std::mutex mutex;
@@ -45,7 +48,7 @@ size_t place_of(uintptr_t handle) noexcept {
 }
 
 // The segment of the place must be there.
-place &place_at(size_t index) noexcept {
+handle_place &place_at(size_t index) noexcept {
     return (*segments[index >> segment_bits].load(
         std::memory_order_acquire))[index & (segment_places - 1)];
 }
@@ -59,66 +62,87 @@ uct::user_buffer *find_end(uint64_t word) noexcept {
     if (of == nullptr) {
         return nullptr;
     }
-    place &where = (*of)[index & (segment_places - 1)];
+    handle_place &where = (*of)[index & (segment_places - 1)];
     return where.handle.load(std::memory_order_acquire) == word ? where.end : nullptr;
 }
 
-// A place that was never used; 0: there is none, or no memory. With the lock.
-uint32_t add_place() noexcept {
+bool is_used_up(const handle_place &where) noexcept {
+    return where.uses - first_use() >= most_uses;
+}
+
+// A place that was never used; null: there is none, or no memory. With the lock.
+handle_place *add_place() noexcept {
     if (never_used == num_places) {
-        return 0;
+        return nullptr;
     }
     auto &of = segments[never_used >> segment_bits];
     if (of.load(std::memory_order_relaxed) == nullptr) {
         auto *made = new (std::nothrow) segment;
         if (made == nullptr) {
-            return 0;
+            return nullptr;
         }
         of.store(made, std::memory_order_release);
         uct::buffer_finder.store(find_end, std::memory_order_release);
     }
-    place_at(never_used).uses = first_use();
-    return never_used++;
+    handle_place &made = place_at(never_used);
+    made.uses = first_use();
+    made.index = never_used++;
+    return &made;
 }
 
-// 0: none.
-uint32_t acquire_place() noexcept {
+// Null: none.
+handle_place *acquire_place() noexcept {
     std::lock_guard<std::mutex> guard(mutex);
-    const uint32_t index = first_free;
-    if (index == 0) {
+    if (first_free == 0) {
         return add_place();
     }
-    first_free = place_at(index).next_free;
-    return index;
+    handle_place &found = place_at(first_free);
+    first_free = found.next_free;
+    return &found;
+}
+
+// Where the lock is taken the place is lost, one of 2^24: in a child that was forked meanwhile the
+// lock may be taken for ever.
+void release_place(handle_place &where) noexcept {
+    std::unique_lock<std::mutex> guard(mutex, std::try_to_lock);
+    if (guard.owns_lock()) {
+        where.next_free = first_free;
+        first_free = where.index;
+    }
 }
 
 }  // namespace
 
-uintptr_t acquire_message_handle(request_state &state, uct::user_buffer &end) noexcept {
-    const uint32_t index = acquire_place();
-    if (index == 0) {
+message_handle::~message_handle() {
+    release();
+    if (place_ != nullptr && !is_used_up(*place_)) {
+        release_place(*place_);
+    }
+}
+
+uintptr_t message_handle::acquire(request_state &state, uct::user_buffer &end) noexcept {
+    if (CUDA_NC_UNLIKELY(place_ == nullptr || is_used_up(*place_))) {
+        place_ = acquire_place();
+    }
+    if (CUDA_NC_UNLIKELY(place_ == nullptr)) {
         nc_warn_once(
             "messages of derived datatypes in GPU memory go through host memory for now: too many "
             "are outstanding, or memory is short; complete some before you start more");
         return 0;
     }
-    place &where = place_at(index);
+    handle_place &where = *place_;
     where.state = &state;
     where.end = &end;
-    uintptr_t handle = (++where.uses << (mark_bits + place_bits)) |
-                       (uintptr_t(index) << mark_bits) | message_handle_mark;
-    where.handle.store(handle, std::memory_order_release);
-    return handle;
+    value_ = (++where.uses << (mark_bits + place_bits)) | (uintptr_t(where.index) << mark_bits) |
+             message_handle_mark;
+    where.handle.store(value_, std::memory_order_release);
+    return value_;
 }
 
-void release_message_handle(uintptr_t handle) noexcept {
-    const size_t index = place_of(handle);
-    place &where = place_at(index);
-    where.handle.store(0, std::memory_order_release);
-    std::lock_guard<std::mutex> guard(mutex);
-    if (where.uses - first_use() < most_uses) {
-        where.next_free = first_free;
-        first_free = static_cast<uint32_t>(index);
+void message_handle::release() noexcept {
+    if (value_ != 0) {
+        place_->handle.store(0, std::memory_order_release);
+        value_ = 0;
     }
 }
 

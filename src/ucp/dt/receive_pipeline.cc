@@ -19,7 +19,7 @@ size_t floor_power_of_two(uint64_t n) noexcept {
 
 }  // namespace
 
-ucs_status_t receive_pipeline::begin(layout_ref what, void *base,
+ucs_status_t receive_pipeline::begin(layout_ref &&what, void *base,
                                      const gpu::memory_info &memory) noexcept {
     ucs_status_t status =
         open(gpu::direction::unpack, std::move(what), static_cast<char *>(base), memory);
@@ -194,6 +194,9 @@ void receive_pipeline::launch_gathered() noexcept {
 }
 
 void receive_pipeline::drop_gathered() noexcept {
+    if (!uses_slots()) {
+        return;
+    }
     for (slot &one : slots_) {
         if (one.state == slot_state::filling) {
             one.state = slot_state::idle;
@@ -215,6 +218,9 @@ ucs_status_t receive_pipeline::arrived(uint64_t length, ucs_status_t status) noe
 }
 
 void receive_pipeline::wait_for_all() noexcept {
+    if (!uses_slots()) {
+        return;
+    }
     launch_gathered();
     for (slot &one : slots_) {
         if (one.state == slot_state::launched) {
@@ -270,11 +276,13 @@ void receive_pipeline::write_slowly(uint64_t offset, const char *packed, size_t 
 }
 
 ucs_status_t receive_pipeline::end() noexcept {
-    wait_for_all();
-    for (slot &one : slots_) {
-        if (one.buffer != nullptr) {
-            packer_.staging().release(one.buffer);
-            one.buffer = nullptr;
+    if (uses_slots()) {
+        wait_for_all();
+        for (slot &one : slots_) {
+            if (one.buffer != nullptr) {
+                packer_.staging().release(one.buffer);
+                one.buffer = nullptr;
+            }
         }
     }
     packer_.close();

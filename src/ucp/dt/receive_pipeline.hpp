@@ -8,7 +8,7 @@ namespace cuda_nc::dt {
 
 class receive_pipeline : public host_pipeline {
   public:
-    ucs_status_t begin(layout_ref what, void *base, const gpu::memory_info &memory) noexcept;
+    ucs_status_t begin(layout_ref &&what, void *base, const gpu::memory_info &memory) noexcept;
 
     // Accepts packed bytes [offset, offset + length), no byte twice. With the message's last
     // missing byte it waits until all are in the user's memory. Copies move what kernels fail to.
@@ -49,6 +49,8 @@ class receive_pipeline : public host_pipeline {
         bool add(uint64_t offset, uint64_t bytes) noexcept;  // false: too many ranges
     };
 
+    // False where nothing was gathered: the transport has brought all bytes so far.
+    bool uses_slots() const noexcept { return chunk_size_ != 0; }
     void choose_chunk_size() noexcept;
     slot *find_slot(uint64_t begin) noexcept;
     slot *open_slot(uint64_t begin) noexcept;

@@ -20,7 +20,7 @@ namespace {
 
 // Bytes in host memory are moved at once by the host executor, those in GPU memory by `sender` or
 // `receiver`.
-class state final : public request_state {
+class state : public request_state {
   public:
     layout_ref what;  // null where `sender` or `receiver` has it
     char *base = nullptr;
@@ -35,45 +35,69 @@ class state final : public request_state {
     state *next_free = nullptr;
 };
 
+// Of a message in GPU memory: one object, so that one free list serves it.
+template <typename side>
+class gpu_state final : public state {
+  public:
+    side end;
+    gpu_state *next_free = nullptr;
+};
+
 bool on_host(gpu::memory_kind kind) noexcept {
     return kind == gpu::memory_kind::host || kind == gpu::memory_kind::pinned;
 }
 
-// Null: no memory, or memory of an unknown kind. Moves `what` into the state where no GPU is
-// needed.
-__attribute__((always_inline)) inline state *start(layout_ref &what, void *base,
-                                                   const gpu::memory_info &info,
-                                                   bool packing) noexcept {
-    if (CUDA_NC_UNLIKELY(info.kind == gpu::memory_kind::unknown)) {
+bool needs_gpu(const layout &what, const gpu::memory_info &info) noexcept {
+    return !CUDA_NC_LIKELY(on_host(info.kind)) && what.packed_size() != 0;
+}
+
+__attribute__((always_inline)) inline void begin(state &made, const layout &what,
+                                                 gpu::memory_kind kind, bool packing) noexcept {
+    made.user = nullptr;
+    made.size = what.packed_size();
+    made.packing = packing;
+    made.error_reported = false;
+    made.kind = kind;
+}
+
+// Null: no memory, or memory of an unknown kind. No GPU is needed.
+__attribute__((always_inline)) inline state *start_on_host(layout_ref &what, void *base,
+                                                           gpu::memory_kind kind,
+                                                           bool packing) noexcept {
+    if (CUDA_NC_UNLIKELY(kind == gpu::memory_kind::unknown)) {
         return nullptr;
     }
     state *made = free_list<state>::acquire();
     if (CUDA_NC_UNLIKELY(made == nullptr)) {
         return nullptr;
     }
-    made->user = nullptr;
+    begin(*made, *what, kind, packing);
     made->base = static_cast<char *>(base);
-    made->size = what->packed_size();
     made->received = 0;
-    made->packing = packing;
-    made->error_reported = false;
-    made->kind = info.kind;
     made->cursor.begin();
-    if (CUDA_NC_LIKELY(on_host(info.kind)) || made->size == 0) {
-        made->what = std::move(what);
-    }
+    made->what = std::move(what);
     return made;
 }
 
-// Null: the GPU is not there, or no memory.
+// Null: the GPU is not there, no memory, or memory of an unknown kind.
 template <typename side, typename pointer>
-side *begin_side(layout_ref what, pointer base, const gpu::memory_info &memory) noexcept {
-    side *one = free_list<side>::acquire();
-    if (one != nullptr && one->begin(std::move(what), base, memory) != UCS_OK) {
-        free_list<side>::release(one);
-        one = nullptr;
+gpu_state<side> *start_on_gpu(layout_ref &what, pointer base, const gpu::memory_info &info,
+                              bool packing) noexcept {
+    if (CUDA_NC_UNLIKELY(info.kind == gpu::memory_kind::unknown)) {
+        return nullptr;
     }
-    return one;
+    auto *made = free_list<gpu_state<side>>::acquire();
+    if (CUDA_NC_UNLIKELY(made == nullptr)) {
+        return nullptr;
+    }
+    begin(*made, *what, info.kind, packing);
+    trace_mark(packing ? "send begins" : "receive begins", 0, made->size);
+    gpu::beat_pulses();
+    if (CUDA_NC_UNLIKELY(made->end.begin(std::move(what), base, info) != UCS_OK)) {
+        free_list<gpu_state<side>>::release(made);
+        return nullptr;
+    }
+    return made;
 }
 
 [[noreturn]] void die(const state &failed, size_t offset, ucs_status_t status) noexcept {
@@ -118,44 +142,39 @@ void count(const state &ended) noexcept {
 
 request_state *request_state::start_pack(layout_ref what, const void *base,
                                          const gpu::memory_info &info) noexcept {
-    state *made = start(what, const_cast<void *>(base), info, true);
-    if (CUDA_NC_LIKELY(made == nullptr || made->what != nullptr)) {
-        return made;
+    if (!needs_gpu(*what, info)) {
+        return start_on_host(what, const_cast<void *>(base), info.kind, true);
     }
-    trace_mark("send begins", 0, made->size);
-    gpu::beat_pulses();
-    made->sender = begin_side<gpu_sender>(std::move(what), base, info);
-    if (made->sender == nullptr) {
-        free_list<state>::release(made);
+    gpu_state<gpu_sender> *made = start_on_gpu<gpu_sender>(what, base, info, true);
+    if (made == nullptr) {
         return nullptr;
     }
-    if (made->sender->packer().has_kernels() && made->size >= model::direct_thresh(false)) {
-        made->sender->acquire_handle(*made);
+    gpu_sender &end = made->end;
+    made->sender = &end;
+    if (end.packer().has_kernels() && made->size >= model::direct_thresh(false)) {
+        end.handle.acquire(*made, end);
     }
     return made;
 }
 
 request_state *request_state::start_unpack(layout_ref what, void *base,
                                            const gpu::memory_info &info) noexcept {
-    state *made = start(what, base, info, false);
-    if (CUDA_NC_LIKELY(made == nullptr || made->what != nullptr)) {
-        return made;
+    if (!needs_gpu(*what, info)) {
+        return start_on_host(what, base, info.kind, false);
     }
-    trace_mark("receive begins", 0, made->size);
-    gpu::beat_pulses();
-    made->receiver = begin_side<gpu_receiver>(std::move(what), base, info);
-    if (made->receiver == nullptr) {
-        free_list<state>::release(made);
+    gpu_state<gpu_receiver> *made = start_on_gpu<gpu_receiver>(what, base, info, false);
+    if (made == nullptr) {
         return nullptr;
     }
-    made->receiver->acquire_handle(*made);
+    made->receiver = &made->end;
+    made->end.handle.acquire(*made, made->end);
     return made;
 }
 
 void *request_state::to_ucx() noexcept {
     auto &mine = *static_cast<state *>(this);
-    uintptr_t handle = mine.receiver != nullptr ? mine.receiver->handle
-                       : mine.sender != nullptr ? mine.sender->handle
+    uintptr_t handle = mine.receiver != nullptr ? mine.receiver->handle.value()
+                       : mine.sender != nullptr ? mine.sender->handle.value()
                                                 : 0;
     return CUDA_NC_LIKELY(handle == 0) ? this : reinterpret_cast<void *>(handle);
 }
@@ -214,29 +233,27 @@ void request_state::finish() noexcept {
     }
     if (mine.sender != nullptr) {
         mine.sender->leave_transport();
-        mine.sender->release_handle();
+        mine.sender->handle.release();
         mine.sender->end();
-        free_list<gpu_sender>::release(mine.sender);
-        mine.sender = nullptr;
+        free_list<gpu_state<gpu_sender>>::release(static_cast<gpu_state<gpu_sender> *>(&mine));
     } else if (mine.receiver != nullptr) {
         mine.receiver->leave_transport();
-        mine.receiver->release_handle();
+        mine.receiver->handle.release();
         ucs_status_t status = mine.receiver->end();
         if (status != UCS_OK && !mine.error_reported) {
             die_receiving(mine, status);
         }
-        free_list<gpu_receiver>::release(mine.receiver);
-        mine.receiver = nullptr;
+        free_list<gpu_state<gpu_receiver>>::release(static_cast<gpu_state<gpu_receiver> *>(&mine));
     } else {
         mine.what.reset();
+        free_list<state>::release(&mine);
     }
-    free_list<state>::release(&mine);
 }
 
 void release_unused() noexcept {
     device_staging::release_all_unused();
-    free_list<gpu_sender>::release_unused();
-    free_list<gpu_receiver>::release_unused();
+    free_list<gpu_state<gpu_sender>>::release_unused();
+    free_list<gpu_state<gpu_receiver>>::release_unused();
     free_list<state>::release_unused();
 }
 

@@ -22,13 +22,12 @@ size_t chunk_limit(int ordinal) noexcept {
 
 }  // namespace
 
-ucs_status_t send_pipeline::begin(layout_ref what, const void *base,
+ucs_status_t send_pipeline::begin(layout_ref &&what, const void *base,
                                   const gpu::memory_info &memory) noexcept {
     ucs_status_t status = open(gpu::direction::pack, std::move(what),
                                const_cast<char *>(static_cast<const char *>(base)), memory);
-    if (status == UCS_OK) {
-        restart(0);
-    }
+    next_ = 0;
+    growing_ = 0;
     return status;
 }
 
@@ -38,9 +37,13 @@ void send_pipeline::restart(uint64_t offset) noexcept {
         retire_front(false);
     }
     next_ = offset;
-    uint64_t left = packed_size() - offset;
-    growing_ = static_cast<size_t>(std::min<uint64_t>(chunk_limit(packer_.ordinal()),
-                                                      left <= single_chunk ? left : first_chunk));
+    growing_ = 0;
+}
+
+size_t send_pipeline::first_length() const noexcept {
+    const uint64_t left = packed_size() - next_;
+    return static_cast<size_t>(std::min<uint64_t>(chunk_limit(packer_.ordinal()),
+                                                  left <= single_chunk ? left : first_chunk));
 }
 
 void send_pipeline::keep_or_release(staging_buffer *buffer) noexcept {
@@ -72,6 +75,9 @@ void send_pipeline::retire_front(bool keep_buffer) noexcept {
 // Has up to `limit` chunks packed or being packed, as staging allows.
 void send_pipeline::launch_ahead(unsigned limit) noexcept {
     while (count_ < limit && next_ < packed_size() && packer_.has_kernels() && !kernels_failed()) {
+        if (growing_ == 0) {
+            growing_ = first_length();
+        }
         size_t wanted = static_cast<size_t>(std::min<uint64_t>(growing_, packed_size() - next_));
         staging_buffer *buffer = spare_;
         if (buffer != nullptr && buffer->size() < wanted) {

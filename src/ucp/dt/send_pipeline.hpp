@@ -10,7 +10,8 @@ namespace cuda_nc::dt {
 
 class send_pipeline : public host_pipeline {
   public:
-    ucs_status_t begin(layout_ref what, const void *base, const gpu::memory_info &memory) noexcept;
+    ucs_status_t begin(layout_ref &&what, const void *base,
+                       const gpu::memory_info &memory) noexcept;
 
     // Writes packed bytes [offset, offset + length) of the message to host memory, and packs
     // `ahead` chunks of what follows. Fails only where kernels and copies both do.
@@ -31,6 +32,7 @@ class send_pipeline : public host_pipeline {
 
     chunk &front() noexcept { return chunks_[first_ % depth]; }
     void restart(uint64_t offset) noexcept;
+    size_t first_length() const noexcept;  // bytes of a chunk at next_ with none before it
     void retire_front(bool keep_buffer) noexcept;
     void keep_or_release(staging_buffer *buffer) noexcept;
     void launch_ahead(unsigned limit) noexcept;
@@ -40,7 +42,7 @@ class send_pipeline : public host_pipeline {
     unsigned first_ = 0, count_ = 0;
     staging_buffer *spare_ = nullptr;
     uint64_t next_ = 0;   // first packed byte not launched
-    size_t growing_ = 0;  // bytes of the next chunk
+    size_t growing_ = 0;  // bytes of the next chunk; 0: not chosen yet
 };
 
 }  // namespace cuda_nc::dt

@@ -106,8 +106,8 @@ class device_staging {
     // Lock its mutex, then call ready_bounce(); false: no pinned memory at all.
     bounce_buffer &bounce() noexcept { return bounce_; }
     bool ready_bounce() noexcept;
-    // Makes what the slow paths need, a completion and the bounce buffer, before requests acquire
-    // all staging that the process may hold.
+    // Makes what the slow paths need, a completion, the bounce buffer and a stream for each way,
+    // before requests acquire all staging and streams that the process may hold.
     void reserve_slow_paths() noexcept {
         if (!bounce_reserved_.load(std::memory_order_acquire)) {
             std::lock_guard<std::mutex> guard(bounce_.mutex);
@@ -115,6 +115,8 @@ class device_staging {
                 release_completion(std::move(one));
             }
             ready_bounce();
+            ready_stream(gpu::direction::pack);
+            ready_stream(gpu::direction::unpack);
             bounce_reserved_.store(true, std::memory_order_release);
         }
     }
@@ -133,6 +135,12 @@ class device_staging {
 
     explicit device_staging(gpu::device *device) noexcept : device_(device) {}
 
+    // The first stream of that direction is there afterwards, if one can be made.
+    void ready_stream(gpu::direction dir) noexcept {
+        shared_stream &first = streams_[static_cast<size_t>(dir)][0];
+        std::lock_guard<std::mutex> guard(first.mutex);
+        first.ready(*device_);
+    }
     staging_buffer *pop_idle(unsigned size_log2) noexcept;
     staging_buffer *make(unsigned size_log2) noexcept;
     static void destroy(staging_buffer *buffer) noexcept;

@@ -96,7 +96,8 @@ platform *choose() {
     return made.release();
 }
 
-platform &choose_once() noexcept {
+// Not part of instance(), which is called several times for each message.
+__attribute__((noinline)) platform &choose_once() noexcept {
     static std::mutex mutex;
     choosing.store(true, std::memory_order_relaxed);
     std::lock_guard<std::mutex> guard(mutex);

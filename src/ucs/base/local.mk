@@ -15,6 +15,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/loaded_objects.hpp \
 	src/ucs/base/log.cc \
 	src/ucs/base/log.hpp \
+	src/ucs/base/number_map.hpp \
 	src/ucs/base/nvtx.hpp \
 	src/ucs/base/random_number.hpp \
 	src/ucs/base/settings.cc \

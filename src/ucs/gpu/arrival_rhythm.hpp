@@ -16,19 +16,29 @@ namespace cuda_nc::gpu {
 class arrival_rhythm {
   public:
     // `most`: the longest that a kernel may wait, in nanoseconds; not 0.
-    explicit arrival_rhythm(uint64_t most) noexcept : most_(most) {}
+    explicit arrival_rhythm(uint64_t most) noexcept : most_(most) {
+        for (unsigned i = 0; i < steps; ++i) {
+            sure_[i] = bound(i) - std::min(bound(i) / 4, most_margin);
+        }
+    }
 
     // Orders come now, by a clock in nanoseconds that never goes back.
     void note(uint64_t now) noexcept {
         if (last_ != 0) {
             const uint64_t distance = now - last_;
             for (unsigned i = 0; i < steps; ++i) {
-                const bool met = distance <= sure(i) && (i == 0 || distance > sure(i - 1));
-                shares_[i] = faded(shares_[i]) + (met ? certain / memory : 0);
-                waits_[i] = faded(waits_[i]) +
-                            (met ? static_cast<int64_t>(distance) * (certain / memory) : 0);
+                shares_[i] = faded(shares_[i]);
+                waits_[i] = faded(waits_[i]);
             }
             known_ = faded(known_) + certain / memory;
+            unsigned met = 0;
+            while (met < steps && distance > sure_[met]) {
+                ++met;
+            }
+            if (met < steps) {
+                shares_[met] += certain / memory;
+                waits_[met] += static_cast<int64_t>(distance) * (certain / memory);
+            }
         }
         last_ = now;
     }
@@ -44,7 +54,8 @@ class arrival_rhythm {
   private:
     static constexpr unsigned steps = 7;         // of the waiting time, each twice the one before
     static constexpr int64_t certain = 1 << 20;  // a share of all
-    static constexpr int64_t memory = 32;        // orders, about
+    static constexpr unsigned memory_log2 = 5;
+    static constexpr int64_t memory = 1 << memory_log2;  // orders, about
     // Nanoseconds, measured on H100s: what a kernel that is there saves for each order; what the
     // first of a burst loses by its launch; what one that comes by itself does, which is launched
     // before the kernel.
@@ -56,20 +67,16 @@ class arrival_rhythm {
         uint64_t wait;
     };
 
-    static constexpr int64_t faded(int64_t share) noexcept { return share - share / memory; }
+    static constexpr int64_t faded(int64_t share) noexcept {
+        return share - (share >> memory_log2);  // none is negative
+    }
     uint64_t bound(unsigned step) const noexcept {
         return std::max<uint64_t>(most_ >> (steps - 1 - step), 1);
     }
 
-    // What is counted as met by waiting for bound(i): who comes later might be late. An order is
-    // seen a microsecond or two after it is given; the rest is for how distances vary.
-    uint64_t sure(unsigned step) const noexcept {
-        constexpr uint64_t most_margin = 10000;
-        return bound(step) - std::min(bound(step) / 4, most_margin);
-    }
     bool most_come_soon() const noexcept {
         int64_t soon = 0;
-        for (unsigned i = 0; i < steps && sure(i) <= begins; ++i) {
+        for (unsigned i = 0; i < steps && sure_[i] <= begins; ++i) {
             soon += shares_[i];
         }
         return soon > known_ / 2;
@@ -95,6 +102,10 @@ class arrival_rhythm {
     }
 
     const uint64_t most_;
+    // What is counted as met by waiting for bound(i): who comes later might be late. An order is
+    // seen a microsecond or two after it is given; the rest is for how distances vary.
+    static constexpr uint64_t most_margin = 10000;
+    std::array<uint64_t, steps> sure_{};
     uint64_t last_ = 0;
     int64_t known_ = 0;                    // the share of distances that have been seen
     std::array<int64_t, steps> shares_{};  // of distances up to sure(i) and beyond the one before

@@ -158,9 +158,6 @@ class stream {
     // call returns; pinned and device memory is not.
     virtual ucs_status_t copy(void *destination, const void *source, size_t length) noexcept = 0;
     virtual ucs_status_t record(event &mark) noexcept = 0;
-    // Writes the first of *ends, whose count is set to 1, when all that was enqueued before has
-    // ended and its bytes are visible to the host. UCS_ERR_UNSUPPORTED: only events tell.
-    virtual ucs_status_t tell(end_words *) noexcept { return UCS_ERR_UNSUPPORTED; }
     // Later work of this stream waits for `mark`.
     virtual ucs_status_t wait(event &mark) noexcept = 0;
 };

@@ -63,6 +63,18 @@ inline bool valid(const move_order &one) noexcept {
            holds(*one.target) && (one.source == nullptr || holds(*one.source));
 }
 
+// The word of an order in which its end shows first.
+struct order_end_mark {
+    const uint32_t *word = nullptr;  // null: there is none, and its mover is to be asked
+    uint32_t tag = 0;                // the word's bits from `low_bits` on, then
+    uint32_t low_bits = 0;
+
+    // False: the order has not ended.
+    bool may_show() const noexcept {
+        return word == nullptr || __atomic_load_n(word, __ATOMIC_RELAXED) >> low_bits == tag;
+    }
+};
+
 // Thread safe.
 class mover {
   public:
@@ -84,6 +96,8 @@ class mover {
     // Whether order `which` has ended: UCS_OK, UCS_INPROGRESS, UCS_ERR_CANCELED or
     // UCS_ERR_IO_ERROR. Reads a word.
     virtual ucs_status_t state(ticket which) const noexcept = 0;
+    // For those who look at many orders again and again. Valid until the order is released.
+    virtual order_end_mark mark_of(ticket which) const noexcept = 0;
     // The same for an order that is overdue: asks the GPU, and launches a kernel where one is
     // missing.
     virtual ucs_status_t ask(ticket which) noexcept = 0;

@@ -70,10 +70,15 @@ void mover_desk::retire() noexcept {
     }
 }
 
-// Into words_, those that the kernel serves, as many as there is room for. chosen_ says which.
+// Into words_, those that the kernel serves, as many as there is room for. chosen_ says which. Long
+// ones that come together are taken all or none: one launch moves those that are left as well as
+// the others.
 size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
     size_t count = 0;
     uint64_t together = long_bytes_.load(std::memory_order_relaxed);
+    for (size_t i = 0; i < number; ++i) {
+        together += bytes_of_long(orders[i]);
+    }
     for (size_t i = 0; i < number && count < most_at_once; ++i) {
         const ticket its = next_ + count;
         if (place_of(its).number.load(std::memory_order_acquire) != 0) {
@@ -81,9 +86,8 @@ size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcep
         }
         const uint64_t length = bytes_of_long(orders[i]);
         std::memset(words_[count], 0, sizeof(words_[count]));
-        if (length <= most_together - std::min(together, most_together) && valid(orders[i]) &&
+        if ((length == 0 || together <= most_together) && valid(orders[i]) &&
             describe(orders[i], its, &words_[count])) {
-            together += length;
             chosen_[count++] = i;
         }
     }
@@ -184,6 +188,11 @@ ucs_status_t mover_desk::state(ticket which) const noexcept {
     return has_ended(shared_->ends[which % order_ring_size], which)
                ? UCS_OK
                : places_[which % order_ring_size].outcome.load(std::memory_order_acquire);
+}
+
+order_end_mark mover_desk::mark_of(ticket which) const noexcept {
+    return {&shared_->ends[which % order_ring_size].words[0], end_word(which, 0) >> end_pieces_bits,
+            end_pieces_bits};
 }
 
 // What becomes of the orders from `first` on that have not ended. No kernel runs.

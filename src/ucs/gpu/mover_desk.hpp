@@ -47,6 +47,7 @@ class mover_desk : public mover {
                 bool tried = true) noexcept final;
     void expect() noexcept final;
     ucs_status_t state(ticket which) const noexcept final;
+    order_end_mark mark_of(ticket which) const noexcept final;
     ucs_status_t ask(ticket which) noexcept final;
     void release(ticket which) noexcept final;
     void leave() noexcept final;

@@ -72,7 +72,7 @@ list_cache &cache_of(gpu::device &where) {
 
 ucs_status_t acquire(gpu::device &where, const layout_ref &source, work_list_ref *list_p) noexcept {
     try {
-        if (source->view().num_blocks <= 1) {
+        if (!needs_tables(*source)) {
             *list_p = std::make_shared<trivial_list>(source);
             return UCS_OK;
         }

@@ -46,6 +46,11 @@ class work_list {
 
 using work_list_ref = std::shared_ptr<work_list>;
 
+// False: a kernel can take the layout's own view as it is.
+inline bool needs_tables(const layout &what) noexcept {
+    return what.view().num_blocks > 1;
+}
+
 // Prepares and enqueues `work` on `on`; `work.layout` need not be set. One launch where the tables
 // are in GPU memory; else several of growing size, each behind the upload of the tables that it
 // needs, so that the first runs while the CPU prepares the next.

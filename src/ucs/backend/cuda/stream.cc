@@ -136,19 +136,6 @@ class cuda_stream final : public borrowed_stream {
         return run(owner_, "cudaEventRecord",
                    [&] { return cudaEventRecord(handle_of(mark), handle_); });
     }
-    ucs_status_t tell(end_words *ends) noexcept override {
-        if (owner_.calls().write_value == nullptr) {
-            return UCS_ERR_UNSUPPORTED;
-        }
-        CUresult told = CUDA_SUCCESS;
-        ucs_status_t status = write_behind(ends->words, ends->value, &told);
-        if (status == UCS_OK) {
-            status = told == CUDA_ERROR_NOT_SUPPORTED ? UCS_ERR_UNSUPPORTED
-                                                      : to_status(told, "cuStreamWriteValue32");
-        }
-        ends->count = status == UCS_OK ? 1 : 0;
-        return status;
-    }
     ucs_status_t wait(event &mark) noexcept override {
         return run(owner_, "cudaStreamWaitEvent",
                    [&] { return cudaStreamWaitEvent(handle_, handle_of(mark), 0); });
@@ -176,15 +163,6 @@ class cuda_stream final : public borrowed_stream {
     }
 
   private:
-    // Writes 32 bits of pinned memory when all that was enqueued before has ended. *told_p is what
-    // the driver says of it.
-    ucs_status_t write_behind(void *word, uint32_t value, CUresult *told_p) noexcept {
-        return run(owner_, "an end", [&] {
-            *told_p = owner_.calls().write_value(handle_, reinterpret_cast<CUdeviceptr>(word),
-                                                 value, CU_STREAM_WRITE_VALUE_DEFAULT);
-            return cudaSuccess;
-        });
-    }
     ucs_status_t copy_rows(const pipe_work &work) noexcept {
         box rows;
         const layout_view &from = work.source != nullptr ? *work.source : *work.layout;
@@ -202,8 +180,12 @@ class cuda_stream final : public borrowed_stream {
         // The write of 32 bits covers the report's 16-bit value and padding.
         CUresult told = CUDA_SUCCESS;
         if (status == UCS_OK) {
-            status =
-                write_behind(&work.report->groups[0], pipe_left(work.launch_number, true), &told);
+            status = run(owner_, "a copy's end", [&] {
+                told = owner_.calls().write_value(
+                    handle_, reinterpret_cast<CUdeviceptr>(&work.report->groups[0]),
+                    pipe_left(work.launch_number, true), CU_STREAM_WRITE_VALUE_DEFAULT);
+                return cudaSuccess;
+            });
         }
         if (status == UCS_OK) {
             status = to_status(told, "cuStreamWriteValue32");

@@ -256,16 +256,6 @@ ucs_status_t sim_stream::copy(void *destination, const void *source, size_t leng
     }
 }
 
-ucs_status_t sim_stream::tell(end_words *ends) noexcept {
-    operation one;
-    one.what = action::tell;
-    one.ends = *ends;
-    one.ends.count = 1;
-    const ucs_status_t status = forked() ? UCS_ERR_IO_ERROR : enqueue(std::move(one));
-    ends->count = status == UCS_OK ? 1 : 0;
-    return status;
-}
-
 void sim_stream::begin_capture() {
     capture_ = std::make_shared<sim_graph>();
 }
@@ -374,8 +364,6 @@ ucs_status_t sim_stream::runner::execute(const operation &one) noexcept {
         case action::stay:
             stay();
             return UCS_ERR_IO_ERROR;
-        case action::tell:
-            return UCS_OK;
         case action::fail:
         case action::record:
             break;

@@ -63,7 +63,6 @@ class sim_stream final : public stream {
     ucs_status_t launch(const pair_list &list) noexcept override;
     ucs_status_t copy(void *destination, const void *source, size_t length) noexcept override;
     ucs_status_t record(event &mark) noexcept override;
-    ucs_status_t tell(end_words *ends) noexcept override;
     ucs_status_t wait(event &mark) noexcept override;
 
     // From here on work goes to a graph, where events are refused. Null `end_capture()`: none was
@@ -75,13 +74,13 @@ class sim_stream final : public stream {
 
   private:
     friend class sim_graph;
-    enum class action : uint8_t { launch, pipe, list, copy, tell, record, wait, fail, stay };
+    enum class action : uint8_t { launch, pipe, list, copy, record, wait, fail, stay };
 
     struct operation {
         action what = action::launch;
         transfer work;                                      // launch
         pair_list list;                                     // list
-        end_words ends;                                     // launch, list, tell; as they were then
+        end_words ends;                                     // launch, list; as they were then
         std::vector<pipe_work> sides;                       // pipe
         std::shared_ptr<std::vector<layout_view>> layouts;  // of the sides
         char *destination = nullptr;                        // copy; the simulator's addresses

@@ -21,19 +21,18 @@ class launch_client {
 
     // Fills in what is to be launched on `on`. After an error launch_failed() follows.
     virtual ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept = 0;
-    // Exactly one of these, or ordered(), follows scheduler::launch(), unless scheduler::cancel()
-    // came before.
+    // Exactly one of these follows scheduler::launch(), unless scheduler::cancel() came before.
     virtual void launched(const std::shared_ptr<pooled_stream> &on) noexcept = 0;
     virtual void launch_failed(ucs_status_t status) noexcept = 0;
 
-    // The same work as an order for the GPU's mover, which is given in place of a launch. False: it
-    // needs a launch.
+    // The same work as an order for the GPU's mover. False: it needs a launch.
     virtual bool describe(gpu::move_order *) noexcept { return false; }
-    // Follows scheduler::launch() in place of launched(): `by` has taken it.
+    // Exactly one of these follows scheduler::order(), unless scheduler::cancel() came before: `by`
+    // has taken it, or it is to be launched.
     virtual void ordered(gpu::mover & /*by*/, gpu::mover::ticket) noexcept {}
+    virtual void order_refused() noexcept {}
 
-    // After launched() or ordered(): its kernel has left, or the order has ended, and somebody has
-    // to look at it.
+    // After launched(): its kernel has left, and somebody has to look at it.
     virtual bool has_left() const noexcept = 0;
 
   protected:

@@ -77,8 +77,15 @@ void scheduler::end_admission(int device, gpu::direction dir, unsigned channels)
 
 void scheduler::stop_waiting(uint64_t message) noexcept {
     for (auto &[where, line] : queues_) {
-        channels_came_free_ |= line.waiting.erase(message) != 0;  // for the messages behind it
+        if (!line.waiting.empty()) {
+            channels_came_free_ |= line.waiting.erase(message) != 0;  // for the messages behind it
+        }
     }
+}
+
+bool scheduler::order(launch_client &ready) noexcept {
+    progress_.start();
+    return launches_.add_order(ready);
 }
 
 bool scheduler::launch(launch_client &admitted) noexcept {
@@ -102,13 +109,15 @@ void scheduler::launch_all() noexcept {
 
 unsigned scheduler::progress_in_flight(bool look_at_all) noexcept {
     unsigned happened = 0;
-    const std::vector<launch_client *> &all = launches_.in_flight();
+    const std::vector<shared_launches::running> &all = launches_.in_flight();
     for (size_t i = 0; i < all.size();) {
-        const launch_client *one = all[i];
-        if (look_at_all || one->has_left()) {
-            happened += messages_.progress_message(one->message());
+        if (!look_at_all && !all[i].may_have_left()) {
+            ++i;
+            continue;
         }
-        if (i < all.size() && all[i] == one) {  // else another one has taken its place
+        const launch_client *one = all[i].client;
+        happened += messages_.progress_message(one->message());
+        if (i < all.size() && all[i].client == one) {  // else another one has taken its place
             ++i;
         }
     }

@@ -33,19 +33,22 @@ class scheduler {
     // The message waits for channels no more.
     void stop_waiting(uint64_t message) noexcept;
 
-    // The admitted work begins with the next give_orders() if the GPU's mover takes it, else with
-    // the next launch_all(), which comes at the end of each call of progress. False: no memory.
+    // The work is offered to its GPU's mover with the next give_early() or launch_all(). An order
+    // holds no channels, and so is not admitted. False: no memory.
+    bool order(launch_client &ready) noexcept;
+    // The admitted work is launched with the next launch_all(), which comes at the end of each call
+    // of progress. False: no memory.
     bool launch(launch_client &admitted) noexcept;
-    // The work is stopped before it was launched.
+    // The work is stopped before it began.
     void cancel(const launch_client &stopped) noexcept { launches_.remove(stopped); }
-    // The kernel of launched work has left.
+    // The kernel of launched work has left, or the order has ended.
     void kernel_left(const launch_client &ended) noexcept { launches_.left(ended); }
-    void give_orders() noexcept { launches_.give_orders(); }
+    void give_early() noexcept { launches_.give_early(); }
     void launch_all() noexcept;
 
-    // Both say how much happened. They look at work whose kernel has left, and at the first in line
-    // if channels have come free; `all`: at all kernels in flight, because one may have failed, and
-    // at the first in line, because other workers may have released channels.
+    // Both say how much happened. They look at work that has ended on the GPU, and at the first in
+    // line if channels have come free; `all`: at all kernels in flight, because one may have
+    // failed, and at the first in line, because other workers may have released channels.
     unsigned progress_in_flight(bool all) noexcept;
     unsigned progress_waiting(bool all) noexcept;
     // Work is in flight, is to be launched, or waits in line.

@@ -20,68 +20,95 @@ gpu::mover *mover_of(int device) noexcept {
 
 }  // namespace
 
-bool shared_launches::add(launch_client &ready) noexcept try {
-    const size_t room = in_flight_.size() + ready_.size() + 1;
+bool shared_launches::running::may_have_left() const noexcept {
+    return is_order ? mark.may_show() : client->has_left();
+}
+
+bool shared_launches::add(client_list &to, launch_client &ready) noexcept try {
+    const size_t room = in_flight_.size() + launches_.size() + orders_.size() + 1;
     if (in_flight_.capacity() < room) {
         in_flight_.reserve(2 * room);
     }
-    ready_.push_back(&ready);
+    to.push_back(&ready);
     return true;
 } catch (const std::bad_alloc &) {
     return false;
 }
 
+bool shared_launches::remove(client_list &from, const launch_client &one) noexcept {
+    const auto found = std::find(from.begin(), from.end(), &one);
+    if (found == from.end()) {
+        return false;
+    }
+    from.erase(found);
+    return true;
+}
+
 void shared_launches::remove(const launch_client &stopped) noexcept {
-    const auto found = std::find(ready_.begin(), ready_.end(), &stopped);
-    if (found != ready_.end()) {
-        tried_ -= found - ready_.begin() < static_cast<ptrdiff_t>(tried_) ? 1 : 0;
-        ready_.erase(found);
+    if (!remove(orders_, stopped)) {
+        remove(launches_, stopped);
     }
 }
 
 void shared_launches::left(const launch_client &ended) noexcept {
-    auto found = std::find(in_flight_.begin(), in_flight_.end(), &ended);
+    const auto found = std::find_if(in_flight_.begin(), in_flight_.end(),
+                                    [&](const running &one) { return one.client == &ended; });
     if (found != in_flight_.end()) {
         *found = in_flight_.back();
         in_flight_.pop_back();
     }
 }
 
-// Those that follow each other on one GPU are one set.
-void shared_launches::give_orders() noexcept {
+// The first, and those behind it on its GPU, are one set.
+void shared_launches::give_some() noexcept {
     constexpr size_t most = 32;
-    while (tried_ < ready_.size()) {
-        const int device = ready_[tried_]->device();
-        gpu::mover *by = mover_of(device);
-        launch_client *clients[most];
-        gpu::move_order orders[most];
-        gpu::mover::ticket tickets[most];
-        size_t number = 0, end = tried_;
-        for (; end < ready_.size() && number < most && ready_[end]->device() == device; ++end) {
-            if (by != nullptr && ready_[end]->describe(&orders[number])) {
-                clients[number++] = ready_[end];
-            }
+    launch_client *asked[most], *refused[most];
+    gpu::mover::ticket tickets[most];
+    // Each order is made when it is described: most sets have one.
+    alignas(gpu::move_order) char room[most * sizeof(gpu::move_order)];
+    auto *orders = reinterpret_cast<gpu::move_order *>(room);
+    const int device = orders_.front()->device();
+    gpu::mover *by = mover_of(device);
+    size_t number = 0, num_asked = 0, num_refused = 0;
+    for (; number < orders_.size() && number < most; ++number) {
+        launch_client *one = orders_[number];
+        if (one->device() != device) {
+            break;
         }
-        tried_ = end;
-        const size_t given = number != 0 ? by->give(orders, number, tickets) : 0;
-        for (size_t i = 0; given != 0 && i < number; ++i) {
-            if (tickets[i] == 0) {
-                continue;
-            }
-            remove(*clients[i]);
-            in_flight_.push_back(clients[i]);
-            clients[i]->ordered(*by, tickets[i]);
+        if (by != nullptr && one->describe(new (&orders[num_asked]) gpu::move_order)) {
+            asked[num_asked++] = one;
+        } else {
+            refused[num_refused++] = one;
         }
-        counters::all().orders.fetch_add(given, std::memory_order_relaxed);
+    }
+    orders_.erase(orders_.begin(), orders_.begin() + static_cast<ptrdiff_t>(number));
+    const size_t given = num_asked != 0 ? by->give(orders, num_asked, tickets) : 0;
+    counters::all().orders.fetch_add(given, std::memory_order_relaxed);
+    for (size_t i = 0; i < num_asked; ++i) {
+        if (given != 0 && tickets[i] != 0) {
+            in_flight_.push_back({asked[i], true, by->mark_of(tickets[i])});
+            asked[i]->ordered(*by, tickets[i]);
+        } else {
+            refused[num_refused++] = asked[i];
+        }
+    }
+    for (size_t i = 0; i < num_refused; ++i) {
+        refused[i]->order_refused();
+    }
+}
+
+void shared_launches::give_orders() noexcept {
+    while (!orders_.empty()) {
+        give_some();
     }
 }
 
 size_t shared_launches::launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) noexcept {
-    if (ready_.empty()) {
+    if (launches_.empty()) {
         return 0;
     }
     // The first, and the others on its GPU that can be launched with it.
-    const int device = ready_.front()->device();
+    const int device = launches_.front()->device();
     bool later;
     std::shared_ptr<pooled_stream> stream = acquire_stream(device, &later);
     if (stream == nullptr && later) {
@@ -90,8 +117,8 @@ size_t shared_launches::launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) n
     launch_client *clients[gpu::max_pipe_sides];
     gpu::pipe_work work[gpu::max_pipe_sides];
     size_t number = 0, handled = 0;
-    for (size_t i = 0; i < ready_.size() && number + handled < gpu::max_pipe_sides;) {
-        launch_client *one = ready_[i];
+    for (size_t i = 0; i < launches_.size() && number + handled < gpu::max_pipe_sides;) {
+        launch_client *one = launches_[i];
         if (one->device() != device) {
             ++i;
             continue;
@@ -104,7 +131,7 @@ size_t shared_launches::launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) n
             clients[number++] = one;
             ++i;
         } else {
-            remove(*one);
+            remove(launches_, *one);
             messages[handled++] = one->message();
             one->launch_failed(status);
         }
@@ -116,10 +143,10 @@ size_t shared_launches::launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) n
     ucs_status_t status = stream->get().launch(work, number, &launched);
     size_t done = status == UCS_OK ? launched : 1;  // then the others are tried without the first
     for (size_t i = 0; i < done; ++i) {
-        remove(*clients[i]);
+        remove(launches_, *clients[i]);
         messages[handled++] = clients[i]->message();
         if (status == UCS_OK) {
-            in_flight_.push_back(clients[i]);
+            in_flight_.push_back({clients[i], false, {}});
             clients[i]->launched(stream);
         } else {
             clients[i]->launch_failed(status);

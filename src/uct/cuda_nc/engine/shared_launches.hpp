@@ -1,7 +1,7 @@
-// Work that is ready for a GPU. What the GPU's mover takes as an order begins at once. The rest is
-// launched when everything that has arrived has been looked at, so that one launch serves several
-// messages: a launch costs the CPU as much as all else of a message of a megabyte. And the work
-// that is in flight.
+// Work that is ready for a GPU. What may be an order is given to the GPU's mover, and begins at
+// once. The rest is launched when everything that has arrived has been looked at, so that one
+// launch serves several messages: a launch costs the CPU as much as all else of a message of a
+// megabyte. And the work that is in flight.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,48 @@ class launch_client;
 
 class shared_launches {
   public:
-    // False: no memory.
-    bool add(launch_client &ready) noexcept;
-    // The work is stopped before it was launched.
-    void remove(const launch_client &stopped) noexcept;
-    // The kernel of launched work has left.
-    void left(const launch_client &ended) noexcept;
-    const std::vector<launch_client *> &in_flight() const noexcept { return in_flight_; }
-    bool empty() const noexcept { return ready_.empty(); }
+    struct running {
+        launch_client *client;
+        bool is_order;
+        gpu::order_end_mark mark;  // of an order
 
-    // Gives what is new to the GPUs' movers. Each client is tried once.
+        // False: nothing has happened to it, but for failures.
+        bool may_have_left() const noexcept;
+    };
+
+    // What is to be launched. False: no memory.
+    bool add(launch_client &ready) noexcept { return add(launches_, ready); }
+    // What a mover is to be asked to take. False: no memory.
+    bool add_order(launch_client &ready) noexcept { return add(orders_, ready); }
+    // The work is stopped before it began.
+    void remove(const launch_client &stopped) noexcept;
+    // The kernel of launched work has left, or the order has ended.
+    void left(const launch_client &ended) noexcept;
+    const std::vector<running> &in_flight() const noexcept { return in_flight_; }
+    bool empty() const noexcept { return launches_.empty() && orders_.empty(); }
+
+    // Gives the orders to the GPUs' movers. Each client hears whether its order was taken.
     void give_orders() noexcept;
-    // Makes one launch at most, of work that has been tried as an order; each client hears what
-    // became of it. Writes the numbers of their messages to `messages` and returns how many; 0: no
-    // stream is free now.
+    // The same, but that while GPUs are at work some are gathered: to give several together costs
+    // the CPU little more than to give one.
+    void give_early() noexcept {
+        constexpr size_t enough_work = 4, enough_orders = 4;
+        if (in_flight_.size() < enough_work || orders_.size() >= enough_orders) {
+            give_orders();
+        }
+    }
+    // Makes one launch at most; each client hears what became of it. Writes the numbers of their
+    // messages to `messages` and returns how many; 0: there are none, or no stream is free now.
     size_t launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) noexcept;
 
   private:
-    std::vector<launch_client *> ready_;
-    size_t tried_ = 0;                        // the first of them: movers have not taken these
-    std::vector<launch_client *> in_flight_;  // with room for those that are ready
+    using client_list = std::vector<launch_client *>;
+    bool add(client_list &to, launch_client &ready) noexcept;
+    static bool remove(client_list &from, const launch_client &one) noexcept;
+    void give_some() noexcept;
+
+    client_list orders_, launches_;
+    std::vector<running> in_flight_;  // with room for those that are ready
 };
 
 }  // namespace cuda_nc::uct

@@ -40,6 +40,13 @@ ucs_status_t list_mover::open_list(lane &on, bool of_pairs) noexcept try {
         }
     }
     made->use(on);
+    if (!of_pairs) {
+        std::unique_ptr<gpu::stream> &its = on.copying[on.next_copying];
+        on.next_copying = (on.next_copying + 1) % on.copying.size();
+        if (its != nullptr || on.gpu->create_stream(&its) == UCS_OK) {
+            made->stream = its.get();
+        }
+    }
     made->reserve_completion();
     made->continues = on.goes_on;
     made->number = last_number_ = next_list_number();

@@ -1,6 +1,7 @@
 // The lists of one GPU, or of one direction between host memory and another process's.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -14,6 +15,9 @@ struct list_mover::lane {
     bool by_copies = false;  // launches do not reach the local memory
     gpu::device *gpu = nullptr;
     std::unique_ptr<gpu::stream> stream;
+    // Of long blocks, each copied by itself: one begins before the one before it has ended.
+    std::array<std::unique_ptr<gpu::stream>, 2> copying;
+    size_t next_copying = 0;                      // an index
     std::shared_ptr<const host_process> process;  // then there is no GPU
     bool writes = false;                          // to that process
     std::unique_ptr<list> open;                   // never empty but within add(); null: none

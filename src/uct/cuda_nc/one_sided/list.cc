@@ -47,15 +47,12 @@ gpu::block_pair list_mover::list::lone_block() const noexcept {
 }
 
 ucs_status_t list_mover::list::launch_pairs() noexcept {
-    ends.renew();
     const gpu::block_pair lone = lone_block();
+    ends.count = 0;
     if (lone.length != 0) {
-        const ucs_status_t copied = stream->copy(lone.to, lone.from, lone.length);
-        if (copied == UCS_OK) {
-            stream->tell(&ends);
-        }
-        return copied;
+        return stream->copy(lone.to, lone.from, lone.length);
     }
+    ends.renew();
     gpu::pair_list work;
     work.pairs = pairs;
     work.count = num_pairs;
@@ -112,11 +109,11 @@ ucs_status_t list_mover::list::launch_order() const noexcept {
 ucs_status_t list_mover::list::make_room(gpu::device &where, bool of_pairs) noexcept {
     most_pairs = of_pairs ? list_pairs : 0;
     const size_t before_ends = most_pairs * sizeof(gpu::block_pair);
-    ucs_status_t made = where.allocate_pinned(before_ends + gpu::end_words::bytes, &memory);
-    if (made == UCS_OK) {
-        made = where.create_event(&done);
+    ucs_status_t made = where.create_event(&done);
+    if (made == UCS_OK && of_pairs) {
+        made = where.allocate_pinned(before_ends + gpu::end_words::bytes, &memory);
     }
-    if (made == UCS_OK) {
+    if (made == UCS_OK && of_pairs) {
         pairs = reinterpret_cast<gpu::block_pair *>(memory->address());
         ends.use(memory->address() + before_ends);
     }
@@ -252,13 +249,15 @@ void list_mover::list::move(const host_process &with, bool writes) noexcept {
 
 // A question to the driver takes 1.5 us, as long as a program needs for several puts, and the
 // worker is locked meanwhile. So the longer a list has been under way the less often it is asked:
-// a 16th of that time is the latest that its end is seen. Of a kernel that tells of its end itself
-// the driver knows no more than an error.
+// a 16th of that time is the latest that its end is seen; of a long block, for which a program
+// waits alone, a 128th. Of a kernel that tells of its end itself the driver knows no more than an
+// error.
 bool list_mover::list::is_to_be_asked() noexcept {
     constexpr auto overdue = std::chrono::microseconds(20);
     const clock::time_point now = clock::now();
     const auto under_way = now - began;
-    const auto distance = ends.count != 0 ? under_way / 2 + overdue : under_way / 16;
+    const auto distance =
+        ends.count != 0 ? under_way / 2 + overdue : under_way / (alone.length != 0 ? 128 : 16);
     if (now - asked < distance) {
         return false;
     }

@@ -114,14 +114,14 @@ void list_mover::close_list(lane &on) noexcept try {
     // It stays open, and is closed later.
 }
 
-// Whether all lists up to `after` have ended, or, of what is launched, go before it on its stream.
-bool list_mover::may_begin(const lane &on, uint64_t after, bool by_order) const noexcept {
+// Whether all lists up to `after` have ended or, for what is launched, go before it on its stream.
+// Null: it is not launched.
+bool list_mover::may_begin(const gpu::stream *behind, uint64_t after) const noexcept {
     return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto &one) {
         const lane &other = one.second;
-        const bool same_stream = &other == &on && !by_order;
         return std::all_of(other.lists.begin(), other.lists.end(), [&](const auto &its) {
             return its->number > after || its->status != UCS_INPROGRESS ||
-                   (same_stream && !its->is_unordered());
+                   (behind != nullptr && its->stream == behind && !its->is_unordered());
         });
     });
 }
@@ -145,8 +145,8 @@ void list_mover::launch_closed(lane &on) noexcept {
         if (one->is_launched) {
             continue;
         }
-        const bool by_order = may_begin(on, one->waits_for, true);
-        if (!by_order && !may_begin(on, one->waits_for, false)) {
+        const bool by_order = may_begin(nullptr, one->waits_for);
+        if (!by_order && !may_begin(one->stream, one->waits_for)) {
             return;
         }
         begin(on, *one, by_order);
@@ -162,7 +162,7 @@ void list_mover::begin_at_once(lane &on) noexcept try {
         on.lists.size() >= most_given_singly ||
         !std::all_of(on.lists.begin(), on.lists.end(),
                      [](const auto &one) { return one->is_unordered(); }) ||
-        !may_begin(on, on.open->waits_for, true)) {
+        !may_begin(nullptr, on.open->waits_for)) {
         return;
     }
     on.lists.push_back(nullptr);

@@ -9,9 +9,9 @@
 //   progress()                     it has been moved: completions, flushes, waiting requests
 //
 // Lists of one GPU that are launched run one after the other, in the order of their adding; orders,
-// and lists of different GPUs, side by side, but for fence(). A block that is alone in its list,
-// and is no order, goes by a copy engine. Lists of host memory end where they begin: at the first
-// progress, or when enough is gathered.
+// long blocks that are copied, and lists of different GPUs, side by side, but for fence(). A block
+// that is alone in its list, and is no order, goes by a copy engine. Lists of host memory end where
+// they begin: at the first progress, or when enough is gathered.
 #pragma once
 
 #include <chrono>
@@ -141,7 +141,7 @@ class list_mover {
     void close_list(lane &on) noexcept;
     void close_all() noexcept;
     void launch_closed(lane &on) noexcept;
-    bool may_begin(const lane &on, uint64_t after, bool by_order) const noexcept;
+    bool may_begin(const gpu::stream *behind, uint64_t after) const noexcept;
     void begin_at_once(lane &on) noexcept;
     void begin(lane &on, list &closed, bool by_order) noexcept;
     void end_lists(lane &on) noexcept;

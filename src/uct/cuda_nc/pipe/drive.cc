@@ -1,11 +1,13 @@
 #include "uct/cuda_nc/pipe/drive.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/trace.hpp"
+#include "ucs/gpu/layout_move.hpp"
 #include "uct/cuda_nc/counters.hpp"
 
 namespace cuda_nc::uct {
@@ -44,9 +46,24 @@ void pipe_drive::begin(pipe_port &port, user_buffer &buffer, gpu::direction dir,
 }
 
 void pipe_drive::begin_pull(user_buffer &buffer, const gpu::pipe_work &work, uint64_t total,
-                            bool in_memory_order) noexcept {
+                            bool in_memory_order, bool lone_list) noexcept {
     begin(buffer, gpu::direction::unpack, work, total, total, in_memory_order);
     owns_port_ = true;
+    lone_list_ = lone_list;
+}
+
+// Of a pull that is to be launched. From then on new messages are cut by what is left.
+void pipe_drive::choose_geometry() noexcept {
+    const int on = device();
+    if (work_.geometry.channels == 0) {
+        const unsigned most = std::max(message_channels(on), 1u);
+        work_.geometry =
+            gpu::choose_pull_geometry(total_, share_of_channels(on, total_, most), lone_list_);
+    }
+    if (owns_port_ && promised_ == 0) {
+        promised_ = work_.geometry.channels;
+        promise_channels(on, promised_);
+    }
 }
 
 void pipe_drive::use_port(pipe_port &port) noexcept {
@@ -75,6 +92,9 @@ void pipe_drive::release_own_port() noexcept {
         broken_ ? retire_port(port_) : release_port(port_);
         port_ = nullptr;
     }
+    if (promised_ != 0) {
+        end_promise(device(), std::exchange(promised_, 0));
+    }
 }
 
 void pipe_drive::wait_until(clock::time_point when) noexcept {
@@ -82,10 +102,22 @@ void pipe_drive::wait_until(clock::time_point when) noexcept {
     looks_.look_at(message_, when);
 }
 
+void pipe_drive::begin_trace() noexcept {
+    trace_begin(kernel_name(), trace_, work_.length);
+}
+
 void pipe_drive::try_launch() noexcept {
     if (state_ != state::waiting) {
         return;
     }
+    if (may_be_order()) {
+        was_ordered_ = true;
+        if (scheduler_.order(*this)) {
+            state_ = state::ready;
+            return;
+        }
+    }
+    choose_geometry();
     switch (scheduler_.admit(*this, work_.dir, work_.geometry.channels)) {
         case scheduler::admission::waits:
             return;
@@ -96,8 +128,9 @@ void pipe_drive::try_launch() noexcept {
         case scheduler::admission::admitted:
             break;
     }
-    trace_begin(kernel_name(), trace_, work_.length);
-    state_ = state::admitted;
+    holds_channels_ = true;
+    begin_trace();
+    state_ = state::ready;
     if (!scheduler_.launch(*this)) {
         launch_failed(UCS_ERR_NO_MEMORY);
     }
@@ -132,19 +165,29 @@ void pipe_drive::launched(const std::shared_ptr<pooled_stream> &on) noexcept {
 }
 
 bool pipe_drive::describe(gpu::move_order *order_p) noexcept {
-    if (!work_.pulls || needs_launch_ || work_.length > gpu::longest_order) {
-        return false;
-    }
-    gpu::pipe_work seen = work_;
-    if (buffer_->describe(seen, in_memory_order_) != UCS_OK) {
+    if (buffer_->describe(work_, in_memory_order_) != UCS_OK) {
         return false;  // a launch lets its stream wait for what is missing
     }
-    *order_p = {seen.source,        seen.source_base, seen.layout,         seen.base,
-                seen.packed_offset, seen.length,      seen.into_own_memory};
+    *order_p = {work_.source,        work_.source_base, work_.layout,         work_.base,
+                work_.packed_offset, work_.length,      work_.into_own_memory};
     return true;
 }
 
+// Whether a launch can follow is found out at once, not after it has been waited for.
+void pipe_drive::order_refused() noexcept {
+    state_ = state::waiting;
+    if (has_stream(device()) && has_ports(device())) {
+        try_launch();
+    } else {
+        fail();
+    }
+    if (state_ == state::failed) {
+        looks_.look_soon(message_);
+    }
+}
+
 void pipe_drive::ordered(gpu::mover &by, gpu::mover::ticket which) noexcept {
+    begin_trace();
     trace_mark("order given", trace_);
     mover_ = &by;
     ticket_ = which;
@@ -166,10 +209,8 @@ unsigned pipe_drive::handle_order_end(ucs_status_t status) noexcept {
     if (status == UCS_OK) {
         next_segment();
     } else if (status == UCS_ERR_CANCELED) {
-        needs_launch_ = true;
-        state_ = state::waiting;
         due_ = {};
-        try_launch();
+        order_refused();
     } else {
         nc_debug("an order to a mover has failed: %s", status_text(status));
         fail();
@@ -233,7 +274,9 @@ bool pipe_drive::stream_failed() noexcept {
 
 void pipe_drive::end_admission() noexcept {
     trace_end(kernel_name(), trace_);
-    scheduler_.end_admission(device(), work_.dir, work_.geometry.channels);
+    if (std::exchange(holds_channels_, false)) {
+        scheduler_.end_admission(device(), work_.dir, work_.geometry.channels);
+    }
 }
 
 // The kernel has left: the scheduler hears of it, and the stream returns.
@@ -297,8 +340,12 @@ unsigned pipe_drive::handle_left() noexcept {
 
 unsigned pipe_drive::progress() noexcept {
     if (state_ == state::running) {
-        if (has_left()) {
-            return mover_ != nullptr ? handle_order_end(mover_->state(ticket_)) : handle_left();
+        const ucs_status_t ordered = mover_ != nullptr ? mover_->state(ticket_) : UCS_INPROGRESS;
+        if (ordered != UCS_INPROGRESS) {
+            return handle_order_end(ordered);
+        }
+        if (mover_ == nullptr && has_left()) {
+            return handle_left();
         }
         constexpr unsigned polls_between_doubts = 16;  // among many messages polls are rare
         if (++polls_ % polls_between_doubts != 0 || clock::now() - launched_at_ <= doubt) {
@@ -395,13 +442,15 @@ void pipe_drive::stop_kernel() noexcept {
 }
 
 void pipe_drive::stop() noexcept {
-    if (state_ == state::admitted) {
+    if (state_ == state::ready) {
         scheduler_.cancel(*this);
-        end_admission();
+        if (holds_channels_) {
+            end_admission();
+        }
     } else if (state_ == state::running) {
         mover_ != nullptr ? await_order() : stop_kernel();
     }
-    if (state_ == state::admitted || state_ == state::running || state_ == state::waiting) {
+    if (state_ == state::ready || state_ == state::running || state_ == state::waiting) {
         fail();
     }
 }

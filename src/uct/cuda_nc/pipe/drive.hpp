@@ -22,8 +22,8 @@ class pipe_drive final : public launch_client {
     enum class state : uint8_t {
         idle,      // begin() was not called
         waiting,   // for room on the GPU, for its time, or for the peer
-        admitted,  // takes part in the scheduler's next launch
-        running,   // its kernel is in flight
+        ready,     // takes part in the scheduler's next orders or launch
+        running,   // its kernel is in flight, or the mover has its order
         complete,  // all bytes have been moved; nothing runs
         failed     // nothing runs
     };
@@ -42,12 +42,15 @@ class pipe_drive final : public launch_client {
     // `in_memory_order`: see user_buffer::prepare().
     void begin(pipe_port &port, user_buffer &buffer, gpu::direction dir, const gpu::pipe_work &work,
                uint64_t total, uint64_t segment, bool in_memory_order) noexcept;
-    // The same for a pull of `total` bytes: its port is acquired for as long as its kernel runs, so
-    // that any number of pulls may wait.
+    // The same for a pull of `total` bytes, which is an order to the mover where that takes it.
+    // Where it is launched its port is acquired for as long as the kernel runs, so that any number
+    // of pulls may wait. work.geometry without channels: the drive chooses, when it is launched, as
+    // for one of several messages. `lone_list`: see choose_pull_geometry().
     void begin_pull(user_buffer &buffer, const gpu::pipe_work &work, uint64_t total,
-                    bool in_memory_order) noexcept;
+                    bool in_memory_order, bool lone_list = false) noexcept;
 
-    // From begin() on: takes part in the next launch if there is room, else waits for room.
+    // From begin() on: takes part in the next orders, or in the next launch if there is room, else
+    // waits for room.
     void try_launch() noexcept;
     // From begin() on: waits for peer_launched() before the first launch, 5 ms at most.
     void await_peer() noexcept { wait_until(clock::now() + std::chrono::milliseconds(5)); }
@@ -84,6 +87,7 @@ class pipe_drive final : public launch_client {
     void launch_failed(ucs_status_t status) noexcept override;
     bool describe(gpu::move_order *order_p) noexcept override;
     void ordered(gpu::mover &by, gpu::mover::ticket which) noexcept override;
+    void order_refused() noexcept override;
     bool has_left() const noexcept override {
         return mover_ != nullptr ? mover_->state(ticket_) != UCS_INPROGRESS
                                  : port_->turns.has_left();
@@ -100,6 +104,10 @@ class pipe_drive final : public launch_client {
     }
     void begin(user_buffer &buffer, gpu::direction dir, const gpu::pipe_work &work, uint64_t total,
                uint64_t segment, bool in_memory_order) noexcept;
+    bool may_be_order() const noexcept {
+        return work_.pulls && !was_ordered_ && work_.length <= gpu::longest_order;
+    }
+    void choose_geometry() noexcept;
     void use_port(pipe_port &port) noexcept;
     void release_own_port() noexcept;
     void wait_until(clock::time_point when) noexcept;
@@ -112,6 +120,7 @@ class pipe_drive final : public launch_client {
     bool stream_failed() noexcept;
     void await_order() noexcept;
     void stop_kernel() noexcept;
+    void begin_trace() noexcept;
     void end_admission() noexcept;
     void release_launch() noexcept;
     void fail() noexcept;
@@ -141,7 +150,10 @@ class pipe_drive final : public launch_client {
     std::unique_ptr<gpu::event> mark_;
     gpu::mover *mover_ = nullptr;  // while running: it has the order
     gpu::mover::ticket ticket_ = 0;
-    bool needs_launch_ = false;  // the mover has given the order back
+    bool was_ordered_ = false;  // the mover has had its chance
+    bool lone_list_ = false;
+    bool holds_channels_ = false;
+    unsigned promised_ = 0;  // channels, of a pull
     clock::time_point launched_at_, due_, heard_at_;
     std::chrono::microseconds pause_{0};
 };

@@ -61,19 +61,15 @@ bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
 
 // The carrier `self` delivers a message while it sends it: messages to this interface wait for
 // progress, so that no message is changed in the middle of its own call.
-bool control_channel::send_now(endpoint &ep, const control &message) noexcept {
-    control stamped = message;
-    stamped.version = protocol_version;
-    stamped.identity = iface_.address.identity;
+bool control_channel::send_now(endpoint &ep, control *message) noexcept {
+    stamp(message);
     return !ep.is_loopback && !has_unsent(&ep) &&
-           try_send(ep, control_id, &stamped, length_of(stamped.kind));
+           try_send(ep, control_id, message, length_of(message->kind));
 }
 
-void control_channel::add_unsent(endpoint &ep, const control &message) {
-    control stamped = message;
-    stamped.version = protocol_version;
-    stamped.identity = iface_.address.identity;
-    add_unsent(ep, control_id, &stamped, length_of(stamped.kind), message.from);
+void control_channel::stamp(control *message) const noexcept {
+    message->version = protocol_version;
+    message->identity = iface_.address.identity;
 }
 
 void control_channel::add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length,
@@ -94,8 +90,9 @@ void control_channel::add_unsent(endpoint &ep, uint8_t id, const void *message, 
 }
 
 void control_channel::send(endpoint *ep, const control &message) noexcept try {
-    if (ep != nullptr && !send_now(*ep, message)) {
-        add_unsent(*ep, message);
+    control stamped = message;
+    if (ep != nullptr && !send_now(*ep, &stamped)) {
+        add_unsent(*ep, control_id, &stamped, length_of(stamped.kind), stamped.from);
     }
 } catch (const std::bad_alloc &) {
     nc_error("out of memory for a control message: a message between GPUs may never end");
@@ -120,8 +117,7 @@ void control_channel::send_to_interface(uint64_t interface, control_kind kind, u
     endpoint *peer = find_peer(iface_, interface);
     if (peer == nullptr) {
         control message = make(kind, to, from);
-        message.version = protocol_version;
-        message.identity = iface_.address.identity;
+        stamp(&message);
         keep(interface, control_id, &message, length_of(kind));
     } else {
         send(peer, kind, to, from);

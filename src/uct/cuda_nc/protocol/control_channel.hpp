@@ -26,8 +26,8 @@ class control_channel final : public unsent_messages {
 
     // Now or later. Null: the endpoint is closed, and nothing is sent.
     void send(endpoint *ep, const wire::control &message) noexcept;
-    // False: there is no room, and nothing was sent.
-    bool send_now(endpoint &ep, const wire::control &message) noexcept;
+    // False: there is no room, and nothing was sent. Writes version and identity into the message.
+    bool send_now(endpoint &ep, wire::control *message) noexcept;
 
     // A message of `kind` without further content about messages `to` (the peer's) and `from`
     // (ours).
@@ -76,7 +76,7 @@ class control_channel final : public unsent_messages {
     using kept_words = std::list<kept>;
 
     bool try_send(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
-    void add_unsent(endpoint &ep, const wire::control &message);
+    void stamp(wire::control *message) const noexcept;
     void add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length, uint64_t from);
     void left(const unsent &message) noexcept;
     unsigned send_some(endpoint &ep) noexcept;

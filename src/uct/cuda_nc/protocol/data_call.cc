@@ -39,8 +39,8 @@ send_message *data_call::begin(user_buffer &buffer) noexcept try {
         buffer.packed_bytes() < model::direct_thresh(false)) {
         return nullptr;
     }
-    send_message &begun = services_.messages.add(
-        std::make_unique<send_message>(services_, ep_, buffer, next_message_id()));
+    send_message &begun =
+        services_.messages.add<send_message>(services_, ep_, buffer, next_message_id());
     buffer.message = &begun;
     return &begun;
 } catch (const std::bad_alloc &) {

@@ -1,5 +1,6 @@
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -16,6 +17,16 @@
 namespace cuda_nc::uct {
 
 using namespace wire;
+
+namespace {
+
+bool is_early_offer(const void *message) noexcept {
+    const auto *bytes = static_cast<const uint8_t *>(message);
+    return bytes[offsetof(control, version)] == protocol_version &&
+           bytes[offsetof(control, kind)] == static_cast<uint8_t>(control_kind::early_offer);
+}
+
+}  // namespace
 
 direct_messages::direct_messages(interface &iface) noexcept : services_(iface, progress, this) {
     if (statistics_enabled()) {
@@ -82,6 +93,10 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
 }
 
 void direct_messages::handle_control(const void *data, size_t length) noexcept {
+    if (length == length_of(control_kind::early_offer) && is_early_offer(data)) {
+        handle_early_offer(data);
+        return;
+    }
     control message = {};
     if (length < length_of(control_kind::slot_full) || length > sizeof(message)) {
         return;
@@ -116,8 +131,7 @@ void direct_messages::handle_control(const void *data, size_t length) noexcept {
                                                     message.from, 0);
             }
             break;
-        case control_kind::early_offer:
-            add_early_offer(message);
+        case control_kind::early_offer:  // of another length
             break;
         case control_kind::describe: {
             if (endpoint *peer = find_peer(services_.iface, message.identity)) {

@@ -96,7 +96,7 @@ class direct_messages {
     leaving before_rts(endpoint &ep, const wire::rts_head &rts);
     leaving before_plain_rts(endpoint &ep, const wire::rts_head &rts);
     leaving before_rtr(endpoint &ep, const wire::rtr_head &rtr, size_t length);
-    void add_early_offer(const wire::control &message) noexcept;
+    void handle_early_offer(const void *message) noexcept;
     void note_untaken(endpoint &ep) noexcept;
     void ask_for_descriptions(endpoint &ep, bool wanted) noexcept;
     // Null: the receive is not into contiguous memory of a GPU.

@@ -120,16 +120,18 @@ direct_messages::outcome direct_messages::accept(endpoint &ep, user_buffer *buff
     }
     release_quarantined();
     const uint64_t id = next_message_id();
-    receive_message &begun = services_.messages.add(std::make_unique<receive_message>(
-        services_, ep, *buffer, id, message, request, total, first, rtr));
+    receive_message &begun = services_.messages.add<receive_message>(
+        services_, ep, *buffer, id, message, request, total, first, rtr);
     if (!begun.accept(offer, requests_.answer_flags(request))) {
         services_.messages.erase(begun);
         return outcome::declined;
     }
     services_.progress.start();
+    if (rtr != nullptr && begun.holds_rtr()) {
+        return outcome::holds_rtr;  // it has begun by itself
+    }
     services_.launch_early();
-    const receive_message *now = services_.messages.find_receive({id, ep.peer});
-    return now != nullptr && now->holds_rtr() ? outcome::holds_rtr : outcome::accepted;
+    return outcome::accepted;
 } catch (const std::bad_alloc &) {
     return outcome::declined;
 }

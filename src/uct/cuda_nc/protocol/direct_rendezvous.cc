@@ -122,8 +122,8 @@ direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_hea
     if (!services_.control.send_unsent(ep)) {
         return leaving::later;
     }
-    send_message &begun = services_.messages.add(
-        std::make_unique<send_message>(services_, ep, *buffer, next_message_id()));
+    send_message &begun =
+        services_.messages.add<send_message>(services_, ep, *buffer, next_message_id());
     buffer->message = &begun;
     if (!begun.send_early_offer(rts.request)) {
         services_.messages.erase(begun);
@@ -157,17 +157,18 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
     const std::string &place = gpu->properties().bus_id;
     std::memcpy(message.early.offer.gpu, place.data(),
                 std::min(place.size(), sizeof(message.early.offer.gpu)));
-    return services_.control.send_unsent(ep) && services_.control.send_now(ep, message)
+    return services_.control.send_unsent(ep) && services_.control.send_now(ep, &message)
                ? leaving::now
                : leaving::later;
 }
 
 // ---- RTR
 
-void direct_messages::add_early_offer(const control &message) noexcept {
-    if (find_peer(services_.iface, message.identity) != nullptr) {
-        trace_mark("offer comes", message.from);
-        early_.add(message);
+void direct_messages::handle_early_offer(const void *message) noexcept {
+    const early_offers::place where = early_offers::place_of(message);
+    if (find_peer(services_.iface, where.identity) != nullptr) {
+        trace_mark("offer comes", where.message);
+        early_.add(where, message);
     }
 }
 
@@ -196,7 +197,7 @@ void direct_messages::ask_for_descriptions(endpoint &ep, bool wanted) noexcept {
 
 direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_head &rtr,
                                                      size_t length) {
-    const std::optional<early_offers::entry> offer = early_.extract(rtr.send_request, ep.peer);
+    const early_offers::taken offer = early_.extract(rtr.send_request, ep.peer);
     if (!offer) {
         if (rtr.address == 0 && ep.told_not_to_describe && requests_.find(rtr.request) != nullptr) {
             ask_for_descriptions(ep, true);  // for the next ones
@@ -253,8 +254,8 @@ bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offe
     if (memory == nullptr) {
         return false;
     }
-    receive_message &begun = services_.messages.add(std::make_unique<receive_message>(
-        services_, ep, std::move(memory), next_message_id(), offer.message, rtr.request, rtr.size));
+    receive_message &begun = services_.messages.add<receive_message>(
+        services_, ep, std::move(memory), next_message_id(), offer.message, rtr.request, rtr.size);
     // UCP's RTR says whose the bytes are: no later offer needs first bytes because of this one.
     if (!begun.accept(offer.offer, known_receivers)) {
         services_.messages.erase(begun);

@@ -13,21 +13,12 @@ bool driven_receiver::acquire_port() noexcept {
     return port_ != nullptr;
 }
 
-void driven_receiver::promise(const gpu::pipe_work &work) noexcept {
-    promised_ = work.geometry.channels;
-    promise_channels(message_.device, promised_);
-}
-
 void driven_receiver::begin_drive(const gpu::pipe_work &work, uint64_t segment,
                                   bool in_memory_order) noexcept {
-    promise(work);
+    promised_ = work.geometry.channels;
+    promise_channels(message_.device, promised_);
     drive_.begin(*port_, *message_.buffer, gpu::direction::unpack, work, message_.total, segment,
                  in_memory_order);
-}
-
-void driven_receiver::begin_pull(const gpu::pipe_work &work, bool in_memory_order) noexcept {
-    promise(work);
-    drive_.begin_pull(*message_.buffer, work, message_.total, in_memory_order);
 }
 
 void driven_receiver::release_port(bool peer_may_write) noexcept {

@@ -1,5 +1,5 @@
-// What the receiver's ends of pipes and pulls have in common: a drive, and channels that are
-// promised to the message from its answer to its end. A pipe has a port too.
+// What the receiver's ends of pipes and pulls have in common: a drive. A pipe has a port too, and
+// channels that are promised to the message from its answer to its end.
 #pragma once
 
 #include "uct/cuda_nc/pipe/drive.hpp"
@@ -22,7 +22,9 @@ class driven_receiver : public receive_route {
     // that there is none. False: out of resources.
     bool acquire_port() noexcept;
     void begin_drive(const gpu::pipe_work &work, uint64_t segment, bool in_memory_order) noexcept;
-    void begin_pull(const gpu::pipe_work &work, bool in_memory_order) noexcept;
+    void begin_pull(const gpu::pipe_work &work, bool in_memory_order, bool lone_list) noexcept {
+        drive_.begin_pull(*message_.buffer, work, message_.total, in_memory_order, lone_list);
+    }
     // Gives back port and promise. `peer_may_write`: to the port.
     void release_port(bool peer_may_write) noexcept;
 
@@ -30,8 +32,6 @@ class driven_receiver : public receive_route {
     pipe_drive drive_;
 
   private:
-    void promise(const gpu::pipe_work &work) noexcept;
-
     unsigned promised_ = 0;  // channels
 };
 

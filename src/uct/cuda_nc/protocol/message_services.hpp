@@ -43,13 +43,13 @@ struct message_services {
     // Bytes of a pipe's segment at most, in messages to come.
     uint64_t longest_segment = gpu::max_pipe_length;
 
-    // What becomes an order begins now. A message that is alone does not wait for others to share a
-    // launch with.
+    // What becomes an order begins now, or soon where there are many. A message that is alone does
+    // not wait for others to share a launch with.
     void launch_early() noexcept {
         if (messages.size() == 1) {
             schedule.launch_all();
         } else {
-            schedule.give_orders();
+            schedule.give_early();
         }
     }
 };

@@ -1,6 +1,5 @@
 #include "uct/cuda_nc/protocol/message_table.hpp"
 
-#include <algorithm>
 #include <atomic>
 
 #include "ucs/base/random_number.hpp"
@@ -10,21 +9,11 @@
 namespace cuda_nc::uct {
 namespace {
 
-template <typename map>
-auto *find(const map &in, uint64_t number) noexcept {
-    auto found = in.find(number);
-    return found != in.end() ? found->second.get() : nullptr;
+template <typename message>
+message *find(const number_map<message> &in, message_of_peer which) noexcept {
+    message *one = in.find(which.number);
+    return one != nullptr && one->peer() == which.peer ? one : nullptr;
 }
-
-template <typename map>
-auto *find(const map &in, message_of_peer message) noexcept {
-    auto *one = find(in, message.number);
-    return one != nullptr && one->peer() == message.peer ? one : nullptr;
-}
-
-}  // namespace
-
-namespace {
 
 // Begins at random, so that a message of an ended process is not taken for one of ours.
 uint64_t first_id() noexcept {
@@ -49,47 +38,97 @@ bool is_message_id(uint64_t id) noexcept {
 }
 
 message_table::message_table() noexcept = default;
-message_table::~message_table() = default;
-
-send_message &message_table::add(std::unique_ptr<send_message> begun) {
-    const uint64_t number = begun->id();
-    return *sends_.emplace(number, std::move(begun)).first->second;
+message_table::~message_table() {
+    clear();
 }
 
-receive_message &message_table::add(std::unique_ptr<receive_message> begun) {
-    const auto known = receives_of_.emplace(begun->sender(), begun.get());
+message_table::blocks::~blocks() {
+    for (void *one : unused_) {
+        ::operator delete(one);
+    }
+}
+
+void *message_table::blocks::take(size_t bytes) {
+    if (unused_.empty()) {
+        unused_.reserve(most);  // give_back() cannot fail
+        return ::operator new(bytes);
+    }
+    void *one = unused_.back();
+    unused_.pop_back();
+    return one;
+}
+
+void message_table::blocks::give_back(void *one) noexcept {
+    if (unused_.size() < unused_.capacity()) {
+        unused_.push_back(one);
+    } else {
+        ::operator delete(one);
+    }
+}
+
+void message_table::list(send_message *made) try { sends_.set(made->id(), made); } catch (...) {
+    made->~send_message();
+    send_blocks_.give_back(made);
+    throw;
+}
+
+void message_table::list(receive_message *made) try {
+    receives_.set(made->id(), made);
     try {
-        const uint64_t number = begun->id();
-        return *receives_.emplace(number, std::move(begun)).first->second;
+        // Contiguous memory has no message at its sender.
+        if (made->sender() != 0) {
+            made->next_of_sender = receives_of_.find(made->sender());
+            receives_of_.set(made->sender(), made);
+        }
     } catch (...) {
-        receives_of_.erase(known);
+        receives_.erase(made->id());
         throw;
     }
+} catch (...) {
+    made->~receive_message();
+    receive_blocks_.give_back(made);
+    throw;
 }
 
 void message_table::erase(const send_message &ended) noexcept {
+    send_message *one = sends_.find(ended.id());
     sends_.erase(ended.id());
+    one->~send_message();
+    send_blocks_.give_back(one);
+}
+
+void message_table::unlink(const receive_message &ended) noexcept {
+    receive_message *at = receives_of_.find(ended.sender());
+    if (at == &ended) {
+        if (ended.next_of_sender != nullptr) {
+            receives_of_.replace(ended.sender(), ended.next_of_sender);
+        } else {
+            receives_of_.erase(ended.sender());
+        }
+        return;
+    }
+    while (at != nullptr && at->next_of_sender != &ended) {
+        at = at->next_of_sender;
+    }
+    if (at != nullptr) {
+        at->next_of_sender = ended.next_of_sender;
+    }
 }
 
 void message_table::erase(const receive_message &ended) noexcept {
-    auto [at, end] = receives_of_.equal_range(ended.sender());
-    while (at != end && at->second != &ended) {
-        ++at;
-    }
-    if (at != end) {
-        receives_of_.erase(at);
-    }
+    receive_message *one = receives_.find(ended.id());
     receives_.erase(ended.id());
+    unlink(ended);
+    one->~receive_message();
+    receive_blocks_.give_back(one);
 }
 
 void message_table::clear() noexcept {
-    sends_.clear();
-    receives_.clear();
-    receives_of_.clear();
+    for_each([this](const auto &one) { erase(one); });
 }
 
 send_message *message_table::find_send(uint64_t number) const noexcept {
-    return find(sends_, number);
+    return sends_.find(number);
 }
 
 send_message *message_table::find_send(message_of_peer message) const noexcept {
@@ -101,18 +140,19 @@ receive_message *message_table::find_receive(message_of_peer message) const noex
 }
 
 receive_message *message_table::find_receive_of(uint64_t sender, uint64_t peer) const noexcept {
-    const auto [begin, end] = receives_of_.equal_range(sender);
-    const auto found =
-        std::find_if(begin, end, [peer](const auto &one) { return one.second->peer() == peer; });
-    return found != end ? found->second : nullptr;
+    receive_message *one = receives_of_.find(sender);
+    while (one != nullptr && one->peer() != peer) {
+        one = one->next_of_sender;
+    }
+    return one;
 }
 
 unsigned message_table::progress_message(uint64_t message) noexcept {
-    if (send_message *send = find(sends_, message)) {
-        return send->progress();
+    if (receive_message *receive = receives_.find(message)) {
+        return receive->progress();
     }
-    receive_message *receive = find(receives_, message);
-    return receive != nullptr ? receive->progress() : 0;
+    send_message *send = sends_.find(message);
+    return send != nullptr ? send->progress() : 0;
 }
 
 unsigned message_table::progress_all() noexcept {
@@ -122,19 +162,19 @@ unsigned message_table::progress_all() noexcept {
 }
 
 bool message_table::exists(uint64_t message) const noexcept {
-    return sends_.count(message) != 0 || receives_.count(message) != 0;
+    return receives_.find(message) != nullptr || sends_.find(message) != nullptr;
 }
 
 bool message_table::is_polled(uint64_t message) const noexcept {
-    if (const send_message *send = find(sends_, message)) {
-        return send->is_polled();
+    if (const receive_message *receive = receives_.find(message)) {
+        return receive->is_polled();
     }
-    const receive_message *receive = find(receives_, message);
-    return receive != nullptr && receive->is_polled();
+    const send_message *send = sends_.find(message);
+    return send != nullptr && send->is_polled();
 }
 
 bool message_table::is_decided(uint64_t message) const noexcept {
-    const send_message *one = find(sends_, message);
+    const send_message *one = sends_.find(message);
     return one == nullptr || one->is_decided();
 }
 

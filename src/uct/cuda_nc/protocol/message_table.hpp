@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <unordered_map>
+#include <new>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
+#include "ucs/base/number_map.hpp"
 #include "uct/cuda_nc/engine/message_owner.hpp"
 #include "uct/cuda_nc/memory/quarantine.hpp"
 
@@ -21,9 +23,16 @@ class message_table final : public message_owner {
     message_table() noexcept;
     ~message_table();
 
-    // Both throw std::bad_alloc.
-    send_message &add(std::unique_ptr<send_message> begun);
-    receive_message &add(std::unique_ptr<receive_message> begun);
+    // Makes a message of `of`, the arguments of its constructor, in memory of one that has ended
+    // where there is some. Throws std::bad_alloc.
+    template <typename message, typename... arguments>
+    message &add(arguments &&...of) {
+        static_assert(alignof(message) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+        void *room = blocks_of<message>().take(sizeof(message));
+        auto *made = new (room) message(std::forward<arguments>(of)...);
+        list(made);
+        return *made;
+    }
     void erase(const send_message &ended) noexcept;
     void erase(const receive_message &ended) noexcept;
     void clear() noexcept;
@@ -41,8 +50,8 @@ class message_table final : public message_owner {
     // Calls `what` with each message that exists when its turn comes.
     template <typename function>
     void for_each(function what) {
-        visit(sends_, what);
-        visit(receives_, what);
+        sends_.for_each(what);
+        receives_.for_each(what);
     }
 
     // message_owner
@@ -53,18 +62,35 @@ class message_table final : public message_owner {
     bool is_decided(uint64_t message) const noexcept override;
 
   private:
-    template <typename map, typename function>
-    static void visit(map &all, function &what) {
-        for (auto at = all.begin(); at != all.end();) {
-            const uint64_t number = at->first;
-            what(*at->second);
-            at = all.upper_bound(number);
-        }
-    }
+    // Memory of messages that have ended, for the next ones.
+    class blocks {
+      public:
+        blocks() noexcept = default;
+        ~blocks();
+        blocks(const blocks &) = delete;
+        blocks &operator=(const blocks &) = delete;
+        // Throws std::bad_alloc.
+        void *take(size_t bytes);
+        void give_back(void *one) noexcept;
 
-    std::map<uint64_t, std::unique_ptr<send_message>> sends_;
-    std::map<uint64_t, std::unique_ptr<receive_message>> receives_;
-    std::unordered_multimap<uint64_t, receive_message *> receives_of_;  // by sender()
+      private:
+        static constexpr size_t most = 256;
+        std::vector<void *> unused_;
+    };
+    template <typename message>
+    blocks &blocks_of() noexcept {
+        return std::is_same_v<message, send_message> ? send_blocks_ : receive_blocks_;
+    }
+    // Destroy the message where they throw std::bad_alloc.
+    void list(send_message *made);
+    void list(receive_message *made);
+    void unlink(const receive_message &ended) noexcept;
+
+    blocks send_blocks_, receive_blocks_;
+    number_map<send_message> sends_;
+    number_map<receive_message> receives_;
+    // By sender(), the first of those that have it; next_of_sender leads to the others.
+    number_map<receive_message> receives_of_;
 };
 
 // A number for a message or an interface: not used twice in a process; never 0.

@@ -53,7 +53,10 @@ outgoing_offer::outgoing_offer(message_services &services, endpoint &ep, const u
 wire::source_descriptor outgoing_offer::source() const noexcept {
     const bool may_be_pulled =
         !ep_.by_network && uses_pipes() && buffer_.packed_bytes() <= config().pull_max;
-    return may_be_pulled ? describe_source(buffer_) : wire::source_descriptor{};
+    if (!may_be_pulled) {
+        return {};
+    }
+    return describe_source(buffer_);
 }
 
 bool outgoing_offer::send_early(uint64_t request) noexcept {
@@ -62,8 +65,9 @@ bool outgoing_offer::send_early(uint64_t request) noexcept {
     message.from = id_;
     message.offset = request;
     message.length = buffer_.packed_bytes();
-    message.early = {content_, source()};
-    if (!services_.control.send_now(ep_, message)) {
+    message.early.offer = content_;
+    message.early.source = source();
+    if (!services_.control.send_now(ep_, &message)) {
         return false;
     }
     early_request_ = request;  // without a deadline: the receive may be posted late

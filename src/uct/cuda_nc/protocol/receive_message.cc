@@ -89,7 +89,12 @@ bool receive_message::accept(const wire::early_offer &offer, uint32_t flags) noe
         header_ = {request_, 0};
     }
     route_->answer(flags);
-    progress();  // a pull may have ended or failed before it was answered
+    // It may have ended or failed before it was answered.
+    if (!held_) {
+        progress();
+    } else if (route_->has_failed() || route_->is_through()) {
+        message_.services.looks.look_soon(message_.id);  // not within UCP's call
+    }
     return true;
 }
 

@@ -71,6 +71,8 @@ class receive_message final : public direct_message {
     bool holds_rtr() const noexcept { return held_.has_value(); }
     bool is_polled() const noexcept { return route_ != nullptr && route_->is_polled(); }
 
+    receive_message *next_of_sender = nullptr;  // the message table's
+
   private:
     std::unique_ptr<receive_route> prepare_route(const wire::early_offer &offer) noexcept;
     void stop_sender() noexcept;

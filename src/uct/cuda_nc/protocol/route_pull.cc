@@ -56,8 +56,7 @@ std::unique_ptr<receive_route> pull_receiver::prepare(receive_context &context,
     gpu::device *gpu = gpu::platform::instance().get_device(device);
     char *base;
     const layout *target = context.buffer->laid_out(&base);
-    const unsigned channels = message_channels(device);
-    if (gpu == nullptr || target == nullptr || !uses_pipes() || channels == 0 ||
+    if (gpu == nullptr || target == nullptr || !uses_pipes() || message_channels(device) == 0 ||
         total > std::min<uint64_t>(config().pull_max, gpu::max_pipe_length)) {
         return nullptr;
     }
@@ -85,14 +84,14 @@ std::unique_ptr<receive_route> pull_receiver::prepare(receive_context &context,
     if (made == nullptr && work.copies) {
         release_copy(device);
     }
-    if (made == nullptr || !has_stream(device) || !has_ports(device)) {
+    // An order needs neither.
+    const bool may_be_launched = total > gpu::longest_order;
+    if (made == nullptr || (may_be_launched && (!has_stream(device) || !has_ports(device)))) {
         return nullptr;
     }
-    work.geometry = work.copies
-                        ? copy_geometry()
-                        : gpu::choose_pull_geometry(
-                              total, share_of_channels(device, total, channels), of_list && alone);
+    work.geometry = work.copies ? copy_geometry() : gpu::pipe_geometry();
     made->work_ = work;
+    made->lone_list_ = of_list && alone;
     return made;
 }
 
@@ -103,7 +102,7 @@ pull_receiver::~pull_receiver() {
 
 // The kernel is launched first: the sender can wait, and must hear of the end after the beginning.
 void pull_receiver::answer(uint32_t flags) noexcept {
-    begin_pull(work_, work_.source == nullptr);
+    begin_pull(work_, work_.source == nullptr, lone_list_);
     drive_.try_launch();
     message_.services.launch_early();
     is_answered_ = true;

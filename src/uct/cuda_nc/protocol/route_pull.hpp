@@ -57,6 +57,7 @@ class pull_receiver : public driven_receiver {
   private:
     source source_;
     gpu::pipe_work work_;
+    bool lone_list_ = false;
     bool is_answered_ = false;  // the sender knows that it is pulled from
     bool has_fin_ = false;
     bool is_told_ = false;  // the sender knows that all bytes have been read

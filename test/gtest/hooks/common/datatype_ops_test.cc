@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "hooks/fakes.hpp"
 #include "ucs/base/elf_walker.hpp"
@@ -224,6 +225,31 @@ TEST(datatype_ops_host, a_type_may_be_destroyed_from_within_its_last_finish) {
     EXPECT_EQ(live_in_ucp(), before);
     replacement back = {"ucp_dt_destroy", original};
     EXPECT_EQ(redirect_loaded_objects(&back, 1), 1u);
+}
+
+TEST(datatype_ops_host, bytes_are_found_of_the_datatype_that_has_the_handle_now) {
+    datatype vector("vector", vector_blocks, 96), block("block", {{0, 16}}, 16);
+    dt::message_bytes bytes;
+    for (int i = 0; i < 4; ++i) {
+        const datatype &type = i % 2 == 0 ? vector : block;
+        const uint64_t size = i % 2 == 0 ? 32 : 16;
+        registered in_ucp(type);
+        for (uint64_t count : {uint64_t(1), uint64_t(3), uint64_t(1)}) {
+            ASSERT_TRUE(hooks::find_bytes(in_ucp.handle, count, &bytes));
+            EXPECT_EQ(bytes.packed, count * size);
+            EXPECT_EQ(hooks::find_operations(in_ucp.handle)->finish, in_ucp.ops.finish);
+        }
+        registered other(i % 2 == 0 ? block : vector);
+        ASSERT_TRUE(hooks::find_bytes(other.handle, 1, &bytes));
+        EXPECT_EQ(bytes.packed, 48 - size);
+        ASSERT_TRUE(hooks::find_bytes(in_ucp.handle, 1, &bytes));
+        EXPECT_EQ(bytes.packed, size);
+        // freed by another thread than the one that remembers it
+        std::thread([&] { destroy_datatype(in_ucp.handle, nullptr); }).join();
+        in_ucp.destroyed = true;
+        EXPECT_FALSE(hooks::find_bytes(in_ucp.handle, 1, &bytes));
+        EXPECT_EQ(hooks::find_operations(in_ucp.handle), nullptr);
+    }
 }
 
 TEST(datatype_ops_host, unknown_handles_are_passed_on) {

@@ -199,7 +199,7 @@ TEST_F(convertor, an_address_is_not_remembered_while_the_datatype_path_prepares)
     fake_convertor_t sender = make_convertor();
     prepare(true, &sender, 1, device);
     {
-        original_start_scope scope;
+        original_start_scope scope(true);
         prepare(true, &sender, 1, device);
     }
     EXPECT_TRUE(convertor_tracker::instance().empty());

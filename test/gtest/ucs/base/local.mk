@@ -2,6 +2,7 @@
 unit_tests_SOURCES += \
 	test/gtest/ucs/base/bits_test.cc \
 	test/gtest/ucs/base/fast_divide_test.cc \
+	test/gtest/ucs/base/number_map_test.cc \
 	test/gtest/ucs/base/settings_test.cc \
 	test/gtest/ucs/base/shared_descriptors_test.cc \
 	test/gtest/ucs/base/statistics_test.cc \

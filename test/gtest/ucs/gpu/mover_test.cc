@@ -250,6 +250,38 @@ TEST_P(mover_test, few_long_orders_are_taken_at_a_time) {
     }
 }
 
+// Those that are left would be launched, and one launch moves all of them.
+TEST_P(mover_test, long_orders_that_come_together_are_taken_all_or_none) {
+    plain_move move = make_plain(most_together / 8);
+    move.order.target = &move.what;
+    move_order all[4];
+    for (move_order &one : all) {
+        one = move.order;
+        one.length = most_together / 2;
+    }
+    all[1].length = longest_of_many;
+    // Before, so that a kernel is there.
+    const mover::ticket before = give(all[1]);
+    EXPECT_EQ(await(before), UCS_OK);
+    mover_->release(before);
+    mover::ticket tickets[4];
+    const size_t given = mover_->give(all, 4, tickets);
+    EXPECT_LE(given, 1u);
+    for (const size_t i : {0, 2, 3}) {
+        EXPECT_EQ(tickets[i], 0u);
+    }
+    if (given == 1) {
+        EXPECT_EQ(await(tickets[1]), UCS_OK);
+        mover_->release(tickets[1]);
+    }
+    const size_t two = mover_->give(all + 2, 2, tickets);
+    EXPECT_TRUE(two == 0 || two == 2);
+    for (size_t i = 0; i < two; ++i) {
+        EXPECT_EQ(await(tickets[i]), UCS_OK);
+        mover_->release(tickets[i]);
+    }
+}
+
 TEST_P(mover_test, orders_out_of_range_are_refused) {
     plain_move move = make_plain(4);
     move_order one = move.order;

@@ -234,7 +234,7 @@ class pipe_drive_test : public testing::Test {
     void run(bool tell = true) {
         auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         auto moving = [](const pipe_drive &one) {
-            return one.now() == state::waiting || one.now() == state::admitted ||
+            return one.now() == state::waiting || one.now() == state::ready ||
                    one.now() == state::running;
         };
         while (moving(*send_) || moving(*receive_)) {
@@ -295,6 +295,50 @@ TEST_F(pipe_drive_test, a_pull_whose_tables_are_not_there_is_launched) {
     expect_pulled();
     EXPECT_EQ(counters::all().orders, before);
     EXPECT_EQ(to_->launches, 1);
+}
+
+TEST_F(pipe_drive_test, an_order_needs_no_channels) {
+    if (device_->properties().name != "simulated GPU") {
+        GTEST_SKIP() << "a real GPU's mover need not take it";
+    }
+    const unsigned limit = channel_limit(0);
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));
+    begin_pull();
+    run_pull();
+    expect_pulled();
+    EXPECT_EQ(to_->launches, 0);
+    EXPECT_EQ(channels_promised(0), 0u);
+    release_channels(0, gpu::direction::unpack, limit);
+}
+
+TEST_F(pipe_drive_test, a_pull_that_is_no_order_waits_for_channels) {
+    const unsigned limit = channel_limit(0);
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));
+    to_->tables_are_there = false;
+    begin_pull();
+    receive_->try_launch();
+    messages_->services().schedule.launch_all();
+    EXPECT_EQ(receive_->now(), state::waiting);
+    EXPECT_EQ(to_->launches, 0);
+    EXPECT_NE(channels_promised(0), 0u);
+    release_channels(0, gpu::direction::unpack, limit);
+    run_pull();
+    expect_pulled();
+    EXPECT_EQ(to_->launches, 1);
+    EXPECT_EQ(channels_promised(0), 0u);
+}
+
+TEST_F(pipe_drive_test, a_pull_that_is_stopped_before_its_order_is_given_is_gone) {
+    const uint64_t before = counters::all().orders;
+    begin_pull();
+    receive_->try_launch();
+    EXPECT_EQ(receive_->now(), state::ready);
+    receive_->stop();
+    messages_->services().schedule.launch_all();
+    EXPECT_EQ(receive_->now(), state::failed);
+    EXPECT_EQ(counters::all().orders, before);
+    EXPECT_EQ(to_->launches, 0);
+    EXPECT_TRUE(messages_->services().schedule.empty());
 }
 
 // On return the order does not touch the target any more.
