@@ -37,6 +37,7 @@ std::array<std::atomic<segment *>, num_places / segment_places> segments;
 std::mutex mutex;
 uint32_t first_free = 0;  // 0: none; place 0 is not used
 uint32_t never_used = 1;
+std::atomic<uint32_t> given_back{0};  // the first of those since first_free became 0; 0: none
 
 uintptr_t first_use() noexcept {
     static const uintptr_t random = random_number();
@@ -94,6 +95,9 @@ handle_place *add_place() noexcept {
 handle_place *acquire_place() noexcept {
     std::lock_guard<std::mutex> guard(mutex);
     if (first_free == 0) {
+        first_free = given_back.exchange(0, std::memory_order_acquire);
+    }
+    if (first_free == 0) {
         return add_place();
     }
     handle_place &found = place_at(first_free);
@@ -101,14 +105,14 @@ handle_place *acquire_place() noexcept {
     return &found;
 }
 
-// Where the lock is taken the place is lost, one of 2^24: in a child that was forked meanwhile the
-// lock may be taken for ever.
+// Without the lock: in a child that was forked meanwhile it may be taken for ever. The list is
+// taken as a whole alone.
 void release_place(handle_place &where) noexcept {
-    std::unique_lock<std::mutex> guard(mutex, std::try_to_lock);
-    if (guard.owns_lock()) {
-        where.next_free = first_free;
-        first_free = where.index;
-    }
+    uint32_t first = given_back.load(std::memory_order_relaxed);
+    do {
+        where.next_free = first;
+    } while (!given_back.compare_exchange_weak(first, where.index, std::memory_order_release,
+                                               std::memory_order_relaxed));
 }
 
 }  // namespace

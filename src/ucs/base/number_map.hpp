@@ -76,11 +76,11 @@ class number_map {
             }
             std::sort(numbers.begin(), numbers.end());
             for (const uint64_t number : numbers) {
+                last = number;
+                any = true;
                 if (object *one = find(number)) {
                     what(*one);
                 }
-                last = number;
-                any = true;
             }
         } catch (const std::bad_alloc &) {
             // The rest is found one by one.

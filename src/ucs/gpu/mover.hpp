@@ -83,10 +83,10 @@ class mover {
     virtual ~mover() = default;
 
     // Gives those of `number` orders that the kernel serves and that there is room for (of long
-    // ones up to most_together bytes at a time), and returns how many. tickets[i] is the ticket of
-    // orders[i]; 0: it was not taken and is to be launched. Work is to be given once, when it can
-    // begin: by that it is known how often work comes. Does not wait. `tried`: as part of the
-    // trials that find out whether the program goes on sooner without a kernel that stays.
+    // ones up to most_together bytes at a time, else none), and returns how many. tickets[i] is the
+    // ticket of orders[i]; 0: it was not taken and is to be launched. Work is to be given once,
+    // when it can begin: by that it is known how often work comes. Does not wait. `tried`: as part
+    // of the trials that find out whether the program goes on sooner without a kernel that stays.
     virtual size_t give(const move_order *orders, size_t number, ticket *tickets,
                         bool tried = true) noexcept = 0;
     // To be called when work that was not taken has been launched: launches the kernel where more

@@ -71,8 +71,8 @@ void mover_desk::retire() noexcept {
 }
 
 // Into words_, those that the kernel serves, as many as there is room for. chosen_ says which. Long
-// ones that come together are taken all or none: one launch moves those that are left as well as
-// the others.
+// ones that are too many together are left, all of them: one launch moves those that are left as
+// well as the others.
 size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
     size_t count = 0;
     uint64_t together = long_bytes_.load(std::memory_order_relaxed);

@@ -30,8 +30,9 @@ void acquire_channels_beyond_limit(int device, gpu::direction dir, unsigned chan
 void release_channels(int device, gpu::direction dir, unsigned channels) noexcept;
 unsigned channels_in_flight(int device, gpu::direction dir) noexcept;  // for tests
 
-// Channels of the messages that a GPU receives, from the answer to the sender until the message
-// ends, whether their kernel runs or waits. New messages are cut by what is left.
+// Channels of the messages that a GPU receives, whether their kernel runs or waits: of pipes from
+// the answer to the sender until the message ends, of pulls from when they are to be launched until
+// their kernel is through. New messages are cut by what is left.
 void promise_channels(int device, unsigned channels) noexcept;
 void end_promise(int device, unsigned channels) noexcept;
 unsigned channels_promised(int device) noexcept;

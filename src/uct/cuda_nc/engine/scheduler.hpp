@@ -33,8 +33,9 @@ class scheduler {
     // The message waits for channels no more.
     void stop_waiting(uint64_t message) noexcept;
 
-    // The work is offered to its GPU's mover with the next give_early() or launch_all(). An order
-    // holds no channels, and so is not admitted. False: no memory.
+    // The work is offered to its GPU's mover with the next launch_all(), or a give_early()
+    // before it. An order holds no channels: it is not admitted, and waits behind no message.
+    // False: no memory.
     bool order(launch_client &ready) noexcept;
     // The admitted work is launched with the next launch_all(), which comes at the end of each call
     // of progress. False: no memory.

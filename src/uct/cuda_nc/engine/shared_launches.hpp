@@ -1,7 +1,7 @@
-// Work that is ready for a GPU. What may be an order is given to the GPU's mover, and begins at
-// once. The rest is launched when everything that has arrived has been looked at, so that one
-// launch serves several messages: a launch costs the CPU as much as all else of a message of a
-// megabyte. And the work that is in flight.
+// Work that is ready for a GPU. What may be an order is given to the GPU's mover, at once or, while
+// others are at work, with the next ones. The rest is launched when everything that has arrived has
+// been looked at, so that one launch serves several messages: a launch costs the CPU as much as all
+// else of a message of a megabyte. And the work that is in flight.
 #pragma once
 
 #include <cstddef>

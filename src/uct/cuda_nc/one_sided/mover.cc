@@ -367,8 +367,9 @@ bool list_mover::is_complete(lane &on) noexcept {
     if (on.open == nullptr || on.process != nullptr) {
         return on.open != nullptr;
     }
-    const auto launched = std::count_if(on.lists.begin(), on.lists.end(),
-                                        [](const auto &one) { return !one->is_unordered(); });
+    const auto launched = std::count_if(on.lists.begin(), on.lists.end(), [&on](const auto &one) {
+        return one->stream == on.stream.get() && !one->is_unordered();
+    });
     if (static_cast<size_t>(launched) >= enough_lists) {
         return false;
     }

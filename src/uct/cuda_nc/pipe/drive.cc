@@ -173,14 +173,9 @@ bool pipe_drive::describe(gpu::move_order *order_p) noexcept {
     return true;
 }
 
-// Whether a launch can follow is found out at once, not after it has been waited for.
 void pipe_drive::order_refused() noexcept {
     state_ = state::waiting;
-    if (has_stream(device()) && has_ports(device())) {
-        try_launch();
-    } else {
-        fail();
-    }
+    try_launch();
     if (state_ == state::failed) {
         looks_.look_soon(message_);
     }

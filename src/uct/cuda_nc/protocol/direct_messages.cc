@@ -131,7 +131,7 @@ void direct_messages::handle_control(const void *data, size_t length) noexcept {
                                                     message.from, 0);
             }
             break;
-        case control_kind::early_offer:  // of another length
+        case control_kind::early_offer:  // handled above
             break;
         case control_kind::describe: {
             if (endpoint *peer = find_peer(services_.iface, message.identity)) {

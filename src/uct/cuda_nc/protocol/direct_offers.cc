@@ -122,12 +122,13 @@ direct_messages::outcome direct_messages::accept(endpoint &ep, user_buffer *buff
     const uint64_t id = next_message_id();
     receive_message &begun = services_.messages.add<receive_message>(
         services_, ep, *buffer, id, message, request, total, first, rtr);
-    if (!begun.accept(offer, requests_.answer_flags(request))) {
+    bool holds_rtr = false;
+    if (!begun.accept(offer, requests_.answer_flags(request), &holds_rtr)) {
         services_.messages.erase(begun);
         return outcome::declined;
     }
     services_.progress.start();
-    if (rtr != nullptr && begun.holds_rtr()) {
+    if (holds_rtr) {
         return outcome::holds_rtr;  // it has begun by itself
     }
     services_.launch_early();

@@ -257,7 +257,8 @@ bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offe
     receive_message &begun = services_.messages.add<receive_message>(
         services_, ep, std::move(memory), next_message_id(), offer.message, rtr.request, rtr.size);
     // UCP's RTR says whose the bytes are: no later offer needs first bytes because of this one.
-    if (!begun.accept(offer.offer, known_receivers)) {
+    bool holds_rtr = false;  // none was given
+    if (!begun.accept(offer.offer, known_receivers, &holds_rtr)) {
         services_.messages.erase(begun);
         return false;
     }

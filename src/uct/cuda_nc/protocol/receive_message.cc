@@ -75,7 +75,8 @@ std::unique_ptr<receive_route> receive_message::prepare_route(
     return route != nullptr ? std::move(route) : slot_receiver::prepare(message_, offer.offer);
 }
 
-bool receive_message::accept(const wire::early_offer &offer, uint32_t flags) noexcept {
+bool receive_message::accept(const wire::early_offer &offer, uint32_t flags,
+                             bool *holds_rtr_p) noexcept {
     route_ = prepare_route(offer);
     if (route_ == nullptr) {
         return false;
@@ -88,6 +89,7 @@ bool receive_message::accept(const wire::early_offer &offer, uint32_t flags) noe
         message_.is_silent = has_fin_ = true;
         header_ = {request_, 0};
     }
+    *holds_rtr_p = held_.has_value();
     route_->answer(flags);
     // It may have ended or failed before it was answered.
     if (!held_) {

@@ -49,8 +49,9 @@ class receive_message final : public direct_message {
     void leave() noexcept override;
 
     // Chooses a route for the offer and answers, with `flags` as in the message. False: there is
-    // none, and nothing was said. (Without first bytes offer.source is empty.)
-    bool accept(const wire::early_offer &offer, uint32_t flags) noexcept;
+    // none, and nothing was said. (Without first bytes offer.source is empty.) *holds_rtr_p: UCP's
+    // RTR is held back, and UCP shall think that it has been sent; else the message may have ended.
+    bool accept(const wire::early_offer &offer, uint32_t flags, bool *holds_rtr_p) noexcept;
 
     // slot_full or wake.
     void handle(const wire::control &message) noexcept;
@@ -67,8 +68,6 @@ class receive_message final : public direct_message {
     uint64_t sender() const noexcept { return message_.sender; }
     uint64_t peer() const noexcept { return message_.peer; }
     const endpoint *ep() const noexcept { return message_.ep; }
-    // UCP's RTR is held back: UCP shall think that it has been sent.
-    bool holds_rtr() const noexcept { return held_.has_value(); }
     bool is_polled() const noexcept { return route_ != nullptr && route_->is_polled(); }
 
     receive_message *next_of_sender = nullptr;  // the message table's

@@ -2,6 +2,8 @@
 #include "uct/cuda_nc/protocol/route_pull.hpp"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <new>
 #include <optional>
 
@@ -32,6 +34,16 @@ std::optional<uint64_t> most_detour(uint64_t bytes, bool alone_or_without_pipe) 
         return std::nullopt;
     }
     return std::max(bytes / 8, launch_bytes - std::min(bytes, launch_bytes));
+}
+
+// Whether there are ports and streams on a GPU, which stay once they are there.
+bool can_launch(int device) noexcept {
+    static std::array<std::atomic<bool>, max_devices> known{};
+    std::atomic<bool> &its = known[static_cast<size_t>(device)];
+    if (!its.load(std::memory_order_relaxed) && has_stream(device) && has_ports(device)) {
+        its.store(true, std::memory_order_relaxed);
+    }
+    return its.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -84,9 +96,7 @@ std::unique_ptr<receive_route> pull_receiver::prepare(receive_context &context,
     if (made == nullptr && work.copies) {
         release_copy(device);
     }
-    // An order needs neither.
-    const bool may_be_launched = total > gpu::longest_order;
-    if (made == nullptr || (may_be_launched && (!has_stream(device) || !has_ports(device)))) {
+    if (made == nullptr || !can_launch(device)) {
         return nullptr;
     }
     work.geometry = work.copies ? copy_geometry() : gpu::pipe_geometry();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -64,6 +65,35 @@ TEST(message_handles, belong_to_the_message_that_acquired_them_last) {
         EXPECT_EQ(find(word), &ends[i]);
         handle.release();
     }
+}
+
+// Whatever many threads that end at the same time do to each other.
+TEST(message_handles, places_of_objects_that_end_are_used_again) {
+    constexpr size_t threads = 8, objects = 64, rounds = 50;
+    auto place_of = [](uintptr_t word) { return word >> 3 & ((uintptr_t{1} << 24) - 1); };
+    state_stub state;
+    end_stub end;
+    uintptr_t highest[2] = {0, 0};  // after the first round, and after the last
+    for (size_t round = 0; round < rounds; ++round) {
+        std::vector<std::thread> all;
+        std::mutex mutex;
+        for (size_t i = 0; i < threads; ++i) {
+            all.emplace_back([&] {
+                std::vector<message_handle> mine(objects);
+                uintptr_t most = 0;
+                for (message_handle &one : mine) {
+                    most = std::max(most, place_of(one.acquire(state, end)));
+                }
+                std::lock_guard<std::mutex> guard(mutex);
+                uintptr_t &seen = highest[round == 0 ? 0 : 1];
+                seen = std::max(seen, most);
+            });
+        }
+        for (std::thread &one : all) {
+            one.join();
+        }
+    }
+    EXPECT_LE(highest[1], highest[0] + threads * objects);
 }
 
 TEST(message_handles, of_an_object_that_ends_are_not_found_and_not_repeated) {
