@@ -18,12 +18,12 @@ constexpr size_t piece = 4096, num_pieces = 600;
 class shared_handle_test : public ::testing::Test {
   protected:
     void SetUp() override {
+        ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
         gpu::platform &gpus = gpu::platform::instance();
         if (std::string(gpus.name()) != "sim") {
             GTEST_SKIP() << "makes memory of the simulated GPU one of pieces";
         }
         gpu_ = gpus.get_device(0);
-        ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
         if (before_.rlim_max < 4096) {
             GTEST_SKIP() << "needs 4,096 file descriptors";
         }
