@@ -32,7 +32,8 @@ class launch_client {
     virtual void ordered(gpu::mover & /*by*/, gpu::mover::ticket) noexcept {}
     virtual void order_refused() noexcept {}
 
-    // After launched(): its kernel has left, and somebody has to look at it.
+    // After launched() or ordered(): its kernel has left, or the order has ended, and somebody has
+    // to look at it.
     virtual bool has_left() const noexcept = 0;
 
   protected:
