@@ -18,14 +18,7 @@ class number_map {
   public:
     // Null: there is none.
     object *find(uint64_t number) const noexcept {
-        if (size_ == 0) {
-            return nullptr;
-        }
-        size_t at = home_of(number);
-        while (places_[at].what != nullptr && places_[at].number != number) {
-            at = next(at);
-        }
-        return places_[at].what;
+        return size_ != 0 ? places_[place_of(number)].what : nullptr;
     }
     // In place of the one of that number, if there is one. Throws std::bad_alloc, and then has
     // changed nothing.
@@ -38,12 +31,9 @@ class number_map {
     // Of a number that is there.
     void replace(uint64_t number, object *what) noexcept { put(number, what); }
     void erase(uint64_t number) noexcept {
-        if (find(number) == nullptr) {
+        size_t hole = size_ != 0 ? place_of(number) : 0;
+        if (size_ == 0 || places_[hole].what == nullptr) {
             return;
-        }
-        size_t hole = home_of(number);
-        while (places_[hole].number != number || places_[hole].what == nullptr) {
-            hole = next(hole);
         }
         for (size_t at = next(hole); places_[at].what != nullptr; at = next(at)) {
             // Whether it may be as far back as the hole.
@@ -103,15 +93,20 @@ class number_map {
     size_t home_of(uint64_t number) const noexcept {
         return static_cast<size_t>(number * 0x9E3779B97F4A7C15u >> 20) & (places_.size() - 1);
     }
+    // Where the number is, or the free place where it would be. There must be places.
+    size_t place_of(uint64_t number) const noexcept {
+        size_t at = home_of(number);
+        while (places_[at].what != nullptr && places_[at].number != number) {
+            at = next(at);
+        }
+        return at;
+    }
     size_t next(size_t at) const noexcept { return (at + 1) & (places_.size() - 1); }
     size_t distance(size_t from, size_t to) const noexcept {
         return (to - from) & (places_.size() - 1);
     }
     void put(uint64_t number, object *what) noexcept {
-        size_t at = home_of(number);
-        while (places_[at].what != nullptr && places_[at].number != number) {
-            at = next(at);
-        }
+        const size_t at = place_of(number);
         size_ += places_[at].what == nullptr ? 1 : 0;
         places_[at] = {number, what};
     }
