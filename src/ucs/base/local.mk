@@ -29,6 +29,8 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/base/status.cc \
 	src/ucs/base/status.hpp \
 	src/ucs/base/text.hpp \
+	src/ucs/base/tick_clock.cc \
+	src/ucs/base/tick_clock.hpp \
 	src/ucs/base/trace.cc \
 	src/ucs/base/trace.hpp \
 	src/ucs/base/ucx_instance.cc \

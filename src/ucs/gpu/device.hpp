@@ -157,6 +157,12 @@ class stream {
     // Enqueues a copy between memory of any kinds. Pageable host memory may be copied before the
     // call returns; pinned and device memory is not.
     virtual ucs_status_t copy(void *destination, const void *source, size_t length) noexcept = 0;
+    // The same between memory of the kind `device`, this GPU's and a peer's that it has mapped. The
+    // CPU is done sooner: it need not ask what lies there.
+    virtual ucs_status_t copy_gpu_memory(char *destination, const char *source,
+                                         size_t length) noexcept {
+        return copy(destination, source, length);
+    }
     virtual ucs_status_t record(event &mark) noexcept = 0;
     // Later work of this stream waits for `mark`.
     virtual ucs_status_t wait(event &mark) noexcept = 0;
@@ -295,6 +301,10 @@ class platform {
     // memory, and about 130 then. The first address found on a GPU makes that GPU's context and
     // loads the kernels, which is slow.
     virtual memory_info query(const void *address) noexcept = 0;
+    // What query() says of the allocation's id, in half the time. 0 too where nothing is known.
+    virtual uint64_t allocation_id(const void *address) noexcept {
+        return query(address).allocation.id;
+    }
     // The GPU on which the memory at `address` lies, as in memory_info; -1: on none. Makes no
     // context, so it may be asked about what a peer has on a GPU that this process does not use.
     virtual int device_of(const void *address) noexcept = 0;

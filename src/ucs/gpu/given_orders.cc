@@ -71,7 +71,7 @@ ucs_status_t given_orders::query() noexcept {
         note(by_->state(tickets_[under_way_ - 1]));
     }
     if (under_way_ != 0 && ++polls_ % polls_between_looks == 0) {
-        const auto now = std::chrono::steady_clock::now();
+        const auto now = tick_clock::now();
         if (polls_ == polls_between_looks) {
             polled_since_ = now;
         } else if (now - polled_since_ >= doubt) {

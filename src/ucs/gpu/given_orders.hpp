@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "ucs/base/status.hpp"
+#include "ucs/base/tick_clock.hpp"
 #include "ucs/gpu/device.hpp"
 #include "ucs/gpu/mover.hpp"
 
@@ -48,7 +49,7 @@ class given_orders {
     size_t under_way_ = 0;          // the last of tickets_ whose end has not been seen
     ucs_status_t status_ = UCS_OK;  // of those that have ended
     unsigned polls_ = 0;
-    std::chrono::steady_clock::time_point polled_since_;
+    tick_clock::time_point polled_since_;
 };
 
 }  // namespace cuda_nc::gpu

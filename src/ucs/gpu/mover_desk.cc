@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "ucs/base/log.hpp"
+#include "ucs/base/tick_clock.hpp"
 #include "ucs/gpu/mover_pulse.hpp"
 
 namespace cuda_nc::gpu {
 namespace {
-
-uint64_t nanoseconds_now() noexcept {
-    return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                     std::chrono::steady_clock::now().time_since_epoch())
-                                     .count());
-}
 
 uint64_t bytes_of_long(const move_order &one) noexcept {
     return one.length > longest_of_many ? one.length : 0;
@@ -118,10 +114,11 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
         return 0;
     }
     expects_ = false;
-    const uint64_t now = nanoseconds_now();
-    rhythm_.note(now);
+    // Another CPU's clock may be a little behind.
+    now_ = std::max(now_, static_cast<uint64_t>(tick_clock::now().time_since_epoch().count()));
+    rhythm_.note(now_, std::exchange(were_launched_, true));
     if (tried) {
-        trial_.note(now, static_cast<unsigned>(number));
+        trial_.note(now_, static_cast<unsigned>(number));
     }
     if (!always_ && !trial_.allows()) {
         return 0;
@@ -159,6 +156,7 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     while (!giver.step(writes)) {
     }
     next_ += count;
+    were_launched_ = false;
     if (giver.is_late()) {
         launch_locked();  // if it fails, ask() tries again
     }

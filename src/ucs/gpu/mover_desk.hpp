@@ -98,7 +98,9 @@ class mover_desk : public mover {
     std::atomic<uint64_t> long_bytes_{0};  // of all long orders that hold a place
 
     std::mutex mutex_;  // guards what follows
+    uint64_t now_ = 0;  // nanoseconds, when orders came last
     arrival_rhythm rhythm_;
+    bool were_launched_ = false;  // the orders that came last were not taken
     pace_trial trial_;
     ticket next_ = 1;   // to be given
     ticket first_ = 1;  // orders before it are taken, or never will be

@@ -1,4 +1,5 @@
 #include "uct/cuda_nc/turns.hpp"
+#include "ucs/base/tick_clock.hpp"
 
 #include <sched.h>
 
@@ -88,7 +89,7 @@ worker_turns *worker_turns::of(const void *worker) noexcept {
 }
 
 bool worker_turns::await() noexcept {
-    using clock = std::chrono::steady_clock;
+    using clock = tick_clock;
     if (is_poster(pthread_self())) {
         poster_progresses_.store(true, std::memory_order_relaxed);
         num_progressed_.store(num_progressed_.load(std::memory_order_relaxed) + 1,

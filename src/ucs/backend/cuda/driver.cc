@@ -48,7 +48,8 @@ bool fill(void *library, driver *all, std::string *why_p) {
            FIND(context_push, cuCtxPushCurrent) && FIND(context_pop, cuCtxPopCurrent) &&
            FIND(exchange_capture_mode, cuThreadExchangeStreamCaptureMode) &&
            FIND(pointer_attributes, cuPointerGetAttributes) &&
-           FIND(address_range, cuMemGetAddressRange) && FIND(ipc_open, cuIpcOpenMemHandle);
+           FIND(address_range, cuMemGetAddressRange) && FIND(ipc_open, cuIpcOpenMemHandle) &&
+           FIND(copy_gpu_memory, cuMemcpyDtoDAsync);
 #undef FIND
 }
 

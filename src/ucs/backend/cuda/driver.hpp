@@ -34,6 +34,7 @@ struct driver {
     decltype(&::cuPointerGetAttributes) pointer_attributes;
     decltype(&::cuMemGetAddressRange) address_range;
     decltype(&::cuIpcOpenMemHandle) ipc_open;
+    decltype(&::cuMemcpyDtoDAsync) copy_gpu_memory;
     decltype(&::cuLaunchKernelEx) launch;                            // null before CUDA 11.8
     decltype(&::cuStreamWriteValue32) write_value;                   // null before CUDA 11.7
     CUresult(CUDAAPI *context_id)(CUcontext, unsigned long long *);  // null before CUDA 12.0

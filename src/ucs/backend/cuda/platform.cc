@@ -70,6 +70,7 @@ class cuda_platform final : public platform {
         return cuda::watch_ipc_conflicts(calls_, release);
     }
     memory_info query(const void *address) noexcept override;
+    uint64_t allocation_id(const void *address) noexcept override;
     int device_of(const void *address) noexcept override;
     int current_device() noexcept override;
 
@@ -244,6 +245,18 @@ memory_info cuda_platform::query(const void *address) noexcept {
     }
     return {managed != 0 ? memory_kind::managed : memory_kind::device, where->properties().ordinal,
             whole};
+}
+
+uint64_t cuda_platform::allocation_id(const void *address) noexcept {
+    if (forked() || !initialised()) {
+        return 0;
+    }
+    CUpointer_attribute wanted = CU_POINTER_ATTRIBUTE_BUFFER_ID;
+    unsigned long long id = 0;
+    void *answer = &id;
+    const CUresult result =
+        calls_.pointer_attributes(1, &wanted, &answer, reinterpret_cast<CUdeviceptr>(address));
+    return result == CUDA_SUCCESS ? id : 0;
 }
 
 int cuda_platform::device_of(const void *address) noexcept {

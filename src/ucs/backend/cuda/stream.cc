@@ -132,6 +132,17 @@ class cuda_stream final : public borrowed_stream {
             return cudaMemcpyAsync(destination, source, length, cudaMemcpyDefault, handle_);
         });
     }
+    ucs_status_t copy_gpu_memory(char *destination, const char *source,
+                                 size_t length) noexcept override {
+        if (length == 0) {
+            return UCS_OK;
+        }
+        return run(owner_, "cuMemcpyDtoDAsync", [&] {
+            return owner_.calls().copy_gpu_memory(reinterpret_cast<CUdeviceptr>(destination),
+                                                  reinterpret_cast<CUdeviceptr>(source), length,
+                                                  handle_);
+        });
+    }
     ucs_status_t record(event &mark) noexcept override {
         return run(owner_, "cudaEventRecord",
                    [&] { return cudaEventRecord(handle_of(mark), handle_); });

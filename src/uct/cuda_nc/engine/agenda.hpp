@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "ucs/base/tick_clock.hpp"
 #include "uct/cuda_nc/engine/message_owner.hpp"
 #include "uct/cuda_nc/engine/progress_hook.hpp"
 
@@ -20,7 +21,7 @@ namespace cuda_nc::uct {
 
 class agenda {
   public:
-    using clock = std::chrono::steady_clock;
+    using clock = tick_clock;
 
     agenda(message_owner &messages, progress_hook &progress) noexcept
         : messages_(messages), progress_(progress) {}

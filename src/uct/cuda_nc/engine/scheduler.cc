@@ -14,7 +14,7 @@ using std::chrono::nanoseconds;
 
 // How long the first in line has been refused.
 nanoseconds scheduler::queue::waited(uint64_t first) noexcept {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = tick_clock::now();
     if (refused != first) {
         refused = first;
         since = now;

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "ucs/base/tick_clock.hpp"
 #include "ucs/gpu/device.hpp"
 #include "uct/cuda_nc/engine/message_owner.hpp"
 #include "uct/cuda_nc/engine/progress_hook.hpp"
@@ -61,7 +62,7 @@ class scheduler {
         unsigned own = 0;            // channels that messages of this interface hold
         std::set<uint64_t> waiting;  // messages, the first begun comes first
         uint64_t refused = 0;        // the first in line
-        std::chrono::steady_clock::time_point since;
+        tick_clock::time_point since;
 
         std::chrono::nanoseconds waited(uint64_t first) noexcept;
     };

@@ -78,6 +78,20 @@ struct opened {
     std::map<key, allocation> all;
     std::map<user_key, user_allocation> of_users;
     uint64_t uses = 0;  // of users' allocations
+    // The one that was used last: most messages come from where the one before them came from.
+    using user_place = std::map<user_key, user_allocation>::iterator;
+    user_place recent = of_users.end();
+
+    user_place erase(user_place at) noexcept {
+        recent = of_users.end();
+        return of_users.erase(at);
+    }
+    bool is_recent(int place, const process_id &owner, uint64_t base, uint64_t id,
+                   const gpu::ipc_handle &handle) const noexcept {
+        return recent != of_users.end() && recent->first.base == base &&
+               recent->first.place == place && recent->first.owner == owner &&
+               recent->second.memory != nullptr && recent->second.is(handle, id);
+    }
 
     // The caller holds the lock.
     void close_unused() noexcept {
@@ -87,7 +101,7 @@ struct opened {
         }
         for (auto at = of_users.begin(); at != of_users.end();) {
             bool unused = is_idle(at->second) && is_gone(at->first.owner);
-            at = unused ? of_users.erase(at) : std::next(at);
+            at = unused ? erase(at) : std::next(at);
         }
     }
 
@@ -97,7 +111,7 @@ struct opened {
     void close_idle_of_users(F &&chosen) noexcept {
         for (auto at = of_users.begin(); at != of_users.end();) {
             const bool closes = is_idle(at->second) && chosen(at->first);
-            at = closes ? of_users.erase(at) : std::next(at);
+            at = closes ? erase(at) : std::next(at);
         }
     }
 
@@ -111,7 +125,7 @@ struct opened {
             }
         }
         if (oldest != of_users.end()) {
-            of_users.erase(oldest);
+            erase(oldest);
         }
     }
 };
@@ -222,6 +236,10 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     }
     opened &peers = of_peers();
     std::lock_guard<std::mutex> guard(peers.mutex);
+    if (peers.is_recent(device, owner, base, id, handle)) {
+        peers.recent->second.last_use = ++peers.uses;
+        return {peers.recent->second.memory, peers.recent->second.memory->address()};
+    }
     const gpu::device *const by = gpu::platform::instance().get_device(device);
     const bool coexists = by != nullptr && by->ipc_coexists(handle);
     const user_key name = {device, owner, base, coexists ? id : 0};
@@ -230,13 +248,13 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         if (!opened::is_idle(found->second)) {
             return {};
         }
-        peers.of_users.erase(found);  // its place is another's now
+        peers.erase(found);  // its place is another's now
         found = peers.of_users.end();
     }
     auto until_retry = time_until_retry;
     if (found != peers.of_users.end() && found->second.is_to_be_tried()) {
         until_retry = std::min(2 * found->second.until_retry, longest_time_until_retry);
-        peers.of_users.erase(found);
+        peers.erase(found);
         found = peers.of_users.end();
     }
     if (found == peers.of_users.end()) {
@@ -260,6 +278,7 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     if (found->second.memory == nullptr) {
         return {};
     }
+    peers.recent = found;
     return {found->second.memory, found->second.memory->address()};
 } catch (const std::bad_alloc &) {
     return {};

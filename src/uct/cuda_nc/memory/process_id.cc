@@ -1,5 +1,6 @@
 #include "uct/cuda_nc/memory/process_id.hpp"
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +56,8 @@ uint32_t own_pid_space() noexcept {
     return stat("/proc/self/ns/pid", &status) == 0 ? static_cast<uint32_t>(status.st_ino) : 0;
 }
 
+std::atomic<const process_id *> own{nullptr};  // no lock: a child would have it, too
+
 }  // namespace
 
 process_id process_id_of(uint32_t pid) noexcept {
@@ -62,25 +65,28 @@ process_id process_id_of(uint32_t pid) noexcept {
     return one.started != 0 && one.pid_space != 0 ? one : process_id{};
 }
 
-// Not read again and again: it takes some 20 us. A child has another number.
+// Not read again and again: it takes some 20 us, and a question for our number as long as the rest
+// of a message's key. A child has another number, and forgets its parent's.
 process_id own_process_id() noexcept {
-    static std::atomic<const process_id *> known{nullptr};  // no lock: a child would have it, too
-    const auto pid = static_cast<uint32_t>(getpid());
-    const process_id *own = known.load(std::memory_order_acquire);
-    if (own != nullptr && own->pid == pid) {
-        return *own;
+    const process_id *known = own.load(std::memory_order_acquire);
+    if (known != nullptr) {
+        return *known;
     }
-    const process_id found = process_id_of(pid);
-    const process_id *made = found.pid == pid ? new (std::nothrow) process_id(found) : nullptr;
+    static const bool is_forgotten = pthread_atfork(nullptr, nullptr, [] {
+                                         own.store(nullptr, std::memory_order_relaxed);
+                                     }) == 0;
+    const process_id found = process_id_of(static_cast<uint32_t>(getpid()));
+    const process_id *made =
+        is_forgotten && found.started != 0 ? new (std::nothrow) process_id(found) : nullptr;
     if (made != nullptr) {
-        known.store(made, std::memory_order_release);  // others may read the one before for ever
+        own.store(made, std::memory_order_release);  // others may read the one before for ever
     }
     return found;
 }
 
 bool is_own(const process_id &process) noexcept {
-    static const process_id own = own_process_id();
-    return process.started != 0 && process == own && !gpu::forked();
+    static const process_id us = own_process_id();
+    return process.started != 0 && process == us && !gpu::forked();
 }
 
 bool is_gone(const process_id &process) noexcept {

@@ -67,8 +67,8 @@ ucs_status_t query_md(uct_md *md, void *attr_v2) {
 // all its other domains.
 ucs_status_t register_memory(uct_md *md, void *address, size_t, const void *, void **memh_p) {
     const bool is_host = one_sided_domain::of(md).served == served_memory::host;
-    auto *made = new (std::nothrow)
-        registered_memory{is_host ? list_mover::unreached : device_of(address), {}, {}};
+    auto *made =
+        new (std::nothrow) registered_memory(is_host ? list_mover::unreached : device_of(address));
     *memh_p = made;
     return made != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
@@ -92,10 +92,9 @@ ucs_status_t pack_key(uct_md *md, void *memh, void *address, size_t length, cons
                       void *buffer) try {
     auto &memory = *static_cast<registered_memory *>(memh);
     const auto begin = reinterpret_cast<uintptr_t>(address);
-    std::shared_ptr<void> keeper;
     packed_key key;
     if (one_sided_domain::of(md).served == served_memory::gpu) {
-        key = make_key(memory.device, begin, length, &keeper);
+        key = memory.key_of(begin, length);
     } else {
         const auto *params = static_cast<const uct_md_mkey_pack_params *>(parameters);
         key = make_host_key(begin, length);
@@ -104,7 +103,6 @@ ucs_status_t pack_key(uct_md *md, void *memh, void *address, size_t length, cons
             key.is_shared = sharing::none;
         }
     }
-    memory.keep(std::move(keeper));
     std::memcpy(buffer, &key, sizeof(key));
     return UCS_OK;
 } catch (const std::bad_alloc &) {
@@ -317,6 +315,24 @@ void register_component(const ucx_api &ucx, served_memory served) {
 }
 
 }  // namespace
+
+// An allocation's key does not change, and no other allocation ever has its id.
+packed_key registered_memory::key_of(uint64_t address, uint64_t length) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (last_.is_shared == sharing::gpu_memory && contains(last_, address, length) &&
+        gpu::platform::instance().allocation_id(reinterpret_cast<const void *>(address)) ==
+            last_.allocation) {
+        return last_;
+    }
+    std::shared_ptr<void> keeper;
+    const packed_key key = make_key(device_, address, length, &keeper);
+    if (keeper == nullptr) {
+        last_ = key;
+    } else if (keepers_.empty() || keepers_.back() != keeper) {
+        keepers_.push_back(std::move(keeper));
+    }
+    return key;
+}
 
 void register_one_sided(const ucx_api &ucx) {
     register_component(ucx, served_memory::gpu);

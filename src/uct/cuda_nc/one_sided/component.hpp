@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "uct/cuda_nc/one_sided/key.hpp"
 #include "uct/cuda_nc/ucx/ucx.hpp"
 
 namespace cuda_nc::uct {
@@ -34,20 +35,23 @@ struct one_sided_domain {
     }
 };
 
-// What mem_reg() gives for memory: UCX hands it back with each put and get.
-struct registered_memory {
-    const int device;  // or list_mover::unreached, as host memory is
+// What mem_reg() gives for memory: UCX hands it back with each put and get, and asks for its key
+// with each message.
+class registered_memory {
+  public:
+    // The ordinal of a GPU, or list_mover::unreached, as host memory is.
+    explicit registered_memory(int device) noexcept : device_(device) {}
 
-    // What keys of it need to be used: kept until the registration ends.
-    void keep(std::shared_ptr<void> keeper) {
-        std::lock_guard<std::mutex> guard(mutex);
-        if (keeper != nullptr && (keepers.empty() || keepers.back() != keeper)) {
-            keepers.push_back(std::move(keeper));
-        }
-    }
+    int device() const noexcept { return device_; }
+    // Of GPU memory, [address, address + length) of it. Throws std::bad_alloc.
+    packed_key key_of(uint64_t address, uint64_t length);
 
-    std::mutex mutex;
-    std::vector<std::shared_ptr<void>> keepers;
+  private:
+    const int device_;
+    std::mutex mutex_;  // guards what follows
+    // What keys need to be used: kept until the registration ends.
+    std::vector<std::shared_ptr<void>> keepers_;
+    packed_key last_ = {};  // that needs no keeper
 };
 
 // Registers the components and their transports with a UCX that we know, once.

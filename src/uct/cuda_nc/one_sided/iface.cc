@@ -68,7 +68,7 @@ ucs_status_t add_run(list_mover &mover, int lane, direction dir, const block_run
 
 int lane_of(direction dir, const remote_key &key, const void *memh, const void *buffer) noexcept {
     return key.owner() != nullptr ? list_mover::host_lane(*key.owner(), dir)
-           : memh != nullptr      ? static_cast<const registered_memory *>(memh)->device
+           : memh != nullptr      ? static_cast<const registered_memory *>(memh)->device()
                                   : device_of(buffer);
 }
 

@@ -27,7 +27,7 @@ packed_key make_key(int device, uint64_t address, uint64_t length,
     key.allocation = memory.id;
     key.base = reinterpret_cast<uintptr_t>(memory.base);
     key.size = memory.size;
-    if (remote_key(key).contains(address, length)) {
+    if (contains(key, address, length)) {
         key.is_shared = sharing::gpu_memory;
     }
     return key;
@@ -57,6 +57,13 @@ peer_memory remote_key::reach(int device) const noexcept {
 }
 
 remote_key::note *remote_key::note_for(int lane) noexcept try {
+    if (!has_first_) {
+        has_first_ = true;
+        first_lane_ = lane;
+    }
+    if (lane == first_lane_) {
+        return &first_;
+    }
     constexpr int directions = 2;
     const auto place = static_cast<size_t>(
         lane < list_mover::unreached ? -lane % directions : lane - list_mover::unreached);

@@ -33,6 +33,10 @@ struct packed_key {
 };
 static_assert(sizeof(packed_key) == 112, "it travels");
 
+inline bool contains(const packed_key &key, uint64_t address, uint64_t length) noexcept {
+    return address >= key.base && length <= key.size && address - key.base <= key.size - length;
+}
+
 // Of the allocation that holds [address, address + length) of GPU `device`. It is not shared where
 // there is no such allocation or span of pieces, or its kind is not shared. The key can be used
 // while *keeper_p lives, which may be null.
@@ -50,8 +54,7 @@ class remote_key {
         : packed_(packed), owner_(std::move(owner)) {}
 
     bool contains(uint64_t address, uint64_t length) const noexcept {
-        return address >= packed_.base && length <= packed_.size &&
-               address - packed_.base <= packed_.size - length;
+        return uct::contains(packed_, address, length);
     }
     // The whole allocation as `device` reaches it. Empty: it cannot be mapped.
     peer_memory reach(int device) const noexcept;
@@ -70,7 +73,10 @@ class remote_key {
   private:
     const packed_key packed_;
     const std::shared_ptr<const host_process> owner_;
-    std::vector<note> notes_;  // by device; of host memory by direction
+    int first_lane_ = 0;  // that has asked for a note, if has_first_
+    bool has_first_ = false;
+    note first_;               // most keys have one user
+    std::vector<note> notes_;  // the others': by device; of host memory by direction
 };
 
 }  // namespace cuda_nc::uct

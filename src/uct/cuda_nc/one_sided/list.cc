@@ -25,11 +25,16 @@ void list_mover::list::use(const lane &on) noexcept {
     by_copies = on.by_copies;
 }
 
+ucs_status_t list_mover::list::copy_block(const gpu::block_pair &block) const noexcept {
+    return by_copies ? stream->copy(block.to, block.from, block.length)
+                     : stream->copy_gpu_memory(block.to, block.from, block.length);
+}
+
 // One block after the other, without a kernel.
 ucs_status_t list_mover::list::copy() const noexcept {
     ucs_status_t copied = UCS_OK;
     for (size_t i = 0; i < num_pairs && copied == UCS_OK; ++i) {
-        copied = stream->copy(pairs[i].to, pairs[i].from, pairs[i].length);
+        copied = copy_block(pairs[i]);
     }
     return copied;
 }
@@ -50,7 +55,7 @@ ucs_status_t list_mover::list::launch_pairs() noexcept {
     const gpu::block_pair lone = lone_block();
     ends.count = 0;
     if (lone.length != 0) {
-        return stream->copy(lone.to, lone.from, lone.length);
+        return copy_block(lone);
     }
     ends.renew();
     gpu::pair_list work;
@@ -80,7 +85,7 @@ gpu::block_pair list_mover::list::next_pair(common_blocks *rest) const noexcept 
 ucs_status_t list_mover::list::copy_order() const noexcept {
     common_blocks rest(order->local(), order->remote());
     for (gpu::block_pair one = next_pair(&rest); one.length != 0; one = next_pair(&rest)) {
-        const ucs_status_t copied = stream->copy(one.to, one.from, one.length);
+        const ucs_status_t copied = copy_block(one);
         if (copied != UCS_OK) {
             return copied;
         }

@@ -89,6 +89,7 @@ struct list_mover::list {
     ucs_status_t enqueue() noexcept;
     ucs_status_t launch_pairs() noexcept;
     ucs_status_t launch_order() const noexcept;
+    ucs_status_t copy_block(const gpu::block_pair &block) const noexcept;
     ucs_status_t copy() const noexcept;
     // The next block that both layouts of the order have in common; length 0: there is none.
     gpu::block_pair next_pair(common_blocks *rest) const noexcept;

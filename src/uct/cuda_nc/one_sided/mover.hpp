@@ -21,6 +21,7 @@
 #include <memory>
 #include <vector>
 
+#include "ucs/base/tick_clock.hpp"
 #include "ucs/gpu/device.hpp"
 #include "uct/cuda_nc/engine/progress_hook.hpp"
 #include "uct/cuda_nc/layout_order.hpp"
@@ -98,7 +99,7 @@ class list_mover {
     struct list;  // what one launch moves
 
   private:
-    using clock = std::chrono::steady_clock;
+    using clock = tick_clock;
     struct lane;
     struct flush_entry {
         uint64_t last;           // the number of the list that ends it, ...

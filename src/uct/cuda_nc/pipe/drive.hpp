@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 
+#include "ucs/base/tick_clock.hpp"
 #include "uct/cuda_nc/engine/agenda.hpp"
 #include "uct/cuda_nc/engine/event_pool.hpp"
 #include "uct/cuda_nc/engine/launch_client.hpp"
@@ -94,7 +95,7 @@ class pipe_drive final : public launch_client {
     }
 
   private:
-    using clock = std::chrono::steady_clock;
+    using clock = tick_clock;
 
     const char *kernel_name() const noexcept {
         return work_.dir == gpu::direction::pack ? "pack kernel"

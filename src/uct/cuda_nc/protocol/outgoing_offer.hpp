@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "ucs/base/tick_clock.hpp"
 #include "uct/cuda_nc/pipe/port.hpp"
 #include "uct/cuda_nc/protocol/message_services.hpp"
 #include "uct/cuda_nc/protocol/wire.hpp"
@@ -49,7 +50,7 @@ class outgoing_offer {
     void release_port() noexcept;
 
   private:
-    using clock = std::chrono::steady_clock;
+    using clock = tick_clock;
 
     message_services &services_;
     endpoint &ep_;

@@ -12,7 +12,7 @@ constexpr uint64_t most = 50000;
 struct heard {
     arrival_rhythm rhythm{most};
     uint64_t now = 1;
-    void after(uint64_t ns) { rhythm.note(now += ns); }
+    void after(uint64_t ns, bool alone = false) { rhythm.note(now += ns, alone); }
 };
 
 TEST(arrival_rhythm, a_few_orders_say_nothing) {
@@ -36,6 +36,37 @@ TEST(arrival_rhythm, orders_are_waited_for_as_long_as_they_usually_take) {
         EXPECT_GE(one.rhythm.wait(), distance);
         EXPECT_LE(one.rhythm.wait(), std::max<uint64_t>(3 * distance, most / 64));
     }
+}
+
+// Messages of 1 MiB to and fro: 27 us by kernels, 38 to 44 without.
+TEST(arrival_rhythm, a_kernel_is_tried_where_orders_would_come_sooner_with_it) {
+    for (uint64_t distance : {41000u, 44000u, 47000u}) {
+        heard one;
+        for (int i = 0; i < 100; ++i) {
+            one.after(distance);
+        }
+        EXPECT_FALSE(one.rhythm.pays()) << "with a kernel: " << distance;
+        heard other;
+        for (int i = 0; i < 100; ++i) {
+            other.after(distance, true);
+        }
+        EXPECT_TRUE(other.rhythm.pays()) << distance;
+        EXPECT_EQ(other.rhythm.wait(), most);
+    }
+}
+
+TEST(arrival_rhythm, no_kernel_is_tried_where_it_would_leave_before) {
+    heard one;
+    for (int i = 0; i < 100; ++i) {
+        one.after(most, true);
+    }
+    EXPECT_FALSE(one.rhythm.pays());
+    // Distances that are met anyway count as they are.
+    for (int i = 0; i < 100; ++i) {
+        one.after(26000, true);
+    }
+    EXPECT_TRUE(one.rhythm.pays());
+    EXPECT_EQ(one.rhythm.wait(), most);
 }
 
 TEST(arrival_rhythm, rare_orders_do_not_pay_until_they_come_often_again) {

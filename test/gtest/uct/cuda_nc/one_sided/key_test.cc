@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "uct/cuda_nc/memory/this_machine.hpp"
+#include "uct/cuda_nc/one_sided/component.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -43,6 +45,37 @@ TEST_F(key_test, of_memory_allocated_again_is_another_one) {
     ASSERT_EQ(gpu_->allocate(size, &memory_), UCS_OK);
     const auto now = reinterpret_cast<uintptr_t>(memory_->address());
     EXPECT_NE(make_key(0, now, size, nullptr).allocation, before);
+}
+
+bool same(const packed_key &one, const packed_key &other) {
+    return std::memcmp(&one, &other, sizeof(one)) == 0;
+}
+
+TEST_F(key_test, of_a_registration_is_that_of_its_memory) {
+    registered_memory registered(0);
+    const packed_key whole = make_key(0, address_, size, nullptr);
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_TRUE(same(registered.key_of(address_, size), whole));
+        EXPECT_TRUE(same(registered.key_of(address_ + 100, 1), whole));
+    }
+    EXPECT_EQ(registered.key_of(address_, uint64_t(1) << 40).is_shared, sharing::none);
+    EXPECT_TRUE(same(registered.key_of(address_, size), whole));
+}
+
+// UCX may not have heard that the memory was freed, and keep its registration.
+TEST_F(key_test, of_a_registration_is_never_that_of_memory_before) {
+    registered_memory registered(0);
+    for (int i = 0; i < 20; ++i) {
+        const packed_key before = registered.key_of(address_, size);
+        ASSERT_EQ(before.is_shared, sharing::gpu_memory);
+        memory_.reset();
+        EXPECT_NE(registered.key_of(address_, size).allocation, before.allocation);
+        ASSERT_EQ(gpu_->allocate(size, &memory_), UCS_OK);  // mostly at the same address
+        address_ = reinterpret_cast<uintptr_t>(memory_->address());
+        const packed_key now = registered.key_of(address_, size);
+        EXPECT_NE(now.allocation, before.allocation);
+        EXPECT_TRUE(same(now, make_key(0, address_, size, nullptr)));
+    }
 }
 
 TEST_F(key_test, of_what_is_no_single_allocation_is_not_shared) {
@@ -86,7 +119,10 @@ TEST_F(key_test, has_a_note_for_each_gpu_and_for_none) {
     ASSERT_NE(none, nullptr);
     none->user = 7;
     EXPECT_EQ(key.note_for(2)->user, 0u);
+    key.note_for(2)->user = 9;
+    EXPECT_EQ(key.note_for(0)->user, 0u);
     EXPECT_EQ(key.note_for(-1)->user, 7u);
+    EXPECT_EQ(key.note_for(2)->user, 9u);
 }
 
 }  // namespace

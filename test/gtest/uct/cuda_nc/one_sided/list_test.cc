@@ -29,7 +29,7 @@ class counted_event : public gpu::event {
 // A list that was launched at `launched`, `words` end words of which tell of its end.
 class list_under_way : public testing::Test {
   protected:
-    using clock = std::chrono::steady_clock;
+    using clock = tick_clock;
 
     void launch(unsigned words, clock::time_point when) {
         auto event = std::make_unique<counted_event>(&asked_);

@@ -139,6 +139,22 @@ TEST(process_id, a_process_is_gone_when_it_has_ended) {
     EXPECT_FALSE(is_gone(elsewhere)) << "not known";
 }
 
+TEST(process_id, a_child_is_not_its_parent) {
+    const process_id parent = own_process_id();
+    EXPECT_EQ(parent.pid, static_cast<uint32_t>(getpid()));
+    const pid_t child = fork();
+    if (child == 0) {
+        const process_id own = own_process_id();
+        const bool right =
+            own.pid == static_cast<uint32_t>(getpid()) && own != parent && own == own_process_id();
+        _exit(right ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_EQ(own_process_id(), parent);
+}
+
 constexpr std::chrono::seconds patience{20};
 
 bool is_gone_within(const process_id &process, std::chrono::milliseconds limit) {
