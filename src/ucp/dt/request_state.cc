@@ -92,7 +92,7 @@ gpu_state<side> *start_on_gpu(layout_ref &what, pointer base, const gpu::memory_
     }
     begin(*made, *what, info.kind, packing);
     trace_mark(packing ? "send begins" : "receive begins", 0, made->size);
-    gpu::beat_pulses();
+    gpu::beat_pulses(gpu::beat::post);
     if (CUDA_NC_UNLIKELY(made->end.begin(std::move(what), base, info) != UCS_OK)) {
         free_list<gpu_state<side>>::release(made);
         return nullptr;

@@ -48,7 +48,7 @@ void remove_pulse(uint64_t *word) noexcept {
 }
 
 // One that is taken need not be written: another thread does, or has it next time.
-void beat_pulses() noexcept {
+void beat_pulses(beat which) noexcept {
     const size_t number = num_pulses.load(std::memory_order_acquire);
     for (size_t i = 0; i < number; ++i) {
         pulse &one = pulses[i];
@@ -56,8 +56,9 @@ void beat_pulses() noexcept {
             continue;
         }
         if (one.word != nullptr) {
-            const uint64_t next = __atomic_load_n(one.word, __ATOMIC_RELAXED) + 1;
-            __atomic_store_n(one.word, next, __ATOMIC_RELAXED);
+            const uint64_t beats = __atomic_load_n(one.word, __ATOMIC_RELAXED) >> 1;
+            __atomic_store_n(one.word, (beats + 1) << 1 | (which == beat::progress ? 1 : 0),
+                             __ATOMIC_RELAXED);
         }
         one.is_taken.store(false, std::memory_order_release);
     }

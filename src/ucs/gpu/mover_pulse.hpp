@@ -11,9 +11,13 @@ namespace cuda_nc::gpu {
 void add_pulse(uint64_t *word) noexcept;
 void remove_pulse(uint64_t *word) noexcept;
 
-// The process posts a message that may become an order, or progresses such. To be called again and
-// again meanwhile. Takes nanoseconds, but for the turns of the bus while a kernel reads.
-void beat_pulses() noexcept;
+// What the process does, in the lowest bit of the word.
+enum class beat : uint8_t {
+    post,     // posts a message that may become an order; what it does next is not known
+    progress  // progresses such messages, and beats again and again until it does so no more
+};
+// Takes nanoseconds, but for the turns of the bus while a kernel reads.
+void beat_pulses(beat which) noexcept;
 
 // In a child process, which may not have the memory.
 void forget_pulses() noexcept;

@@ -5,6 +5,8 @@
 // waits for it up to the idle time. One whose CPU does something else may be waiting for the
 // device, and so for this kernel. What tells them apart is a word, the pulse, which the kernel
 // reads with the orders: posts of messages and calls of UCX's progress change it (mover_pulse.hpp).
+// It counts where, since the last order, it has changed by progress: after packs and fragments
+// nobody of ours is called while the process waits, though it may have posted a receive.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +33,7 @@ class mover_stay {
     CUDA_NC_HD void note_pulse(uint64_t now, uint64_t pulse) {
         if (pulse != pulse_) {
             beat_ = now;
-            beats_ = true;
+            beats_ = beats_ || (pulse & 1) != 0;
             pulse_ = pulse;
         }
     }
@@ -48,7 +50,7 @@ class mover_stay {
     uint64_t idle_ = 0, away_ = 0;
     uint64_t order_ = 0;  // when the last one came
     uint64_t pulse_ = 0, beat_ = 0;
-    bool beats_ = false;  // since the last order
+    bool beats_ = false;  // by progress, since the last order
 };
 
 }  // namespace cuda_nc::gpu

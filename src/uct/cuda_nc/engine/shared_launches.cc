@@ -153,7 +153,7 @@ size_t shared_launches::launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) n
         }
     }
     if (status == UCS_OK) {
-        gpu::beat_pulses();  // a launch takes microseconds
+        gpu::beat_pulses(gpu::beat::progress);  // a launch takes microseconds
         count(counters::all().launches);
         counters::all().launched_sides.fetch_add(launched, std::memory_order_relaxed);
         if (gpu::mover *by = mover_of(device)) {

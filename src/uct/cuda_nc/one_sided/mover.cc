@@ -397,7 +397,7 @@ unsigned list_mover::progress() noexcept {
         launch_closed(on);
     }
     if (++calls_made_ % calls_between_beats == 0) {
-        gpu::beat_pulses();
+        gpu::beat_pulses(gpu::beat::progress);
     }
     progresses_ = true;
     const unsigned ended = is_left_to_poster() ? 0 : call_owed() + end_flushes();

@@ -189,7 +189,7 @@ unsigned direct_messages::progress() noexcept {
     constexpr size_t few = 4;
     message_services &s = services_;
     if (++calls_ % calls_between_beats == 0) {
-        gpu::beat_pulses();
+        gpu::beat_pulses(gpu::beat::progress);
     }
     if (s.messages.empty() && s.puts.empty() && s.looks.empty() && !holds_back()) {
         s.progress.note_idle();

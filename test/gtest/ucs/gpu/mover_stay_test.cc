@@ -24,7 +24,11 @@ class mover_stay_test : public testing::Test {
         return stay_.is_over(now);
     }
     bool is_over_with_a_beat_at(uint64_t now) {
-        ++pulse_;
+        pulse_ = (pulse_ / 2 + 1) * 2 + 1;
+        return is_over_at(now);
+    }
+    bool is_over_with_a_post_at(uint64_t now) {
+        pulse_ = (pulse_ / 2 + 1) * 2;
         return is_over_at(now);
     }
 
@@ -69,6 +73,23 @@ TEST_F(mover_stay_test, is_the_idle_time_where_the_pulse_stands_still_since_the_
     EXPECT_TRUE(is_over_at(20001 + idle));
 }
 
+// The process packs, posts a receive and waits in UCX, where nobody of ours is called.
+TEST_F(mover_stay_test, is_the_idle_time_where_posts_alone_came_since_the_last_order) {
+    stay_.note_order(20000);
+    EXPECT_FALSE(is_over_with_a_post_at(21000));
+    EXPECT_FALSE(is_over_at(21001 + away));
+    EXPECT_FALSE(is_over_at(20000 + idle));
+    EXPECT_TRUE(is_over_at(20001 + idle));
+}
+
+// It posts many messages, and calls no progress meanwhile.
+TEST_F(mover_stay_test, lasts_while_a_process_that_was_in_ucx_posts) {
+    EXPECT_FALSE(is_over_with_a_beat_at(20000));
+    EXPECT_FALSE(is_over_with_a_post_at(20000 + away));
+    EXPECT_FALSE(is_over_at(20000 + 2 * away));
+    EXPECT_TRUE(is_over_at(20001 + 2 * away));
+}
+
 // Where messages are none of UCX's, or there were too many movers.
 TEST_F(mover_stay_test, is_the_idle_time_where_there_has_never_been_a_pulse) {
     EXPECT_FALSE(is_over_at(1000 + idle));
@@ -85,14 +106,27 @@ TEST(mover_pulse, beats_in_every_word_until_it_is_removed) {
     uint64_t first = 0, second = 0;
     add_pulse(&first);
     add_pulse(&second);
-    beat_pulses();
-    EXPECT_EQ(first, 1u);
-    EXPECT_EQ(second, 1u);
+    beat_pulses(beat::progress);
+    const uint64_t after_one = first;
+    EXPECT_NE(after_one, 0u);
+    EXPECT_EQ(second, after_one);
     remove_pulse(&first);
-    beat_pulses();
-    EXPECT_EQ(first, 1u);
-    EXPECT_EQ(second, 2u);
+    beat_pulses(beat::progress);
+    EXPECT_EQ(first, after_one);
+    EXPECT_NE(second, after_one);
     remove_pulse(&second);
+}
+
+TEST(mover_pulse, says_whether_the_process_progresses_and_never_the_same_twice) {
+    uint64_t word = 0, before = 0;
+    add_pulse(&word);
+    for (const beat which : {beat::post, beat::post, beat::progress, beat::progress, beat::post}) {
+        beat_pulses(which);
+        EXPECT_GT(word, before);
+        EXPECT_EQ(word & 1, which == beat::progress ? 1u : 0u);
+        before = word;
+    }
+    remove_pulse(&word);
 }
 
 TEST(mover_pulse, there_may_be_too_many) {
@@ -100,21 +134,22 @@ TEST(mover_pulse, there_may_be_too_many) {
     for (uint64_t &word : words) {
         add_pulse(&word);
     }
-    beat_pulses();
-    EXPECT_EQ(words.front(), 1u);
+    beat_pulses(beat::progress);
+    const uint64_t beaten = words.front();
+    EXPECT_NE(beaten, 0u);
     EXPECT_EQ(words.back(), 0u);
     for (uint64_t &word : words) {
         remove_pulse(&word);
     }
-    beat_pulses();
-    EXPECT_EQ(words.front(), 1u);
+    beat_pulses(beat::progress);
+    EXPECT_EQ(words.front(), beaten);
 }
 
 TEST(mover_pulse, nobody_writes_to_a_word_that_was_removed) {
     std::atomic<bool> ends{false};
     std::thread beats([&] {
         while (!ends) {
-            beat_pulses();
+            beat_pulses(beat::post);
         }
     });
     for (int i = 0; i < 1000; ++i) {

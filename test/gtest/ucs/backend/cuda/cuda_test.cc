@@ -143,9 +143,9 @@ TEST(gpu_cuda_child, DISABLED_reset) {
     ASSERT_EQ(first->create_stream(&stream), UCS_OK);
     ASSERT_EQ(first->create_event(&event), UCS_OK);
     mover *by = first->get_mover();
-    beat_pulses();
+    beat_pulses(beat::progress);
     ASSERT_EQ(cudaDeviceReset(), cudaSuccess);
-    beat_pulses();  // of a kernel that has gone with its context
+    beat_pulses(beat::progress);  // of a kernel that has gone with its context
     if (by != nullptr) {
         const layout_view word = contiguous_view(8);
         move_order order;

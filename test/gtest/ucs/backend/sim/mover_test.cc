@@ -199,7 +199,7 @@ TEST_F(sim_mover_test, the_kernel_leaves_when_the_pulse_stands_still) {
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
             continue;
         }
-        beat_pulses();
+        beat_pulses(beat::progress);
         std::this_thread::sleep_for(std::chrono::microseconds(300));
         EXPECT_EQ(move(), UCS_OK);
         const bool is_in_time = clock::now() - begun < std::chrono::microseconds(900);
