@@ -1,6 +1,8 @@
 #include "ucs/base/tick_clock.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -27,8 +29,23 @@ bool has_constant_rate() noexcept {
 #endif
 }
 
+// Where Linux has found that the processors' counters disagree it takes another clock. Where it
+// does not say, in sandboxes for instance, it is trusted.
+bool is_trusted() noexcept {
+    FILE *file =
+        std::fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
+    if (file == nullptr) {
+        return true;
+    }
+    char name[32] = "";
+    const bool is_read = std::fgets(name, sizeof(name), file) != nullptr;
+    std::fclose(file);
+    name[std::strcspn(name, "\n")] = '\0';
+    return is_read && (std::strcmp(name, "tsc") == 0 || std::strcmp(name, "arch_sys_counter") == 0);
+}
+
 // How far the first use has come: one thread at a time takes a step.
-enum class stage : uint8_t { begins, compares, is_done };
+enum class stage : uint8_t { begins, starts, compares, is_done };
 std::atomic_flag busy = ATOMIC_FLAG_INIT;
 std::atomic<stage> at{stage::begins};
 tick_scale first;
@@ -76,31 +93,38 @@ bool tick_clock::is_quicker() noexcept {
 }
 
 // The counter is read before the clock, so the line through both runs ahead of the clock: who
-// changes from the clock to the counter does not go back.
+// changes from the clock to the counter does not go back by more than what the line's rate is wrong
+// by.
 int64_t tick_clock::by_system() noexcept {
-    constexpr int64_t compared = 20'000'000, most_apart = 20'000;  // ns
-    if (at.load(std::memory_order_relaxed) == stage::is_done || busy.test_and_set()) {
+    constexpr int64_t compared = 20'000'000, most_apart = 2'000;  // ns
+    stage now_at = at.load(std::memory_order_relaxed);
+    if (now_at == stage::is_done || busy.test_and_set()) {
         return system_time();
     }
-    const int64_t begun = system_time();
-    const uint64_t before = ticks();
-    const int64_t now = system_time();
-    if (now - begun > most_apart) {  // interrupted: the next time
-        busy.clear();
-        return now;
+    now_at = at.load(std::memory_order_relaxed);
+    if (now_at == stage::begins) {
+        now_at =
+            has_constant_rate() && is_trusted() && is_quicker() ? stage::starts : stage::is_done;
     }
-    stage next = at.load(std::memory_order_relaxed);
-    if (next == stage::begins) {
-        first.ticks = before;
-        first.nanoseconds = now;
-        next = has_constant_rate() && is_quicker() ? stage::compares : stage::is_done;
-    } else if (next == stage::compares && now - first.nanoseconds >= compared) {
-        next = stage::is_done;
-        if (tick_scale::between(first, before, now, &scale_)) {
-            counts_.store(true, std::memory_order_release);
+    const int64_t begun = system_time();
+    int64_t now = begun;
+    if (now_at != stage::is_done) {
+        const uint64_t before = ticks();
+        now = system_time();
+        if (now - begun > most_apart) {
+            // Interrupted: the next time.
+        } else if (now_at == stage::starts) {
+            first.ticks = before;
+            first.nanoseconds = now;
+            now_at = stage::compares;
+        } else if (now - first.nanoseconds >= compared) {
+            now_at = stage::is_done;
+            if (tick_scale::between(first, before, now, &scale_)) {
+                counts_.store(true, std::memory_order_release);
+            }
         }
     }
-    at.store(next, std::memory_order_relaxed);
+    at.store(now_at, std::memory_order_relaxed);
     busy.clear();
     return now;
 }

@@ -3,7 +3,7 @@
 // The system's clock takes 40 to 48 ns on the hosts of bench/results, latency, and 325 on one of
 // them: as much as the rest of a step. The CPU's counter of ticks takes 19 to 24, and is read in
 // its place once both have been compared for a while. Where the counter is not one of constant
-// rate, or is no quicker to read, the system's clock stays.
+// rate, Linux does not trust it, or it is no quicker to read, the system's clock stays.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,8 @@ struct tick_scale {
                         tick_scale *made) noexcept;
 };
 
-// A clock as std::chrono has them. Never goes back in a thread.
+// A clock as std::chrono has them. Goes back only where a thread is interrupted while another one
+// changes from the clock to the counter, by less than a microsecond.
 class tick_clock {
   public:
     using duration = std::chrono::nanoseconds;

@@ -23,7 +23,7 @@ class arrival_rhythm {
     }
 
     // Orders come now, by a clock in nanoseconds that never goes back. `alone`: those before them
-    // were launched, without a kernel that waits.
+    // were launched, and no kernel has waited since.
     //
     // By a kernel they would have ended sooner, and mostly the next ones would come sooner by that,
     // and by what their sender's kernel saves. Else messages between two processes whose distances

@@ -116,11 +116,12 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     expects_ = false;
     // Another CPU's clock may be a little behind.
     now_ = std::max(now_, static_cast<uint64_t>(tick_clock::now().time_since_epoch().count()));
-    rhythm_.note(now_, std::exchange(were_launched_, true));
+    rhythm_.note(now_, std::exchange(were_alone_, false));
     if (tried) {
         trial_.note(now_, static_cast<unsigned>(number));
     }
     if (!always_ && !trial_.allows()) {
+        were_alone_ = true;
         return 0;
     }
     pen writes = {*shared_, words_, next_};
@@ -129,6 +130,7 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     if (!always_ && (missing || !door.is_open(launched_)) && !rhythm_.in_bursts()) {
         // Where none is missing one is on its way, and will take later ones.
         expects_ = missing && rhythm_.pays() && describe_all(orders, number) != 0;
+        were_alone_ = missing;
         return 0;
     }
     const size_t count = describe_all(orders, number);
@@ -156,7 +158,6 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     while (!giver.step(writes)) {
     }
     next_ += count;
-    were_launched_ = false;
     if (giver.is_late()) {
         launch_locked();  // if it fails, ask() tries again
     }
@@ -178,6 +179,7 @@ void mover_desk::expect() noexcept {
         owes_launch_ = owed;
         return;
     }
+    were_alone_ = were_alone_ && waits;
     in_vain_ = in_vain;
     expected_ = next_;
 }

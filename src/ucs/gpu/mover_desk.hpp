@@ -100,7 +100,7 @@ class mover_desk : public mover {
     std::mutex mutex_;  // guards what follows
     uint64_t now_ = 0;  // nanoseconds, when orders came last
     arrival_rhythm rhythm_;
-    bool were_launched_ = false;  // the orders that came last were not taken
+    bool were_alone_ = false;  // the orders that came last: no kernel waited for the next ones
     pace_trial trial_;
     ticket next_ = 1;   // to be given
     ticket first_ = 1;  // orders before it are taken, or never will be

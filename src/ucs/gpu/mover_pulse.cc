@@ -37,6 +37,12 @@ bool replace(const uint64_t *from, uint64_t *to) noexcept {
     return false;
 }
 
+uint64_t pulse_after(uint64_t word, beat which) noexcept {
+    constexpr uint64_t progress = uint64_t{1} << 32;
+    return which == beat::progress ? word + progress
+                                   : (word & ~(progress - 1)) | static_cast<uint32_t>(word + 1);
+}
+
 }  // namespace
 
 void add_pulse(uint64_t *word) noexcept {
@@ -56,9 +62,8 @@ void beat_pulses(beat which) noexcept {
             continue;
         }
         if (one.word != nullptr) {
-            const uint64_t beats = __atomic_load_n(one.word, __ATOMIC_RELAXED) >> 1;
-            __atomic_store_n(one.word, (beats + 1) << 1 | (which == beat::progress ? 1 : 0),
-                             __ATOMIC_RELAXED);
+            const uint64_t now = __atomic_load_n(one.word, __ATOMIC_RELAXED);
+            __atomic_store_n(one.word, pulse_after(now, which), __ATOMIC_RELAXED);
         }
         one.is_taken.store(false, std::memory_order_release);
     }

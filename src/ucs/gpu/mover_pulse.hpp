@@ -11,7 +11,7 @@ namespace cuda_nc::gpu {
 void add_pulse(uint64_t *word) noexcept;
 void remove_pulse(uint64_t *word) noexcept;
 
-// What the process does, in the lowest bit of the word.
+// What the process does. The upper half of the word counts progress, the lower one posts.
 enum class beat : uint8_t {
     post,     // posts a message that may become an order; what it does next is not known
     progress  // progresses such messages, and beats again and again until it does so no more

@@ -33,7 +33,7 @@ class mover_stay {
     CUDA_NC_HD void note_pulse(uint64_t now, uint64_t pulse) {
         if (pulse != pulse_) {
             beat_ = now;
-            beats_ = beats_ || (pulse & 1) != 0;
+            beats_ = beats_ || pulse >> 32 != pulse_ >> 32;
             pulse_ = pulse;
         }
     }

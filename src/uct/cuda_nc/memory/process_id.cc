@@ -58,6 +58,10 @@ uint32_t own_pid_space() noexcept {
 
 std::atomic<const process_id *> own{nullptr};  // no lock: a child would have it, too
 
+// Now, and not at first use: a fork on another thread could miss a handler that is set later.
+const bool children_forget =
+    pthread_atfork(nullptr, nullptr, [] { own.store(nullptr, std::memory_order_relaxed); }) == 0;
+
 }  // namespace
 
 process_id process_id_of(uint32_t pid) noexcept {
@@ -72,12 +76,9 @@ process_id own_process_id() noexcept {
     if (known != nullptr) {
         return *known;
     }
-    static const bool is_forgotten = pthread_atfork(nullptr, nullptr, [] {
-                                         own.store(nullptr, std::memory_order_relaxed);
-                                     }) == 0;
     const process_id found = process_id_of(static_cast<uint32_t>(getpid()));
     const process_id *made =
-        is_forgotten && found.started != 0 ? new (std::nothrow) process_id(found) : nullptr;
+        children_forget && found.started != 0 ? new (std::nothrow) process_id(found) : nullptr;
     if (made != nullptr) {
         own.store(made, std::memory_order_release);  // others may read the one before for ever
     }

@@ -318,14 +318,17 @@ void register_component(const ucx_api &ucx, served_memory served) {
 
 // An allocation's key does not change, and no other allocation ever has its id.
 packed_key registered_memory::key_of(uint64_t address, uint64_t length) {
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (last_.is_shared == sharing::gpu_memory && contains(last_, address, length) &&
-        gpu::platform::instance().allocation_id(reinterpret_cast<const void *>(address)) ==
-            last_.allocation) {
-        return last_;
+    {
+        std::lock_guard<std::mutex> guard(mutex_);
+        if (last_.is_shared == sharing::gpu_memory && contains(last_, address, length) &&
+            gpu::platform::instance().allocation_id(reinterpret_cast<const void *>(address)) ==
+                last_.allocation) {
+            return last_;
+        }
     }
     std::shared_ptr<void> keeper;
     const packed_key key = make_key(device_, address, length, &keeper);
+    std::lock_guard<std::mutex> guard(mutex_);
     if (keeper == nullptr) {
         last_ = key;
     } else if (keepers_.empty() || keepers_.back() != keeper) {
