@@ -47,8 +47,6 @@ class tick_clock {
         return time_point(
             duration(counts_.load(std::memory_order_acquire) ? scale_.at(ticks()) : by_system()));
     }
-    // Whether the counter is in use.
-    static bool counts() noexcept { return counts_.load(std::memory_order_acquire); }
 
   private:
     static uint64_t ticks() noexcept {
@@ -65,7 +63,7 @@ class tick_clock {
     static int64_t by_system() noexcept;
     static bool is_quicker() noexcept;
 
-    static std::atomic<bool> counts_;  // scale_ does not change any more
+    static std::atomic<bool> counts_;  // the counter is in use, and scale_ does not change any more
     static tick_scale scale_;
 };
 
