@@ -151,6 +151,12 @@ def random_types():
     return PROGRAMS / "random-types"
 
 
+def guards():
+    make("-f", product.ROOT / "test/mpi/programs.mk", "MPICXX=mpicxx", f"OUTPUT={PROGRAMS}",
+         PROGRAMS / "guards-test")
+    return PROGRAMS / "guards-test"
+
+
 def matrix():
     """Path of the program matrix, built anew: another case may be running the one that is there."""
     path, command = uct.PROGRAMS["matrix"]

@@ -88,3 +88,10 @@ def test_messages_outstanding(job, memory):
     print(f"us for each message, by the number outstanding: {costs}")
     if FULL:
         assert costs[50000] <= 3 * costs[64]
+
+
+@by_way
+def test_sends_before_receives(job, memory):
+    """Of up to 4 KiB by MPI_Send: they do not wait for their receiver, nor for its rank."""
+    result = guards(job, "early-sends", "--count", 20, "--memory", memory)
+    assert max(told(result, "wrong")) == 0

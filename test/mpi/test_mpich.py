@@ -33,6 +33,7 @@ def mpich(one_at_a_time):
         run("make", "-s", "-j2", "-C", product.ROOT / "test/mpi", "-f", "programs.mk",
             f"MPICXX={PREFIX}/bin/mpicxx", f"OUTPUT={programs}", programs / "random-types",
             programs / "operations-test", programs / "local-work", programs / "c-api",
+            programs / "guards-test",
             f"PRODUCT={mpi.C_API}")
     return programs
 
@@ -74,6 +75,15 @@ def test_random_types(run, mpich, way, memory):
 def test_many_random_types(run, mpich, memory, number):
     job(run, "plugin", 2, mpich / "random-types", *mpi.SMALL, "--seed", mpi.SEED + 2000 + number,
         "--memory", memory)
+
+
+@pytest.mark.parametrize("memory", ["host", "sim"])
+@by_way
+def test_sends_before_receives(run, mpich, way, memory):
+    """MPICH does not tell UCX that MPI_Send should not wait: we do."""
+    result = job(run, way, 2, mpich / "guards-test", "early-sends", "--count", 20, "--memory",
+                 memory)
+    assert result.output.count(": wrong 0.000") == 2
 
 
 @by_way

@@ -114,4 +114,16 @@ bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) no
     return sees_gpu_memory() && is_memory_for_us(ucx, buffer) && is_near(ucx, ep);
 }
 
+bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept {
+    static blocks_of_others others;
+    if (!sees_gpu_memory() || others.hold(buffer)) {
+        return false;
+    }
+    if (gpu::platform::instance().query(buffer).kind != gpu::memory_kind::device) {
+        others.add(buffer);
+        return false;
+    }
+    return is_near(ucx, ep);
+}
+
 }  // namespace cuda_nc::hooks

@@ -1,6 +1,8 @@
-// Messages of contiguous GPU memory that go as a datatype of ours, of one block. UCX moves memory
-// that processes cannot share, such as that of cudaMallocAsync, through host memory in pieces: 16
-// MiB take 30 times as long as our pipes need (bench/results/2026-11-25-h100x2-kinds.md).
+// Messages of contiguous GPU memory that go as a datatype of ours, of one block:
+// - Long ones of memory that processes cannot share, such as that of cudaMallocAsync. UCX moves it
+//   through host memory in pieces: 16 MiB take 30 times as long as our pipes need
+//   (bench/results/2026-11-25-h100x2-kinds.md).
+// - Short ones of MPI_Send, which are not to wait for their receiver (uct::most_buffered).
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -8,6 +10,7 @@
 #include <cstdint>
 
 #include "hooks/common/passed_call.hpp"
+#include "hooks/common/thread_context.hpp"
 #include "uct/cuda_nc/selection.hpp"
 
 namespace cuda_nc::hooks {
@@ -27,6 +30,18 @@ inline bool is_long_contiguous(const ucp_request_param_t &param, size_t count) n
     return contiguous_bytes(param, count) >= uct::least_contiguous.load(std::memory_order_relaxed);
 }
 
+// Whether a send should be done with its buffer before its receiver is there: MPI_Send.
+inline bool should_be_buffered(uint32_t op_attr_mask) noexcept {
+    return (op_attr_mask & UCP_OP_ATTR_FLAG_FAST_CMPL) != 0 || buffered_send_scope::is_current();
+}
+
+// Whether is_to_be_buffered() is worth a call.
+inline bool is_short_buffered(const ucp_request_param_t &param, size_t count) noexcept {
+    return contiguous_bytes(param, count) - 1 <  // of 0 bytes: never
+               uct::most_buffered.load(std::memory_order_relaxed) &&
+           should_be_buffered(param.op_attr_mask);
+}
+
 // Whether `buffer` lies in memory of a GPU that the UCX `ucx` cannot let other processes have
 // (UCX_CUDA_NC_CONTIGUOUS=y: in any). Thread safe.
 bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept;
@@ -34,5 +49,9 @@ bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept;
 // Whether contiguous bytes there, sent through `ep`, are to be ours: our transport also leads from
 // `ep` to another process of this machine. Thread safe.
 bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
+
+// Whether `buffer` lies in memory of a GPU, and `ep` leads to another process of this machine,
+// which reads such memory by our gets. Thread safe.
+bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -33,8 +33,7 @@ uint32_t eager(uint32_t given) noexcept {
 
 // Of `bytes` in GPU memory.
 uint32_t choose_flags(uint32_t given, uint64_t bytes) noexcept {
-    const bool buffered = (given & fast) != 0;  // MPI_Send, not MPI_Isend
-    return bytes >= model::direct_thresh(buffered) ? given & ~fast : eager(given);
+    return bytes >= model::direct_thresh(should_be_buffered(given)) ? given & ~fast : eager(given);
 }
 
 uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size_t count,
@@ -53,15 +52,18 @@ uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size
 }
 
 // How calls differ: adapt() changes what UCP would not serve. False: it cannot be changed.
-struct tag_message {
-    static constexpr bool may_need_change = false;
+struct synchronous_message {
+    static constexpr bool may_need_change = false, may_be_buffered = false;
     static bool adapt(ucp_request_param_t *) noexcept { return true; }
     static bool may_wait(const ucp_request_param_t &) noexcept { return true; }
+};
+struct tag_message : synchronous_message {
+    static constexpr bool may_be_buffered = true;
 };
 struct active_message {
     // Where it is not to complete at once, ucp_am_send_nbx of every release passes over the
     // datatype and sends other bytes. A rendezvous does not complete at once anyway.
-    static constexpr bool may_need_change = true;
+    static constexpr bool may_need_change = true, may_be_buffered = false;
     static bool adapt(ucp_request_param_t *param) noexcept {
         constexpr uint32_t not_at_once = UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
                            has_flags = UCP_OP_ATTR_FIELD_FLAGS;
@@ -143,8 +145,12 @@ void *send(const void *caller, void *ep, const void *buffer, size_t count, const
             const iov_message list(ucx, buffer, count, *given, iov_message::use::send);
             return send_message<kind>(ucx, list, pass, unchanged);
         }
-        if (is_long_contiguous(*given, count) && goes_direct(ucx) && kind::may_wait(*given) &&
-            is_better_ours(ucx, static_cast<ucp_ep_h>(ep), buffer)) {
+        const bool is_ours = kind::may_be_buffered && is_short_buffered(*given, count)
+                                 ? is_to_be_buffered(ucx, static_cast<ucp_ep_h>(ep), buffer)
+                                 : is_long_contiguous(*given, count) && goes_direct(ucx) &&
+                                       kind::may_wait(*given) &&
+                                       is_better_ours(ucx, static_cast<ucp_ep_h>(ep), buffer);
+        if (is_ours) {
             const iov_message all(ucx, buffer, contiguous_bytes(*given, count), *given);
             return send_message<kind>(ucx, all, pass, unchanged);
         }
@@ -169,12 +175,12 @@ void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, con
 
 void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
                         const void *caller) noexcept {
-    return send<tag_message>(caller, ep, buffer, count, param,
-                             [=](const dt::ucp_api &ucp, const void *from, size_t number,
-                                 const ucp_request_param_t *chosen) {
-                                 return ucp.tag_send_sync_nbx(static_cast<ucp_ep_h>(ep), from,
-                                                              number, tag, chosen);
-                             });
+    return send<synchronous_message>(caller, ep, buffer, count, param,
+                                     [=](const dt::ucp_api &ucp, const void *from, size_t number,
+                                         const ucp_request_param_t *chosen) {
+                                         return ucp.tag_send_sync_nbx(static_cast<ucp_ep_h>(ep),
+                                                                      from, number, tag, chosen);
+                                     });
 }
 
 void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,

@@ -1,7 +1,7 @@
 // Sends of derived datatypes: makes UCP choose well between eager and rendezvous for those that the
 // transport cuda_nc can move from GPU to GPU (uct/cuda_nc/selection.hpp), and gives it a datatype
 // of ours in place of a list of buffers in GPU memory, and of contiguous GPU memory that UCX moves
-// through the host.
+// through the host, or of which a short MPI_Send would wait for its receiver.
 //
 // Same contracts as UCP's functions of these names, which they call, of the UCX that `caller` uses:
 // an address in the code that calls, or null where it is not known.
@@ -36,7 +36,8 @@ inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t t
                           const void *param, const void *caller) noexcept {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
-    return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
+    return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count) &&
+                          !is_short_buffered(*given, count))
                ? ucp->tag_send_nbx(static_cast<ucp_ep_h>(ep), buffer, count, tag, given)
                : looked_at::tag_send_nbx(ep, buffer, count, tag, param, caller);
 }

@@ -31,4 +31,28 @@ class original_start_scope {
     bool active_;
 };
 
+// There while this thread is inside MPI_Send of an MPI that does not tell UCX so, as MPICH does
+// not. Calls of MPI's do not nest. hooks/mpich/local_calls.cc makes it; sends.cc asks.
+class buffered_send_scope {
+  public:
+    explicit buffered_send_scope(bool is_send) noexcept : active_(is_send) {
+        if (active_) {
+            current_ = true;
+        }
+    }
+    ~buffered_send_scope() {
+        if (active_) {
+            current_ = false;
+        }
+    }
+    buffered_send_scope(const buffered_send_scope &) = delete;
+    buffered_send_scope &operator=(const buffered_send_scope &) = delete;
+
+    static bool is_current() noexcept { return current_; }
+
+  private:
+    const bool active_;
+    static inline thread_local bool current_ = false;
+};
+
 }  // namespace cuda_nc::hooks

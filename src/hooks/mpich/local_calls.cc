@@ -7,8 +7,10 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "hooks/common/owner.hpp"
+#include "hooks/common/thread_context.hpp"
 #include "hooks/mpich/local_collectives.hpp"
 #include "hooks/mpich/local_messages.hpp"
 #include "hooks/mpich/local_packs.hpp"
@@ -42,6 +44,10 @@ int guarded(part ours) {
     }
 }
 
+constexpr bool is_send(std::string_view name) noexcept {
+    return name == "Send";
+}
+
 // What callers get in place of MPI's functions.
 namespace entry {
 
@@ -50,6 +56,7 @@ namespace entry {
     int name##suffix parameters {                                                     \
         int result = guarded([&] { return ours; });                                   \
         if (result == pass_on) {                                                      \
+            const buffered_send_scope scope(is_send(#name));                          \
             result = __atomic_load_n(&next.name##suffix, __ATOMIC_RELAXED) arguments; \
         }                                                                             \
         staged_call::test_freed();                                                    \

@@ -90,6 +90,10 @@ gpu::transfer device_packer::describe(const gpu::memory &packed,
 ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                           const staged_range &range, bool staged,
                                           bool only) noexcept {
+    if (!staged && is_copied()) {
+        return enqueue_blocks(stream, *layout_, range.offset,
+                              buffer.pinned->address() + range.position, range.length);
+    }
     gpu::transfer work = describe(staged ? *buffer.device : *buffer.pinned, range);
     if (only && !(staged && dir_ == gpu::direction::pack)) {  // no work follows this launch
         buffer.ends.renew();
@@ -115,7 +119,9 @@ bool device_packer::give_order(staging_buffer &buffer, const staged_range &range
         return false;
     }
     buffer.ordered = range;
-    return buffer.order.give(staging_->device(), describe(*buffer.pinned, range));
+    gpu::giving how;
+    how.to_present_kernel = is_copied();
+    return buffer.order.give(staging_->device(), describe(*buffer.pinned, range), how);
 }
 
 ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *ranges,

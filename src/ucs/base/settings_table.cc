@@ -91,9 +91,9 @@ const setting_field settings_table[] = {
         "auto: memory that UCX cannot share between processes (cudaMallocAsync), which it moves "
         "through host memory; y: all; n: it is UCX's own."),
     FIELD(
-        of_transport, direct_thresh, "DIRECT_THRESH", "1K", nullptr, kind::size,
-        "Smallest direct message; unset: 1 B for MPI_Isend, 1 KiB or the value from the machine's "
-        "figures for MPI_Send."),
+        of_transport, direct_thresh, "DIRECT_THRESH", "4097", nullptr, kind::size,
+        "Smallest direct message; unset: 1 B for MPI_Isend, and for MPI_Send what is longer than 4 "
+        "KiB, or than the machine's figures say."),
     FIELD(of_transport, pipe, "PIPE", "y", nullptr, kind::boolean,
           "Move direct messages by pulls and by pipes (a kernel on each GPU); n: by slots, with a "
           "launch for each piece."),

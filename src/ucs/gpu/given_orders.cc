@@ -4,7 +4,7 @@
 
 namespace cuda_nc::gpu {
 
-bool given_orders::give(device &on, const transfer &work) noexcept {
+bool given_orders::give(device &on, const transfer &work, giving how) noexcept {
     if (work.length > longest_order) {
         return false;
     }
@@ -28,12 +28,12 @@ bool given_orders::give(device &on, const transfer &work) noexcept {
         one.source_base = first;
         one.target_base = work.base;
     }
-    return give(on, &one, 1, true);
+    return give(on, &one, 1, how);
 }
 
-bool given_orders::give(device &on, const move_order *orders, size_t number, bool tried) noexcept {
+bool given_orders::give(device &on, const move_order *orders, size_t number, giving how) noexcept {
     mover *by = number <= most ? on.get_mover() : nullptr;
-    const size_t taken = by != nullptr ? by->give(orders, number, tickets_, tried) : 0;
+    const size_t taken = by != nullptr ? by->give(orders, number, tickets_, how) : 0;
     if (taken == 0) {
         return false;
     }

@@ -25,10 +25,10 @@ class given_orders {
     // What a launch of `work` would move; no stream orders it. False: it is too long, the GPU has
     // no mover, or that has not taken the order. Then `work` is to be launched and
     // launched_instead() to be called. No order is given before.
-    bool give(device &on, const transfer &work) noexcept;
+    bool give(device &on, const transfer &work, giving how = {}) noexcept;
     // The same for `number` orders that end together, 1 to `most`. True where the mover has taken
-    // any. `tried`: as in mover::give().
-    bool give(device &on, const move_order *orders, size_t number, bool tried) noexcept;
+    // any.
+    bool give(device &on, const move_order *orders, size_t number, giving how = {}) noexcept;
     static void launched_instead(device &on) noexcept;
 
     // Whether any was given since the last forget().

@@ -75,6 +75,16 @@ struct order_end_mark {
     }
 };
 
+// How orders are given.
+struct giving {
+    // As part of the trials that find out whether the program goes on sooner without a kernel that
+    // stays.
+    bool tried = true;
+    // Only where the kernel is on the GPU. For bytes that copy engines move as well: those need no
+    // multiprocessor, which an application's kernel may keep until the bytes have come.
+    bool to_present_kernel = false;
+};
+
 // Thread safe.
 class mover {
   public:
@@ -85,10 +95,9 @@ class mover {
     // Gives those of `number` orders that the kernel serves and that there is room for (of long
     // ones up to most_together bytes at a time, else none), and returns how many. tickets[i] is the
     // ticket of orders[i]; 0: it was not taken and is to be launched. Work is to be given once,
-    // when it can begin: by that it is known how often work comes. Does not wait. `tried`: as part
-    // of the trials that find out whether the program goes on sooner without a kernel that stays.
+    // when it can begin: by that it is known how often work comes. Does not wait.
     virtual size_t give(const move_order *orders, size_t number, ticket *tickets,
-                        bool tried = true) noexcept = 0;
+                        giving how = {}) noexcept = 0;
     // To be called when work that was not taken has been launched: launches the kernel where more
     // orders are expected soon.
     virtual void expect() noexcept = 0;

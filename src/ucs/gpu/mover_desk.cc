@@ -107,7 +107,7 @@ bool mover_desk::launch_locked() noexcept {
 }
 
 size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
-                        bool tried) noexcept {
+                        giving how) noexcept {
     std::fill(tickets, tickets + number, ticket{0});
     std::lock_guard<std::mutex> guard(mutex_);
     if (failed_ || !is_usable()) {
@@ -117,7 +117,7 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     // Another CPU's clock may be a little behind.
     now_ = std::max(now_, static_cast<uint64_t>(tick_clock::now().time_since_epoch().count()));
     rhythm_.note(now_, std::exchange(were_alone_, false));
-    if (tried) {
+    if (how.tried) {
         trial_.note(now_, static_cast<unsigned>(number));
     }
     if (!always_ && !trial_.allows()) {
@@ -127,7 +127,8 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     pen writes = {*shared_, words_, next_};
     const mover_door door = mover_door::of(writes.load_door());
     const bool missing = owes_launch_ || door.misses(next_, launched_);
-    if (!always_ && (missing || !door.is_open(launched_)) && !rhythm_.in_bursts()) {
+    if (!always_ && (missing || !door.is_open(launched_)) &&
+        (how.to_present_kernel || !rhythm_.in_bursts())) {
         // Where none is missing one is on its way, and will take later ones.
         expects_ = missing && rhythm_.pays() && describe_all(orders, number) != 0;
         were_alone_ = missing;

@@ -44,7 +44,7 @@ struct mover_launch {
 class mover_desk : public mover {
   public:
     size_t give(const move_order *orders, size_t number, ticket *tickets,
-                bool tried = true) noexcept final;
+                giving how = {}) noexcept final;
     void expect() noexcept final;
     ucs_status_t state(ticket which) const noexcept final;
     order_end_mark mark_of(ticket which) const noexcept final;

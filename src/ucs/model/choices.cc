@@ -17,8 +17,10 @@ namespace cuda_nc::model {
 namespace {
 
 constexpr double mib = 1 << 20;
-constexpr size_t least_direct = 1 << 10;  // users expect shorter sends to be buffered
-constexpr size_t most_direct = 1 << 20;
+// Users expect sends of up to so many bytes to be buffered: Open MPI does that in shared memory,
+// and UCX with contiguous GPU memory.
+constexpr size_t least_buffered = 4 << 10;
+constexpr size_t most_buffered = 1 << 20;
 constexpr size_t least_fragment = 256 << 10, most_fragment = 16 << 20;
 
 // So large that a launch costs at most a fifth of the time of its bytes; the nearest power of two.
@@ -31,9 +33,9 @@ size_t choose_fragment(const gpu_profile &of) noexcept {
 
 // A direct message is one kernel after a handshake; through host memory two kernels run one after
 // the other.
-size_t choose_direct(const gpu_profile &of, double link) noexcept {
+size_t choose_buffered(const gpu_profile &of, double link) noexcept {
     constexpr double handshake = 6;  // us; messages of 1 KiB take 15 to 16 between two H200
-    for (size_t bytes = least_direct; bytes < most_direct; bytes *= 2) {
+    for (size_t bytes = least_buffered; bytes < most_buffered; bytes *= 2) {
         const double size = static_cast<double>(bytes) / mib;
         const double direct = handshake + of.completion + size * link;
         const double host = 2 * of.completion + size * (of.down + of.up);
@@ -41,7 +43,7 @@ size_t choose_direct(const gpu_profile &of, double link) noexcept {
             return bytes;
         }
     }
-    return most_direct;
+    return most_buffered;
 }
 
 uint64_t choose_staged(const gpu_profile &of, gpu::direction dir, unsigned align_log2,
@@ -62,7 +64,7 @@ struct state {
     std::string why;
     std::vector<choices> of_gpu;
     choices usual;
-    size_t direct_thresh = least_direct;
+    size_t longest_buffered = least_buffered;
 };
 
 const gpu_profile *find(const std::vector<gpu_profile> &all, const gpu::device_properties &p) {
@@ -115,7 +117,8 @@ void add_gpus(const machine_profile &read, gpu::platform &platform, state *made)
         }
         made->profile.gpus.push_back(known != nullptr ? *known : default_gpu(properties));
         made->of_gpu.push_back(make_choices(made->profile.gpus.back(), link_of(read, properties)));
-        made->direct_thresh = std::max(made->direct_thresh, made->of_gpu.back().direct_thresh);
+        made->longest_buffered =
+            std::max(made->longest_buffered, made->of_gpu.back().most_buffered);
     }
     if (!unknown.empty()) {
         nc_warn("the machine profile does not know %s: run nc_perftest tune again",
@@ -187,7 +190,7 @@ const state &get() noexcept {
 choices make_choices(const gpu_profile &of, double link) {
     choices made;
     made.fragment_size = choose_fragment(of);
-    made.direct_thresh = choose_direct(of, link);
+    made.most_buffered = choose_buffered(of, link);
     for (unsigned align = 0; align < num_aligns; ++align) {
         for (unsigned length = 0; length < num_lengths; ++length) {
             // A block of no more than its alignment is one word.
@@ -225,7 +228,7 @@ size_t direct_thresh(bool buffered) noexcept {
     if (config().direct_thresh_is_set) {
         return config().direct_thresh;
     }
-    return buffered ? get().direct_thresh : 1;
+    return buffered ? get().longest_buffered + 1 : 1;
 }
 
 bool prefers_staging(const choices &by, gpu::direction dir, unsigned align_log2,

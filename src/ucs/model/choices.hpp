@@ -17,7 +17,7 @@ constexpr uint64_t never = UINT64_MAX;  // a threshold that no message reaches
 
 struct choices {
     size_t fragment_size = 0;  // bytes that one launch packs, where no setting says
-    size_t direct_thresh = 0;  // smallest direct message, bytes; likewise
+    size_t most_buffered = 0;  // bytes of the longest send that is buffered (MPI_Send); likewise
     // Where the packed bytes are in host memory: from so many on, two steps (a kernel within GPU
     // memory, and a copy) are faster than one kernel. By direction (pack, unpack), log2 of
     // alignment, log2 of the mean block.

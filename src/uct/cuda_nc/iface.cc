@@ -9,6 +9,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/memory/this_machine.hpp"
+#include "uct/cuda_nc/one_sided/component.hpp"
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 #include "uct/cuda_nc/protocol/put_slots.hpp"
@@ -319,6 +320,13 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
             least_contiguous = config().direct_thresh_is_set
                                    ? std::max<uint64_t>(config().direct_thresh, 1)
                                    : contiguous_length;
+        }
+        if (config().one_sided && !is_simulated()) {  // its receivers would be UCX's own
+            most_buffered =
+                config().direct_thresh_is_set
+                    ? std::min<uint64_t>(std::max<uint64_t>(config().direct_thresh, 1) - 1,
+                                         most_buffered_of_all)
+                    : most_buffered_of_all;
         }
         set_own_handlers(*iface);
     }

@@ -69,6 +69,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/one_sided/list.hpp \
 	src/uct/cuda_nc/one_sided/mover.cc \
 	src/uct/cuda_nc/one_sided/mover.hpp \
+	src/uct/cuda_nc/one_sided/short_copies.cc \
+	src/uct/cuda_nc/one_sided/short_copies.hpp \
 	src/uct/cuda_nc/peers.cc \
 	src/uct/cuda_nc/peers.hpp \
 	src/uct/cuda_nc/pipe/drive.cc \

@@ -31,4 +31,13 @@ inline std::array<std::atomic<unsigned>, max_ucx_instances> direct_interfaces;
 constexpr uint64_t contiguous_length = 64 << 10;
 inline std::atomic<uint64_t> least_contiguous{UINT64_MAX};
 
+// Up to so many bytes a contiguous message of GPU memory that should be done with its buffer before
+// its receiver is there (MPI_Send) is sent eagerly, as a datatype of ours, once UCX reads GPU
+// memory by our gets. By them a rendezvous is so quick that UCX chooses it for a single byte, and
+// two processes that both send before they receive would wait for each other. 0: for no message.
+// Shorter than DIRECT_THRESH, and never more than what UCX by itself sends eagerly between two
+// H100.
+constexpr uint64_t most_buffered_of_all = 4 << 10;
+inline std::atomic<uint64_t> most_buffered{0};
+
 }  // namespace cuda_nc::uct

@@ -14,8 +14,9 @@ namespace mpi_test {
 struct guard_options {
     int rank = 0;
     int count = 1000;
-    int blocks = 100;  // of 8 bytes, of each datatype
-    bool any = false;  // receives with MPI_ANY_SOURCE
+    int blocks = 100;         // of 8 bytes, of each datatype
+    bool any = false;         // receives with MPI_ANY_SOURCE
+    bool contiguous = false;  // early-sends: one block, of each size
     uint64_t seed = 1;
 };
 
@@ -25,6 +26,9 @@ int run_cancels(memory &where, const guard_options &options);
 int run_types(memory &where, const guard_options &options);
 // `count` messages that are under way at a time.
 int run_outstanding(memory &where, const guard_options &options);
+// Both ranks send `count` messages, of up to 4 KiB each, by MPI_Send before either receives one.
+// MPI does not promise that this ends; programs rely on it all the same.
+int run_early_sends(memory &where, const guard_options &options);
 
 inline void tell(const guard_options &options, const char *name, double value) {
     std::printf("rank %d: %s %.3f\n", options.rank, name, value);

@@ -1,4 +1,5 @@
-// guards cancels|types|outstanding [--count N] [--blocks N] [--memory KINDS] [--any] [--seed N]
+// guards cancels|types|outstanding|early-sends [--count N] [--blocks N] [--memory KINDS] [--any]
+//        [--contiguous] [--seed N]
 //
 // KINDS: host, sim, cuda, or a list that the ranks take turns over.
 #include <cstdlib>
@@ -14,7 +15,10 @@ int main(int argc, char **argv) {
     guard_options options;
     MPI_Comm_rank(MPI_COMM_WORLD, &options.rank);
     const std::map<std::string, int (*)(memory &, const guard_options &)> all = {
-        {"cancels", run_cancels}, {"types", run_types}, {"outstanding", run_outstanding}};
+        {"cancels", run_cancels},
+        {"types", run_types},
+        {"outstanding", run_outstanding},
+        {"early-sends", run_early_sends}};
     const auto chosen = all.find(argc > 1 ? argv[1] : "");
     std::string kinds = "sim";
     bool known = chosen != all.end();
@@ -22,6 +26,10 @@ int main(int argc, char **argv) {
         const std::string name = argv[i];
         if (name == "--any") {
             options.any = true;
+            continue;
+        }
+        if (name == "--contiguous") {
+            options.contiguous = true;
             continue;
         }
         const char *value = ++i < argc ? argv[i] : "";
@@ -39,8 +47,8 @@ int main(int argc, char **argv) {
     }
     if (!known) {
         std::fprintf(stderr,
-                     "guards cancels|types|outstanding [--count N] [--blocks N] "
-                     "[--memory KINDS] [--any] [--seed N]\n");
+                     "guards cancels|types|outstanding|early-sends [--count N] [--blocks N] "
+                     "[--memory KINDS] [--any] [--contiguous] [--seed N]\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     int wrong = chosen->second(*open_memory(kinds, options.rank), options);

@@ -9,6 +9,7 @@
 #include "uct/cuda_nc/component.hpp"
 #include "uct/cuda_nc/memory/this_machine.hpp"
 #include "uct/cuda_nc/one_sided/iface.hpp"
+#include "uct/cuda_nc/one_sided/short_copies.hpp"
 #include "uct/cuda_nc/one_sided/key.hpp"
 #include "uct/cuda_nc/ucx/self_check.hpp"
 
@@ -24,10 +25,6 @@ constexpr char setting_prefix[] = "CUDA_NC_";
 
 ucs_status_t unsupported() {
     return UCS_ERR_UNSUPPORTED;
-}
-
-bool is_simulated() noexcept {
-    return std::strcmp(gpu::platform::instance().name(), "sim") == 0;
 }
 
 // ---- memory domain
@@ -200,6 +197,9 @@ ucs_status_t open_md(uct_component *component, const char *, const void *, uct_m
     made->super = {md_ops(), component};
     made->ucx = one_sided_component::of(component).ucx;
     made->served = one_sided_component::of(component).served;
+    if (made->served == served_memory::gpu && !is_simulated()) {
+        lead_short_copies(*made->ucx);  // before interfaces are opened
+    }
     *md_p = &made->super;
     return UCS_OK;
 }
@@ -335,6 +335,10 @@ packed_key registered_memory::key_of(uint64_t address, uint64_t length) {
         keepers_.push_back(std::move(keeper));
     }
     return key;
+}
+
+bool is_simulated() noexcept {
+    return std::strcmp(gpu::platform::instance().name(), "sim") == 0;
 }
 
 void register_one_sided(const ucx_api &ucx) {

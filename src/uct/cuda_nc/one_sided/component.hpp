@@ -54,6 +54,9 @@ class registered_memory {
     packed_key last_ = {};  // that needs no keeper
 };
 
+// Whether the GPUs are simulated: copies of UCX's own do not reach their memory.
+bool is_simulated() noexcept;
+
 // Registers the components and their transports with a UCX that we know, once.
 void register_one_sided(const ucx_api &ucx);
 

@@ -12,6 +12,10 @@
 namespace cuda_nc::uct {
 namespace {
 
+// A program's messages, which it waits for one by one, tell by their pace what a kernel that stays
+// costs it. Puts and gets have another pace.
+constexpr gpu::giving puts_pace = {false, false};
+
 // Whether `next` follows `block` on both sides.
 bool goes_on(const gpu::block_pair &block, const gpu::block_pair &next) noexcept {
     return next.from == block.from + block.length && next.to == block.to + block.length;
@@ -174,7 +178,7 @@ bool list_mover::list::give_order() noexcept {
     one.target_base = order->puts ? order_remote : order->local_base;
     one.length = bytes;
     one.into_own_memory = !order->puts;
-    return orders.give(*gpu, &one, 1, false);
+    return orders.give(*gpu, &one, 1, puts_pace);
 }
 
 bool list_mover::list::give() noexcept {
@@ -188,9 +192,9 @@ bool list_mover::list::give() noexcept {
         gpu::move_order all[gpu::given_orders::most];
         layout_view packed;
         const size_t described = describe(all, &packed);
-        // A program's messages, which it waits for one by one, tell by their pace what a kernel
-        // that stays costs it. Puts and gets have another pace.
-        given = described != 0 && orders.give(*gpu, all, described, false);
+        gpu::giving how = puts_pace;
+        how.to_present_kernel = described == 1;  // else it is copied
+        given = described != 0 && orders.give(*gpu, all, described, how);
     }
     was_refused = !given;
     if (given) {

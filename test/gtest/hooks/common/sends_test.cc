@@ -110,6 +110,81 @@ TEST_F(tag_send, contiguous_memory_is_left_alone) {
     }
 }
 
+int8_t leads_to_another_process(void *, void *attributes) {
+    auto &lanes = static_cast<ucp_ep_attr_t *>(attributes)->transports;
+    lanes.entries[0].transport_name = "cuda_nc";
+    lanes.entries[0].device_name = "memory";
+    lanes.num_entries = 1;
+    return UCS_OK;
+}
+
+// As where UCX reads contiguous GPU memory by our gets: a rendezvous however short.
+class buffered_send : public tag_send {
+  protected:
+    buffered_send() {
+        set_query_(leads_to_another_process);
+        uct::most_buffered = 63;
+    }
+    ~buffered_send() override {
+        uct::most_buffered = 0;
+        set_query_(nullptr);
+    }
+    bool is_passed(const char *address, size_t bytes, uint32_t given) {
+        EXPECT_EQ(sent(ucp_dt_make_contig(1), address, bytes, given) & multi, given & multi);
+        return find_in_fake<uint64_t (*)()>(ucp_library, "fake_ucp_sent_datatype")() ==
+               ucp_dt_make_contig(1);
+    }
+
+  private:
+    using query = int8_t (*)(void *, void *);
+    void (*const set_query_)(query) = find_in_fake<void (*)(query)>(ucp_library,
+                                                                    "fake_ucp_set_ep_query");
+};
+
+TEST_F(buffered_send, of_few_contiguous_bytes_goes_eagerly_by_our_datatype) {
+    buffer memory(extent, true);
+    for (size_t bytes : {size_t(1), size_t(63)}) {
+        EXPECT_FALSE(is_passed(memory.address(), bytes, fast));
+        EXPECT_EQ(sent_flags(), fast);
+    }
+}
+
+TEST_F(buffered_send, others_are_ucp_own) {
+    buffer memory(extent, true), on_host(extent, false);
+    EXPECT_TRUE(is_passed(memory.address(), 64, fast)) << "too long";
+    EXPECT_TRUE(is_passed(memory.address(), 0, fast));
+    EXPECT_TRUE(is_passed(memory.address(), 8, 0)) << "MPI_Isend";
+    EXPECT_TRUE(is_passed(memory.address(), 8, multi));
+    EXPECT_TRUE(is_passed(on_host.address(), 8, fast));
+    ucp_request_param_t param = {};
+    param.op_attr_mask = has_type | fast;
+    param.datatype = ucp_dt_make_contig(1);
+    for (int i = 0; i < 2; ++i) {
+        if (i == 0) {
+            tag_send_sync_nbx(nullptr, memory.address(), 8, 0, &param, nullptr);
+        } else {
+            am_send_nbx(nullptr, 0, nullptr, 0, memory.address(), 8, &param, nullptr);
+        }
+        EXPECT_EQ(find_in_fake<uint64_t (*)()>(ucp_library, "fake_ucp_sent_datatype")(),
+                  param.datatype);
+    }
+}
+
+TEST_F(buffered_send, of_an_mpi_that_does_not_say_so) {
+    buffer memory(extent, true);
+    {
+        const buffered_send_scope no_send(false);
+        EXPECT_TRUE(is_passed(memory.address(), 8, 0));
+    }
+    {
+        const buffered_send_scope send(true);
+        EXPECT_FALSE(is_passed(memory.address(), 8, 0));
+        EXPECT_EQ(sent_flags(), fast);
+        EXPECT_TRUE(is_passed(memory.address(), 64, 0));
+    }
+    EXPECT_TRUE(is_passed(memory.address(), 8, 0));
+}
+
 TEST_F(tag_send, synchronous_and_active_messages_are_sent_as_others_are) {
     buffer memory(1000 * extent, true);
     datatype type("vector", {{0, 8}, {24, 8}, {48, 8}, {72, 8}}, extent);

@@ -85,7 +85,7 @@ TEST_F(given_orders_test, several_end_together) {
         orders[i].length = length - i;
     }
     given_orders all;
-    ASSERT_TRUE(all.give(*device_, orders, given_orders::most, true));
+    ASSERT_TRUE(all.give(*device_, orders, given_orders::most));
     EXPECT_EQ(all.await(), UCS_OK);
     for (size_t i = 0; i < bytes; ++i) {
         const bool moved =
@@ -110,15 +110,15 @@ TEST_F(given_orders_test, where_the_ring_has_no_room_for_all_they_are_to_be_laun
     while (left != 0) {
         const size_t now = std::min(left, given_orders::most);
         before.push_back(std::make_unique<given_orders>());
-        ASSERT_TRUE(before.back()->give(*device_, orders, now, true));
+        ASSERT_TRUE(before.back()->give(*device_, orders, now));
         left -= now;
     }
     given_orders some, none;
-    ASSERT_TRUE(some.give(*device_, orders, given_orders::most, true));
-    EXPECT_FALSE(none.give(*device_, orders, 1, true));
+    ASSERT_TRUE(some.give(*device_, orders, given_orders::most));
+    EXPECT_FALSE(none.give(*device_, orders, 1));
     EXPECT_EQ(some.await(), UCS_ERR_CANCELED);
     EXPECT_EQ(before.front()->await(), UCS_OK);  // its places are the next
-    EXPECT_TRUE(none.give(*device_, orders, room, true));
+    EXPECT_TRUE(none.give(*device_, orders, room));
     EXPECT_EQ(none.await(), UCS_OK);
     for (const auto &one : before) {
         EXPECT_EQ(one->await(), UCS_OK);

@@ -50,7 +50,7 @@ class with_setting {
 TEST(model_choices, usual_figures_choose_what_was_measured_on_an_h200) {
     const choices by = make_choices(h200(), 2.7);
     EXPECT_EQ(by.fragment_size, size_t(2) << 20);
-    EXPECT_EQ(by.direct_thresh, size_t(1) << 10);
+    EXPECT_EQ(by.most_buffered, size_t(4) << 10);
     for (auto dir : {pack, unpack}) {
         EXPECT_FALSE(stages(by, dir, 3, 8, 64 << 20));  // whole words cross at the bus's rate
         EXPECT_FALSE(stages(by, dir, 2, 4, 64 << 20));
@@ -129,12 +129,12 @@ TEST(model_choices, fragments_follow_launch_cost_and_bus) {
 TEST(model_choices, gpu_to_gpu_begins_where_it_pays) {
     gpu_profile of = h200();
     of.completion = 7;  // one costs more than the handshake
-    EXPECT_EQ(make_choices(of, 2.7).direct_thresh, size_t(1) << 10);
+    EXPECT_EQ(make_choices(of, 2.7).most_buffered, size_t(4) << 10);
     of.completion = 1;  // two cost less
-    const size_t thresh = make_choices(of, 2.7).direct_thresh;
+    const size_t thresh = make_choices(of, 2.7).most_buffered;
     EXPECT_GT(thresh, size_t(64) << 10);
     EXPECT_LT(thresh, size_t(1) << 20);
-    EXPECT_EQ(make_choices(of, 1000).direct_thresh, size_t(1) << 20);  // a link that is none
+    EXPECT_EQ(make_choices(of, 1000).most_buffered, size_t(1) << 20);  // a link that is none
 }
 
 // The process's own choices: on the simulated GPU as in most tests, or on what is here.
@@ -171,7 +171,7 @@ TEST(model_choices, of_the_process_come_from_the_file_unless_set) {
             EXPECT_EQ(unit_threads(i), 32u * (static_cast<uint32_t>(i) + 1));
         }
         EXPECT_EQ(direct_thresh(false), 1u);
-        EXPECT_GE(direct_thresh(true), 1u << 10);
+        EXPECT_GT(direct_thresh(true), 4u << 10);
         with_setting size("UCX_CUDA_NC_FRAGMENT_SIZE", "1M");
         with_setting thresh("UCX_CUDA_NC_DIRECT_THRESH", "77K");
         EXPECT_EQ(fragment_size(0), size_t(1) << 20);

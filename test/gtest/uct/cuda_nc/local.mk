@@ -20,6 +20,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/one_sided/key_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/list_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/mover_test.cc \
+	test/gtest/uct/cuda_nc/one_sided/short_copies_test.cc \
 	test/gtest/uct/cuda_nc/pipe/drive_test.cc \
 	test/gtest/uct/cuda_nc/pipe/port_test.cc \
 	test/gtest/uct/cuda_nc/pipe/parts_test.cc \
