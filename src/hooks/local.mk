@@ -17,6 +17,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/receives.cc \
 	src/hooks/common/receives.hpp \
 	src/hooks/common/record_map.hpp \
+	src/hooks/common/remembered.hpp \
 	src/hooks/common/request_cancel.cc \
 	src/hooks/common/request_cancel.hpp \
 	src/hooks/common/sends.cc \

@@ -11,39 +11,6 @@
 namespace cuda_nc::hooks {
 namespace {
 
-// Asking for the kind of memory takes 0.1 to 0.2 us, and most messages lie in host memory, or in
-// GPU memory that UCX handles well. So it is remembered for some blocks of addresses that what was
-// found there was none for us. Where that is no longer true, messages go UCX's way for a while.
-// Thread safe: an update that is lost makes that while no longer than twice.
-class blocks_of_others {
-  public:
-    // Whether this is one of them. After some hundred times it is not, so that it is asked again.
-    bool hold(const void *address) noexcept {
-        std::atomic<uint64_t> &one = place_of(address);
-        const uint64_t seen = one.load(std::memory_order_relaxed);
-        if (seen >> uses_bits != block_of(address) || seen % (1 << uses_bits) == 0) {
-            return false;
-        }
-        one.store(seen - 1, std::memory_order_relaxed);
-        return true;
-    }
-    void add(const void *address) noexcept {
-        place_of(address).store(block_of(address) << uses_bits | uses, std::memory_order_relaxed);
-    }
-
-  private:
-    static constexpr unsigned uses_bits = 10, uses = 500;
-    // The driver gives memory out of blocks of this size.
-    static uint64_t block_of(const void *address) noexcept {
-        return reinterpret_cast<uintptr_t>(address) >> 21;
-    }
-    std::atomic<uint64_t> &place_of(const void *address) noexcept {
-        return entries_[block_of(address) % entries_.size()];
-    }
-
-    std::array<std::atomic<uint64_t>, 64> entries_{};  // the block, and how often it holds yet
-};
-
 // UCX 1.22 shares memory by file descriptors.
 bool ucx_shares(const ucx_instance &ucx, gpu::sharing how) noexcept {
     return how == gpu::sharing::by_handle ||
@@ -80,14 +47,20 @@ bool is_of_this_machine(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
 
 // An endpoint stays where its peer is: asking takes some tenths of a microsecond. One that is
 // destroyed and made again at the same address for another machine is taken for the old one, and
-// its messages then go by our way to other hosts.
+// its messages then go by our way to other hosts. One that leads elsewhere is asked again now and
+// then: it may not have been connected.
 bool is_near(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
     static std::array<std::atomic<ucp_ep_h>, 1024> near;
+    static remembered<6> far;
     std::atomic<ucp_ep_h> &place = near[(reinterpret_cast<uintptr_t>(ep) >> 6) % near.size()];
     if (place.load(std::memory_order_relaxed) == ep) {
         return true;
     }
+    if (far.hold(ep)) {
+        return false;
+    }
     if (!is_of_this_machine(ucx, ep)) {
+        far.add(ep);
         return false;
     }
     place.store(ep, std::memory_order_relaxed);
@@ -96,8 +69,10 @@ bool is_near(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
 
 }  // namespace
 
+// Most messages lie in host memory, or in GPU memory that UCX handles well: what is no longer so
+// goes UCX's way for a while.
 bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept {
-    static blocks_of_others others;
+    static remembered<21> others;  // the driver gives memory out of blocks of this size
     if (others.hold(buffer)) {
         return false;
     }
@@ -115,15 +90,14 @@ bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) no
 }
 
 bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept {
-    static blocks_of_others others;
-    if (!sees_gpu_memory() || others.hold(buffer)) {
+    if (!sees_gpu_memory()) {
         return false;
     }
-    if (gpu::platform::instance().query(buffer).kind != gpu::memory_kind::device) {
-        others.add(buffer);
-        return false;
+    const gpu::memory_kind kind = gpu::platform::instance().query(buffer).kind;
+    if (kind == gpu::memory_kind::host) {
+        blocks_on_host.add(buffer);
     }
-    return is_near(ucx, ep);
+    return kind == gpu::memory_kind::device && is_near(ucx, ep);
 }
 
 }  // namespace cuda_nc::hooks

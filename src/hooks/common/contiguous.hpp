@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "hooks/common/passed_call.hpp"
+#include "hooks/common/remembered.hpp"
 #include "hooks/common/thread_context.hpp"
 #include "uct/cuda_nc/selection.hpp"
 
@@ -35,11 +36,17 @@ inline bool should_be_buffered(uint32_t op_attr_mask) noexcept {
     return (op_attr_mask & UCP_OP_ATTR_FLAG_FAST_CMPL) != 0 || buffered_send_scope::is_current();
 }
 
+// Blocks of addresses that were host memory when last asked: what a short MPI_Send from host memory
+// pays, for the most part. The driver keeps the addresses that it gives GPU memory to itself, so a
+// block hardly ever becomes a GPU's.
+inline remembered<21> blocks_on_host;
+
 // Whether is_to_be_buffered() is worth a call.
-inline bool is_short_buffered(const ucp_request_param_t &param, size_t count) noexcept {
+inline bool is_short_buffered(const ucp_request_param_t &param, const void *buffer,
+                              size_t count) noexcept {
     return contiguous_bytes(param, count) - 1 <  // of 0 bytes: never
                uct::most_buffered.load(std::memory_order_relaxed) &&
-           should_be_buffered(param.op_attr_mask);
+           should_be_buffered(param.op_attr_mask) && !blocks_on_host.hold(buffer);
 }
 
 // Whether `buffer` lies in memory of a GPU that the UCX `ucx` cannot let other processes have
@@ -50,8 +57,8 @@ bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept;
 // `ep` to another process of this machine. Thread safe.
 bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
 
-// Whether `buffer` lies in memory of a GPU, and `ep` leads to another process of this machine,
-// which reads such memory by our gets. Thread safe.
+// Whether `buffer` lies in memory of a GPU, and `ep` leads to another process of this machine.
+// Thread safe.
 bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
 
 }  // namespace cuda_nc::hooks

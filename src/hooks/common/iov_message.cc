@@ -1,6 +1,7 @@
 #include "hooks/common/iov_message.hpp"
 
 #include <new>
+#include <utility>
 
 #include "hooks/common/gpu_presence.hpp"
 #include "ucs/base/settings.hpp"
@@ -14,6 +15,8 @@ constexpr uint32_t known_fields = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_
                                   UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |
                                   UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
                                   UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FIELD_MEMH;
+// The address of the one entry of a type that is used at all addresses.
+constexpr uintptr_t anywhere = uintptr_t{1} << 40;
 constexpr uint32_t all_fields = (1u << 16) - 1;  // flags are above
 
 // UCP takes a generic datatype for host memory, and its buffer for an address that means nothing.
@@ -68,16 +71,32 @@ iov_message::iov_message(const ucx_instance &ucx, const void *list, size_t numbe
 
 iov_message::iov_message(const ucx_instance &ucx, const void *buffer, size_t bytes,
                          const ucp_request_param_t &given) noexcept {
-    const ucp_dt_iov_t all = {const_cast<void *>(buffer), bytes};
-    if (may_serve(ucx, given)) {
+    if (!may_serve(ucx, given)) {
+        return;
+    }
+    const gpu::memory_info memory = gpu::platform::instance().query(buffer);
+    ucp_dt_iov_t all = {const_cast<void *>(buffer), bytes};
+    if (memory.kind == gpu::memory_kind::device &&
+        memory.allocation.holds(reinterpret_cast<uintptr_t>(buffer), bytes) &&
+        gpu::platform::instance().get_device(memory.device) != nullptr) {
+        all.buffer = reinterpret_cast<void *>(anywhere);  // one type for all of this length
+        use_type(dt::find_iov_type(ucx, &all, 1), given);
+        buffer_ = const_cast<void *>(buffer);
+    } else {
         serve(ucx, &all, 1, given, use::send);
     }
 }
 
 void iov_message::serve(const ucx_instance &ucx, const ucp_dt_iov_t *list, size_t number,
                         const ucp_request_param_t &given, use what) noexcept {
-    type_ = find_type(ucx, list, number, what);
+    use_type(find_type(ucx, list, number, what), given);
+}
+
+void iov_message::use_type(std::shared_ptr<const dt::iov_type> type,
+                           const ucp_request_param_t &given) noexcept {
+    type_ = std::move(type);
     if (type_ != nullptr) {
+        buffer_ = type_->lowest;
         param_ = given;
         param_.op_attr_mask = (given.op_attr_mask & ~of_memory) | UCP_OP_ATTR_FIELD_DATATYPE;
         param_.datatype = type_->datatype;

@@ -33,7 +33,7 @@ class iov_message {
     // memory; it receives into a byte twice, which has an order; UCX or settings forbid it.
     bool is_served() const noexcept { return type_ != nullptr; }
 
-    void *buffer() const noexcept { return type_->lowest; }
+    void *buffer() const noexcept { return buffer_; }
     static constexpr size_t count = 1;
     uint64_t bytes() const noexcept { return type_->packed; }
     const ucp_request_param_t &param() const noexcept { return param_; }
@@ -41,7 +41,10 @@ class iov_message {
   private:
     void serve(const ucx_instance &ucx, const ucp_dt_iov_t *list, size_t number,
                const ucp_request_param_t &given, use what) noexcept;
+    void use_type(std::shared_ptr<const dt::iov_type> type,
+                  const ucp_request_param_t &given) noexcept;
 
+    void *buffer_ = nullptr;
     std::shared_ptr<const dt::iov_type> type_;
     ucp_request_param_t param_;
 };

@@ -122,6 +122,9 @@ void *send_message(const ucx_instance &ucx, const iov_message &message, const se
         return unchanged(ucp);
     }
     if (!goes_direct(ucx)) {
+        if (should_be_buffered(param.op_attr_mask)) {
+            param.op_attr_mask = eager(param.op_attr_mask);
+        }
         return pass(ucp, message.buffer(), message.count, &param);
     }
     param.op_attr_mask = choose_flags(param.op_attr_mask, message.bytes());
@@ -145,7 +148,7 @@ void *send(const void *caller, void *ep, const void *buffer, size_t count, const
             const iov_message list(ucx, buffer, count, *given, iov_message::use::send);
             return send_message<kind>(ucx, list, pass, unchanged);
         }
-        const bool is_ours = kind::may_be_buffered && is_short_buffered(*given, count)
+        const bool is_ours = kind::may_be_buffered && is_short_buffered(*given, buffer, count)
                                  ? is_to_be_buffered(ucx, static_cast<ucp_ep_h>(ep), buffer)
                                  : is_long_contiguous(*given, count) && goes_direct(ucx) &&
                                        kind::may_wait(*given) &&

@@ -37,7 +37,7 @@ inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t t
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count) &&
-                          !is_short_buffered(*given, count))
+                          !is_short_buffered(*given, buffer, count))
                ? ucp->tag_send_nbx(static_cast<ucp_ep_h>(ep), buffer, count, tag, given)
                : looked_at::tag_send_nbx(ep, buffer, count, tag, param, caller);
 }

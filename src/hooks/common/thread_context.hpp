@@ -2,6 +2,8 @@
 // between and hands none of our parameters on.
 #pragma once
 
+#include <atomic>
+
 #include "ucs/base/compiler.hpp"
 
 namespace cuda_nc::hooks {
@@ -32,26 +34,29 @@ class original_start_scope {
 };
 
 // There while this thread is inside MPI_Send of an MPI that does not tell UCX so, as MPICH does
-// not. Calls of MPI's do not nest. hooks/mpich/local_calls.cc makes it; sends.cc asks.
+// not. hooks/mpich/local_calls.cc makes it; sends.cc asks.
 class buffered_send_scope {
   public:
-    explicit buffered_send_scope(bool is_send) noexcept : active_(is_send) {
-        if (active_) {
+    explicit buffered_send_scope(bool is_send) noexcept
+        : is_send_(is_send), before_(is_send && current_) {
+        if (is_send_) {
+            used_.store(true, std::memory_order_relaxed);
             current_ = true;
         }
     }
     ~buffered_send_scope() {
-        if (active_) {
-            current_ = false;
+        if (is_send_) {
+            current_ = before_;  // an error handler may send, too
         }
     }
     buffered_send_scope(const buffered_send_scope &) = delete;
     buffered_send_scope &operator=(const buffered_send_scope &) = delete;
 
-    static bool is_current() noexcept { return current_; }
+    static bool is_current() noexcept { return used_.load(std::memory_order_relaxed) && current_; }
 
   private:
-    const bool active_;
+    const bool is_send_, before_;
+    static inline std::atomic<bool> used_{false};  // by any thread: others need not ask theirs
     static inline thread_local bool current_ = false;
 };
 

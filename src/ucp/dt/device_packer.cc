@@ -63,13 +63,22 @@ void device_packer::close() noexcept {
     layout_.reset();
 }
 
+// A copy may not go from one allocation into the next; a kernel may.
+bool device_packer::is_copied() const noexcept {
+    const layout_view &all = layout_->view();
+    return all.kind == shape::contiguous &&
+           allocation_.holds(reinterpret_cast<uintptr_t>(base_) +
+                                 static_cast<uintptr_t>(all.block_displacement(0)),
+                             all.packed_size);
+}
+
 bool device_packer::zero_copy() const noexcept {
     return choose_zero_copy(dir_, *layout_, ordinal_);
 }
 
 shared_stream &device_packer::stream() noexcept {
     if (stream_ == nullptr) {
-        stream_ = &staging_->pick_stream(dir_);
+        stream_ = is_copied() ? &staging_->pick_copies_stream() : &staging_->pick_stream(dir_);
     }
     return *stream_;
 }
@@ -90,7 +99,7 @@ gpu::transfer device_packer::describe(const gpu::memory &packed,
 ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &buffer,
                                           const staged_range &range, bool staged,
                                           bool only) noexcept {
-    if (!staged && is_copied()) {
+    if (is_copied()) {
         return enqueue_blocks(stream, *layout_, range.offset,
                               buffer.pinned->address() + range.position, range.length);
     }
@@ -115,7 +124,7 @@ ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &b
 }
 
 bool device_packer::give_order(staging_buffer &buffer, const staged_range &range) noexcept {
-    if (!zero_copy() || !tables_ready(range.offset + range.length)) {
+    if ((!is_copied() && !zero_copy()) || !tables_ready(range.offset + range.length)) {
         return false;
     }
     buffer.ordered = range;
@@ -142,7 +151,7 @@ ucs_status_t device_packer::enqueue(staging_buffer &buffer, const staged_range *
 ucs_status_t device_packer::launch(staging_buffer &buffer, const staged_range *ranges,
                                    size_t num_ranges, bool *enqueued_p, bool *lost_p) noexcept {
     *enqueued_p = *lost_p = false;
-    bool staged = !zero_copy() && staging_->ensure_device_part(buffer);
+    bool staged = !is_copied() && !zero_copy() && staging_->ensure_device_part(buffer);
     uint64_t packed_end = 0;
     for (size_t i = 0; i < num_ranges; ++i) {
         packed_end = std::max(packed_end, ranges[i].offset + ranges[i].length);
@@ -193,12 +202,13 @@ ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, cha
         if (!has_kernels_ || on == nullptr) {
             return UCS_ERR_NO_RESOURCE;
         }
+        const bool copied = is_copied();
         status = prepare_tables(*on, offset + length);
-        if (status == UCS_OK) {
+        if (status == UCS_OK && !copied) {
             work.layout = view();
             status = on->launch(work);
         }
-        if (status != UCS_OK) {  // the peer waits for these bytes
+        if (status != UCS_OK || copied) {  // the peer waits for these bytes
             status = enqueue_blocks(*on, *layout_, offset, packed, length);
         }
         if (status == UCS_OK) {

@@ -81,9 +81,9 @@ class device_packer {
     bool tables_ready(uint64_t packed_end) const noexcept {
         return list_ == nullptr || list_->is_ready(packed_end);
     }
-    // Contiguous bytes want no kernel: a copy engine moves them sooner, and without a
-    // multiprocessor.
-    bool is_copied() const noexcept { return layout_->view().kind == shape::contiguous; }
+    // Contiguous bytes go by a copy engine where no mover takes them: that needs no multiprocessor,
+    // nor waits behind kernels that do.
+    bool is_copied() const noexcept;
     // What kernels are given. There must be kernels.
     const layout_view &view() const noexcept {
         return list_ != nullptr ? list_->view() : layout_->view();

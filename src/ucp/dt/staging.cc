@@ -195,8 +195,7 @@ bool device_staging::ensure_device_part(staging_buffer &buffer) noexcept {
     return true;
 }
 
-shared_stream &device_staging::pick_stream(gpu::direction dir) noexcept {
-    auto &all = streams_[static_cast<size_t>(dir)];
+shared_stream &device_staging::pick_of(streams &all) noexcept {
     unsigned turn = next_stream_.fetch_add(1, std::memory_order_relaxed);
     for (unsigned i = 0; i < streams_per_direction; ++i) {
         shared_stream &one = all[(turn + i) % streams_per_direction];

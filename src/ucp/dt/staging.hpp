@@ -98,7 +98,11 @@ class device_staging {
     bool ensure_device_part(staging_buffer &buffer) noexcept;
 
     // The next stream in turn; one that cannot be made is skipped where another is there.
-    shared_stream &pick_stream(gpu::direction dir) noexcept;
+    shared_stream &pick_stream(gpu::direction dir) noexcept {
+        return pick_of(streams_[static_cast<size_t>(dir)]);
+    }
+    // Of those on which no kernel is launched.
+    shared_stream &pick_copies_stream() noexcept { return pick_of(streams_.back()); }
 
     std::unique_ptr<gpu::completion> acquire_completion() noexcept;  // null: out of resources
     void release_completion(std::unique_ptr<gpu::completion> one) noexcept;
@@ -132,9 +136,11 @@ class device_staging {
   private:
     static constexpr unsigned min_log2 = 12, max_log2 = 26;
     static constexpr unsigned streams_per_direction = 4;
+    using streams = std::array<shared_stream, streams_per_direction>;
 
     explicit device_staging(gpu::device *device) noexcept : device_(device) {}
 
+    shared_stream &pick_of(streams &all) noexcept;
     // The first stream of that direction is there afterwards, if one can be made.
     void ready_stream(gpu::direction dir) noexcept {
         shared_stream &first = streams_[static_cast<size_t>(dir)][0];
@@ -150,7 +156,7 @@ class device_staging {
     std::mutex mutex_;  // of idle_ and completions_
     std::array<std::vector<staging_buffer *>, max_log2 + 1> idle_;
     std::vector<std::unique_ptr<gpu::completion>> completions_;
-    std::array<std::array<shared_stream, streams_per_direction>, 3> streams_;
+    std::array<streams, 4> streams_;  // by direction; the last are those of copies alone
     std::atomic<unsigned> next_stream_{0};
     bounce_buffer bounce_;
     std::atomic<bool> bounce_reserved_{false};  // or tried once

@@ -89,7 +89,8 @@ const setting_field settings_table[] = {
         of_transport, contiguous, "CONTIGUOUS", "auto", "auto|y|n", kind::text,
         "Send contiguous GPU memory, from 64 KiB on and within a machine, as direct messages too; "
         "auto: memory that UCX cannot share between processes (cudaMallocAsync), which it moves "
-        "through host memory; y: all; n: it is UCX's own."),
+        "through host memory; y: all; n: it is UCX's own, but for a short MPI_Send "
+        "(DIRECT_THRESH)."),
     FIELD(
         of_transport, direct_thresh, "DIRECT_THRESH", "4097", nullptr, kind::size,
         "Smallest direct message; unset: 1 B for MPI_Isend, and for MPI_Send what is longer than 4 "

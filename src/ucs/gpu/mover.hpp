@@ -81,7 +81,8 @@ struct giving {
     // stays.
     bool tried = true;
     // Only where the kernel is on the GPU. For bytes that copy engines move as well: those need no
-    // multiprocessor, which an application's kernel may keep until the bytes have come.
+    // multiprocessor, which an application's kernel may keep until the bytes have come. Where the
+    // kernel leaves at that very moment the order gets UCS_ERR_CANCELED, and no other is launched.
     bool to_present_kernel = false;
 };
 

@@ -159,7 +159,9 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     while (!giver.step(writes)) {
     }
     next_ += count;
-    if (giver.is_late()) {
+    if (giver.is_late() && how.to_present_kernel) {
+        take_back_locked();
+    } else if (giver.is_late()) {
         launch_locked();  // if it fails, ask() tries again
     }
     return count;
@@ -206,6 +208,27 @@ void mover_desk::settle(ticket first, ucs_status_t outcome) noexcept {
     }
 }
 
+void mover_desk::fail_locked(ucs_status_t kernels) noexcept {
+    nc_debug("a mover has failed: %s", status_text(kernels));
+    failed_ = true;
+    settle(1, UCS_ERR_IO_ERROR);
+}
+
+// The kernel was leaving when the last orders came, and may have seen them or not. It waits for
+// nothing any more: its end is a matter of the orders that it has taken.
+void mover_desk::take_back_locked() noexcept {
+    ucs_status_t kernels;
+    do {
+        kernels = ask_kernels();
+    } while (kernels == UCS_INPROGRESS);
+    if (kernels != UCS_OK) {
+        fail_locked(kernels);
+        return;
+    }
+    settle(__atomic_load_n(&shared_->position.value, __ATOMIC_ACQUIRE), UCS_ERR_CANCELED);
+    first_ = next_;
+}
+
 ucs_status_t mover_desk::ask_locked(ticket which) noexcept {
     const ucs_status_t kernels = ask_kernels();
     const ucs_status_t now = state(which);
@@ -214,9 +237,7 @@ ucs_status_t mover_desk::ask_locked(ticket which) noexcept {
     }
     const ticket position = __atomic_load_n(&shared_->position.value, __ATOMIC_ACQUIRE);
     if (kernels != UCS_OK || which < position) {
-        nc_debug("a mover has failed: %s", status_text(kernels));
-        failed_ = true;
-        settle(1, UCS_ERR_IO_ERROR);
+        fail_locked(kernels);
         return UCS_ERR_IO_ERROR;
     }
     // No kernel has taken it, nor will.

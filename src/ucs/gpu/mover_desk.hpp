@@ -90,6 +90,8 @@ class mover_desk : public mover {
     bool launch_locked() noexcept;
     void settle(ticket first, ucs_status_t outcome) noexcept;
     ucs_status_t ask_locked(ticket which) noexcept;
+    void fail_locked(ucs_status_t kernels) noexcept;
+    void take_back_locked() noexcept;
 
     const bool always_;
     const uint64_t away_ns_;

@@ -40,7 +40,7 @@ size_t choose_buffered(const gpu_profile &of, double link) noexcept {
         const double direct = handshake + of.completion + size * link;
         const double host = 2 * of.completion + size * (of.down + of.up);
         if (direct <= host) {
-            return bytes;
+            return std::max(least_buffered, bytes / 2);
         }
     }
     return most_buffered;

@@ -314,19 +314,20 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
         iface->ucx->uct_iface_set_am_handler(opened, static_cast<uint8_t>(id), nullptr, nullptr, 0);
     }
     learn_abilities(*iface, domain.gpu_memory.get());
+    // Without our gets UCX by itself sends few bytes eagerly; the simulated GPU's messages cannot
+    // go so, because UCX would write into its memory.
+    if (config().one_sided && !is_simulated()) {
+        most_buffered = config().direct_thresh_is_set
+                            ? std::min<uint64_t>(std::max<uint64_t>(config().direct_thresh, 1) - 1,
+                                                 most_buffered_of_all)
+                            : most_buffered_of_all;
+    }
     if (iface->messages != nullptr) {
         ++direct_interfaces[iface->ucx->instance];
         if (config().contiguous != "n") {
             least_contiguous = config().direct_thresh_is_set
                                    ? std::max<uint64_t>(config().direct_thresh, 1)
                                    : contiguous_length;
-        }
-        if (config().one_sided && !is_simulated()) {  // its receivers would be UCX's own
-            most_buffered =
-                config().direct_thresh_is_set
-                    ? std::min<uint64_t>(std::max<uint64_t>(config().direct_thresh, 1) - 1,
-                                         most_buffered_of_all)
-                    : most_buffered_of_all;
         }
         set_own_handlers(*iface);
     }

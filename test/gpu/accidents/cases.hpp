@@ -34,6 +34,8 @@ int run_contiguous(const case_options &options);
 int run_guest(const case_options &options);
 // Received bytes are used at once, by a kernel, a copy engine and another GPU.
 int run_landing(const case_options &options);
+// Contiguous messages while a kernel fills the GPU until they have come.
+int run_full(const case_options &options);
 // NCCL is loaded, and moves bytes, before our first message or after it.
 int run_nccl_before(const case_options &options);
 int run_nccl_after(const case_options &options);

@@ -1,4 +1,4 @@
-// gpu-accidents reset|trap|exit|reuse|messages|open|contiguous|guest|landing|
+// gpu-accidents reset|trap|exit|reuse|messages|open|contiguous|guest|landing|full|
 //               nccl-before|nccl-after [--count N] [--bytes N] [--kind KIND] [--limit SECONDS]
 //
 // Exit status: 0; 1 wrong bytes; 77 this machine cannot run it; 124 no end within the limit.
@@ -32,6 +32,7 @@ int run(const std::string &name, const case_options &options) {
         {"contiguous", run_contiguous},
         {"guest", run_guest},
         {"landing", run_landing},
+        {"full", run_full},
         {"nccl-before", run_nccl_before},
         {"nccl-after", run_nccl_after}};
     try {

@@ -193,7 +193,7 @@ bool list_mover::list::give() noexcept {
         layout_view packed;
         const size_t described = describe(all, &packed);
         gpu::giving how = puts_pace;
-        how.to_present_kernel = described == 1;  // else it is copied
+        how.to_present_kernel = described == 1;  // a block by itself is copied where it is refused
         given = described != 0 && orders.give(*gpu, all, described, how);
     }
     was_refused = !given;

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "ucs/base/settings.hpp"
-#include "ucs/gpu/device.hpp"
 #include "ucs/gpu/given_orders.hpp"
 #include "ucs/layout/layout_view.hpp"
 
@@ -39,37 +38,43 @@ class copy_places {
         free_.fetch_or(uint64_t{1} << number, std::memory_order_release);
     }
 
+    // Null before make(), and where that failed.
     static copy_places *of(gpu::device &device) noexcept {
-        static std::array<std::atomic<copy_places *>, 64> all;
-        const auto ordinal = static_cast<size_t>(device.properties().ordinal);
-        if (ordinal >= all.size()) {
-            return nullptr;
+        const size_t ordinal = ordinal_of(device);
+        return ordinal < all_.size() ? all_[ordinal].load(std::memory_order_acquire) : nullptr;
+    }
+    // Once for each GPU; with its mover. May wait for all kernels of the GPU.
+    static void make(gpu::device &device) noexcept try {
+        static std::mutex mutex;
+        static std::array<bool, most_gpus> tried;
+        const size_t ordinal = ordinal_of(device);
+        std::lock_guard<std::mutex> guard(mutex);
+        if (ordinal >= all_.size() || std::exchange(tried[ordinal], true) ||
+            device.get_mover() == nullptr) {
+            return;
         }
-        copy_places *known = all[ordinal].load(std::memory_order_acquire);
-        return known != nullptr ? known : make(device, all[ordinal]);
+        auto made = std::make_unique<copy_places>();
+        if (device.allocate_pinned(number_of_places * longest_short_copy, &made->memory_) ==
+            UCS_OK) {
+            all_[ordinal].store(made.release(), std::memory_order_release);
+        }
+    } catch (const std::bad_alloc &) {
+        // UCX goes on to copy
     }
 
   private:
     static constexpr unsigned number_of_places = 16;
 
-    static copy_places *make(gpu::device &device, std::atomic<copy_places *> &known) noexcept try {
-        static std::mutex mutex;
-        std::lock_guard<std::mutex> guard(mutex);
-        if (known.load(std::memory_order_relaxed) == nullptr) {
-            auto made = std::make_unique<copy_places>();
-            if (device.allocate_pinned(number_of_places * longest_short_copy, &made->memory_) ==
-                UCS_OK) {
-                made->free_ = (uint64_t{1} << number_of_places) - 1;
-            }
-            known.store(made.release(), std::memory_order_release);
-        }
-        return known.load(std::memory_order_relaxed);
-    } catch (const std::bad_alloc &) {
-        return nullptr;
+    static constexpr size_t most_gpus = 64;
+
+    static size_t ordinal_of(const gpu::device &device) noexcept {
+        return static_cast<size_t>(device.properties().ordinal);
     }
 
+    static inline std::array<std::atomic<copy_places *>, most_gpus> all_;
+
     std::unique_ptr<gpu::memory> memory_;
-    std::atomic<uint64_t> free_{0};  // a bit for each place
+    std::atomic<uint64_t> free_{(uint64_t{1} << number_of_places) - 1};  // a bit for each place
 };
 
 // cuda_copy's operations take any memory, though UCX gives them the CPU's.
@@ -101,16 +106,24 @@ template <size_t instance>
 struct led {
     static ucs_status_t put(uct_ep *ep, const void *from, unsigned length, uint64_t to,
                             uintptr_t rkey) {
-        return copy_by_mover(gpu::direction::unpack, reinterpret_cast<char *>(to),
-                             const_cast<char *>(static_cast<const char *>(from)), length)
-                   ? UCS_OK
-                   : originals_of[instance].put.load()(ep, from, length, to, rkey);
+        short_copy copy(gpu::direction::unpack, reinterpret_cast<char *>(to),
+                        const_cast<char *>(static_cast<const char *>(from)), length);
+        if (copy.make()) {
+            return UCS_OK;
+        }
+        const ucs_status_t status = originals_of[instance].put.load()(ep, from, length, to, rkey);
+        copy.made_otherwise();
+        return status;
     }
     static ucs_status_t get(uct_ep *ep, void *to, unsigned length, uint64_t from, uintptr_t rkey) {
-        return copy_by_mover(gpu::direction::pack, reinterpret_cast<char *>(from),
-                             static_cast<char *>(to), length)
-                   ? UCS_OK
-                   : originals_of[instance].get.load()(ep, to, length, from, rkey);
+        short_copy copy(gpu::direction::pack, reinterpret_cast<char *>(from),
+                        static_cast<char *>(to), length);
+        if (copy.make()) {
+            return UCS_OK;
+        }
+        const ucs_status_t status = originals_of[instance].get.load()(ep, to, length, from, rkey);
+        copy.made_otherwise();
+        return status;
     }
     static ucs_status_t open(uct_md *md, void *worker, const uct_iface_params *params,
                              const uct_iface_config *config, uct_iface **iface_p) {
@@ -152,42 +165,47 @@ uct_tl *find_cuda_copy(const ucx_api &ucx) noexcept {
 
 }  // namespace
 
-bool copy_by_mover(gpu::direction dir, char *on_gpu, char *on_host, size_t length) noexcept {
+short_copy::short_copy(gpu::direction dir, char *on_gpu, char *on_host, size_t length) noexcept
+    : dir_(dir), on_gpu_(on_gpu), on_host_(on_host), length_(length) {
     gpu::platform &gpus = gpu::platform::instance();
     if (length == 0 || length > longest_short_copy || !is_on_host(gpus.query(on_host).kind)) {
-        return false;
+        return;
     }
     const gpu::memory_info memory = gpus.query(on_gpu);
-    gpu::device *device =
-        memory.kind == gpu::memory_kind::device &&
-                memory.allocation.holds(reinterpret_cast<uintptr_t>(on_gpu), length)
-            ? gpus.get_device(memory.device)
-            : nullptr;
-    if (device == nullptr || device->get_mover() == nullptr) {
-        return false;
+    if (memory.kind == gpu::memory_kind::device &&
+        memory.allocation.holds(reinterpret_cast<uintptr_t>(on_gpu), length)) {
+        device_ = gpus.get_device(memory.device);
     }
-    copy_places *places = copy_places::of(*device);
+}
+
+bool short_copy::make() noexcept {
+    copy_places *places = device_ != nullptr ? copy_places::of(*device_) : nullptr;
     char *place = places != nullptr ? places->take() : nullptr;
     if (place == nullptr) {
         return false;
     }
-    if (dir == gpu::direction::unpack) {
-        std::memcpy(place, on_host, length);
+    if (dir_ == gpu::direction::unpack) {
+        std::memcpy(place, on_host_, length_);
     }
-    bool is_done = false;
+    bool is_made = false;
     {
         gpu::given_orders order;
-        if (order.give(*device, describe(dir, on_gpu, place, length), {true, true})) {
-            is_done = order.await() == UCS_OK;
-        } else {
-            gpu::given_orders::launched_instead(*device);  // UCX's copy is the launch
-        }
+        is_made = order.give(*device_, describe(dir_, on_gpu_, place, length_), {true, true}) &&
+                  order.await() == UCS_OK;
     }
-    if (is_done && dir == gpu::direction::pack) {
-        std::memcpy(on_host, place, length);
+    if (is_made && dir_ == gpu::direction::pack) {
+        std::memcpy(on_host_, place, length_);
     }
     places->put_back(place);
-    return is_done;
+    return is_made;
+}
+
+void short_copy::made_otherwise() noexcept {
+    if (device_ != nullptr && copy_places::of(*device_) != nullptr) {
+        gpu::given_orders::launched_instead(*device_);
+    } else if (device_ != nullptr) {
+        copy_places::make(*device_);
+    }
 }
 
 void lead_short_copies(unsigned instance, uct_iface &of) noexcept {
@@ -210,7 +228,7 @@ void lead_short_copies(const ucx_api &ucx) noexcept {
     const led_operations &ours = led_of[ucx.instance];
     if (tl != nullptr && tl->iface_open != ours.open) {
         originals_of[ucx.instance].open = tl->iface_open;
-        tl->iface_open = ours.open;
+        __atomic_store_n(&tl->iface_open, ours.open, __ATOMIC_RELEASE);
     }
 }
 

@@ -64,11 +64,19 @@ class short_copies_test : public testing::Test {
         ASSERT_EQ(stream_->record(*done_), UCS_OK);
         ASSERT_EQ(done_->synchronize(), UCS_OK);
     }
+    static bool make(direction dir, char *on_gpu, char *on_host, size_t length) {
+        short_copy one(dir, on_gpu, on_host, length);
+        if (one.make()) {
+            return true;
+        }
+        one.made_otherwise();
+        return false;
+    }
     // A mover takes orders where its kernel is there; else the copy is made otherwise, as UCX does.
     // The simulated mover always comes in the end.
     void copy(direction dir, char *on_gpu, char *on_host, size_t length) {
         for (int tries = 0; tries < (is_simulated() ? 1000 : 1); ++tries) {
-            if (copy_by_mover(dir, on_gpu, on_host, length)) {
+            if (make(dir, on_gpu, on_host, length)) {
                 return;
             }
         }
@@ -116,13 +124,11 @@ TEST_F(short_copies_test, from_the_gpu_read_their_bytes) {
 
 TEST_F(short_copies_test, what_the_mover_may_not_touch_is_left_alone) {
     bytes host(size, 'x');
-    EXPECT_FALSE(copy_by_mover(direction::pack, memory_->address(), host.data(), 0));
-    EXPECT_FALSE(
-        copy_by_mover(direction::pack, memory_->address(), host.data(), longest_short_copy + 1));
-    EXPECT_FALSE(copy_by_mover(direction::pack, memory_->address() + size, host.data(), size));
-    EXPECT_FALSE(copy_by_mover(direction::pack, host.data(), host.data() + 100, 100))
-        << "no GPU memory";
-    EXPECT_FALSE(copy_by_mover(direction::pack, memory_->address(), memory_->address() + 100, 100))
+    EXPECT_FALSE(make(direction::pack, memory_->address(), host.data(), 0));
+    EXPECT_FALSE(make(direction::pack, memory_->address(), host.data(), longest_short_copy + 1));
+    EXPECT_FALSE(make(direction::pack, memory_->address() + size, host.data(), size));
+    EXPECT_FALSE(make(direction::pack, host.data(), host.data() + 100, 100)) << "no GPU memory";
+    EXPECT_FALSE(make(direction::pack, memory_->address(), memory_->address() + 100, 100))
         << "no host memory";
     EXPECT_EQ(host, bytes(size, 'x'));
     EXPECT_EQ(read(), counted(size, 0));
