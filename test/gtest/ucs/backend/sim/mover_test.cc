@@ -59,6 +59,16 @@ class sim_mover_test : public gpu_sim {
         return status;
     }
 
+    void copy(char *to, const char *from, size_t length) {
+        std::unique_ptr<stream> on;
+        std::unique_ptr<event> done;
+        ASSERT_EQ(device_->create_stream(&on), UCS_OK);
+        ASSERT_EQ(device_->create_event(&done), UCS_OK);
+        ASSERT_EQ(on->copy(to, from, length), UCS_OK);
+        ASSERT_EQ(on->record(*done), UCS_OK);
+        ASSERT_EQ(done->synchronize(), UCS_OK);
+    }
+
     static constexpr size_t bytes = 4096;
     mover *mover_ = nullptr;
     std::unique_ptr<memory> from_, to_;
@@ -210,6 +220,46 @@ TEST_F(sim_mover_test, the_kernel_leaves_when_the_pulse_stands_still) {
         GTEST_SKIP() << "this machine is too busy to tell";
     }
     EXPECT_TRUE(has_left);
+}
+
+// A kernel that leaves at that very moment: no other one is launched for the order, which is moved
+// or given back, and then never touched.
+TEST_F(sim_mover_test, an_order_for_a_present_kernel_is_given_back_where_that_leaves) {
+    using clock = std::chrono::steady_clock;
+    sim::options how;
+    how.memory = 16 << 20;
+    how.mover_idle = 1;
+    start_with(how);
+    giving present;
+    present.to_present_kernel = true;
+    std::vector<char> bytes_of(bytes, 'a'), seen(bytes);
+    copy(from_->address(), bytes_of.data(), bytes);
+    int given_back = 0;
+    for (const auto limit = clock::now() + std::chrono::seconds(20);
+         given_back < 5 && clock::now() < limit;) {
+        std::fill(bytes_of.begin(), bytes_of.end(), '.');
+        copy(to_->address(), bytes_of.data(), bytes);
+        ASSERT_EQ(move(), UCS_OK);  // the kernel is there
+        copy(to_->address(), bytes_of.data(), bytes);
+        mover::ticket its = 0;
+        if (mover_->give(&order_, 1, &its, present) == 0) {
+            continue;
+        }
+        const ucs_status_t status = await(its);
+        mover_->release(its);
+        ASSERT_TRUE(status == UCS_OK || status == UCS_ERR_CANCELED) << status_text(status);
+        if (status == UCS_ERR_CANCELED) {
+            ++given_back;
+            order_.target_base = from_->address();
+            ASSERT_EQ(move(), UCS_OK) << "the next kernel moves other orders";
+            order_.target_base = to_->address();
+        }
+        copy(seen.data(), to_->address(), bytes);
+        ASSERT_EQ(seen, std::vector<char>(bytes, status == UCS_OK ? 'a' : '.'));
+    }
+    if (given_back == 0) {
+        GTEST_SKIP() << "no kernel left at such a moment";
+    }
 }
 
 TEST_F(sim_mover_test, setting_it_off_leaves_none) {
