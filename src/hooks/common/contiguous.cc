@@ -51,7 +51,7 @@ bool is_of_this_machine(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
 // then: it may not have been connected.
 bool is_near(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
     static std::array<std::atomic<ucp_ep_h>, 1024> near;
-    static remembered<6> far;
+    static remembered<6, 20> far;
     std::atomic<ucp_ep_h> &place = near[(reinterpret_cast<uintptr_t>(ep) >> 6) % near.size()];
     if (place.load(std::memory_order_relaxed) == ep) {
         return true;

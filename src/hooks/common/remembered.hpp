@@ -8,12 +8,12 @@
 namespace cuda_nc::hooks {
 
 // Addresses for which the answer was "not ours", as blocks of 2^block_log2 bytes. Where that is no
-// longer true it is believed some hundred times more. Thread safe: an update that is lost makes
+// longer true it is believed up to `uses` times more. Thread safe: an update that is lost makes
 // that no more than twice as many.
-template <unsigned block_log2>
+template <unsigned block_log2, unsigned uses = 500>
 class remembered {
   public:
-    // Whether this is one of them. After some hundred times it is not, so that it is asked again.
+    // Whether this is one of them. After so many times it is not, so that it is asked again.
     bool hold(const void *address) noexcept {
         std::atomic<uint64_t> &one = place_of(address);
         const uint64_t seen = one.load(std::memory_order_relaxed);
@@ -28,7 +28,8 @@ class remembered {
     }
 
   private:
-    static constexpr unsigned uses_bits = 10, uses = 500;
+    static constexpr unsigned uses_bits = 10;
+    static_assert(uses < 1u << uses_bits);
     static_assert(64 - uses_bits >= 57 - block_log2);  // a number of a block
 
     static uint64_t block_of(const void *address) noexcept {
