@@ -82,7 +82,7 @@ struct giving {
     bool tried = true;
     // Only where the kernel is on the GPU. For bytes that copy engines move as well: those need no
     // multiprocessor, which an application's kernel may keep until the bytes have come. Where the
-    // kernel leaves at that very moment the order gets UCS_ERR_CANCELED, and no other is launched.
+    // kernel leaves at that very moment the order is not taken, and no kernel is launched for it.
     bool to_present_kernel = false;
 };
 

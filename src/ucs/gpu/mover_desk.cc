@@ -160,8 +160,12 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     }
     next_ += count;
     if (giver.is_late() && how.to_present_kernel) {
+        expects_ = rhythm_.pays();
+        were_alone_ = true;
         take_back_locked();
-    } else if (giver.is_late()) {
+        return keep_taken(tickets, number);
+    }
+    if (giver.is_late()) {
         launch_locked();  // if it fails, ask() tries again
     }
     return count;
@@ -212,6 +216,18 @@ void mover_desk::fail_locked(ucs_status_t kernels) noexcept {
     nc_debug("a mover has failed: %s", status_text(kernels));
     failed_ = true;
     settle(1, UCS_ERR_IO_ERROR);
+}
+
+// Those that were taken back have no ticket any more. Returns how many are left.
+size_t mover_desk::keep_taken(ticket *tickets, size_t number) noexcept {
+    size_t left = 0;
+    for (ticket *one = tickets; one != tickets + number; ++one) {
+        if (*one != 0 && state(*one) == UCS_ERR_CANCELED) {
+            release(std::exchange(*one, ticket{0}));
+        }
+        left += *one != 0;
+    }
+    return left;
 }
 
 // The kernel was leaving when the last orders came, and may have seen them or not. It waits for

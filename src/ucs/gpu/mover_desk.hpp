@@ -92,6 +92,7 @@ class mover_desk : public mover {
     ucs_status_t ask_locked(ticket which) noexcept;
     void fail_locked(ucs_status_t kernels) noexcept;
     void take_back_locked() noexcept;
+    size_t keep_taken(ticket *tickets, size_t number) noexcept;
 
     const bool always_;
     const uint64_t away_ns_;
