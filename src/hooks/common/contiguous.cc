@@ -89,11 +89,12 @@ bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) no
     return sees_gpu_memory() && is_memory_for_us(ucx, buffer) && is_near(ucx, ep);
 }
 
-bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept {
+bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer,
+                       gpu::known_memory *known) noexcept {
     if (!sees_gpu_memory()) {
         return false;
     }
-    const gpu::memory_kind kind = gpu::platform::instance().query(buffer).kind;
+    const gpu::memory_kind kind = known->look(buffer).kind;
     if (kind == gpu::memory_kind::host) {
         blocks_on_host.add(buffer);
     }

@@ -12,6 +12,7 @@
 #include "hooks/common/passed_call.hpp"
 #include "hooks/common/remembered.hpp"
 #include "hooks/common/thread_context.hpp"
+#include "ucs/gpu/known_memory.hpp"
 #include "uct/cuda_nc/selection.hpp"
 
 namespace cuda_nc::hooks {
@@ -58,7 +59,8 @@ bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept;
 bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
 
 // Whether `buffer` lies in memory of a GPU, and `ep` leads to another process of this machine.
-// Thread safe.
-bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
+// Thread safe. `known` looks at the memory.
+bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer,
+                       gpu::known_memory *known) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -5,6 +5,7 @@
 
 #include "hooks/common/gpu_presence.hpp"
 #include "ucs/base/settings.hpp"
+#include "ucs/gpu/known_memory.hpp"
 #include "ucs/gpu/presence.hpp"
 
 namespace cuda_nc::hooks {
@@ -15,12 +16,13 @@ constexpr uint32_t known_fields = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_
                                   UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_DATATYPE |
                                   UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
                                   UCP_OP_ATTR_FIELD_RECV_INFO | UCP_OP_ATTR_FIELD_MEMH;
-// The address of the one entry of a type that is used at all addresses.
-constexpr uintptr_t anywhere = uintptr_t{1} << 40;
 constexpr uint32_t all_fields = (1u << 16) - 1;  // flags are above
 
 // UCP takes a generic datatype for host memory, and its buffer for an address that means nothing.
 constexpr uint32_t of_memory = UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FIELD_MEMH;
+
+// The address of the one entry of a type that is used at all addresses.
+constexpr uintptr_t anywhere = uintptr_t{1} << 40;
 
 bool may_serve(const ucx_instance &ucx, const ucp_request_param_t &given) noexcept {
     const uint32_t mask = given.op_attr_mask;
@@ -74,7 +76,7 @@ iov_message::iov_message(const ucx_instance &ucx, const void *buffer, size_t byt
     if (!may_serve(ucx, given)) {
         return;
     }
-    const gpu::memory_info memory = gpu::platform::instance().query(buffer);
+    const gpu::memory_info memory = gpu::known_memory::query(buffer);
     ucp_dt_iov_t all = {const_cast<void *>(buffer), bytes};
     if (memory.kind == gpu::memory_kind::device &&
         memory.allocation.holds(reinterpret_cast<uintptr_t>(buffer), bytes) &&

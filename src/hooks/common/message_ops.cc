@@ -129,7 +129,7 @@ void *start_counted(const type_record &type, void *original, const counted_layou
     if (CUDA_NC_UNLIKELY(sees_gpu)) {
         info = dt::memory_of(*all.what, buffer);
         path = choose_path(info, all.on_host);
-        if (info.kind != gpu::memory_kind::host && info.kind != gpu::memory_kind::pinned) {
+        if (!gpu::is_on_host(info.kind)) {
             // a work list may outlive message and type, and shares the layout
             return start_on_gpu<packs>(type, original, all.what, info, path, buffer);
         }

@@ -148,8 +148,9 @@ void *send(const void *caller, void *ep, const void *buffer, size_t count, const
             const iov_message list(ucx, buffer, count, *given, iov_message::use::send);
             return send_message<kind>(ucx, list, pass, unchanged);
         }
+        gpu::known_memory known;  // what is made of the message asks for the same
         const bool is_ours = kind::may_be_buffered && is_short_buffered(*given, buffer, count)
-                                 ? is_to_be_buffered(ucx, static_cast<ucp_ep_h>(ep), buffer)
+                                 ? is_to_be_buffered(ucx, static_cast<ucp_ep_h>(ep), buffer, &known)
                                  : is_long_contiguous(*given, count) && goes_direct(ucx) &&
                                        kind::may_wait(*given) &&
                                        is_better_ours(ucx, static_cast<ucp_ep_h>(ep), buffer);

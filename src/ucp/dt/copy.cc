@@ -18,11 +18,8 @@
 namespace cuda_nc::dt {
 namespace {
 
+using gpu::is_on_host;
 using gpu::memory_kind;
-
-bool on_host(const gpu::memory_info &info) noexcept {
-    return info.kind == memory_kind::host || info.kind == memory_kind::pinned;
-}
 
 // From GPU memory to memory of the same GPU.
 ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
@@ -91,7 +88,7 @@ ucs_status_t copy_through_host(const layout_ref &what, const void *source,
 
     send_pipeline reader;
     receive_pipeline writer;
-    bool read_gpu = !on_host(from), write_gpu = !on_host(to);
+    bool read_gpu = !is_on_host(from.kind), write_gpu = !is_on_host(to.kind);
     ucs_status_t status = read_gpu ? reader.begin(layout_ref(what), source, from) : UCS_OK;
     if (status != UCS_OK) {
         return status;
@@ -140,7 +137,7 @@ ucs_status_t copy(const layout_ref &what, const void *source, void *destination)
     }
     gpu::memory_info from = memory_of(*what, source);
     gpu::memory_info to = memory_of(*what, destination);
-    if (on_host(from) && on_host(to)) {
+    if (is_on_host(from.kind) && is_on_host(to.kind)) {
         exec::host_copy(what->in_memory_order().view(), source, destination, 0,
                         what->packed_size());
         count(*what, "host engine", "buffers in host memory");
@@ -149,7 +146,7 @@ ucs_status_t copy(const layout_ref &what, const void *source, void *destination)
     if (from.kind == memory_kind::unknown || to.kind == memory_kind::unknown) {
         return UCS_ERR_UNSUPPORTED;
     }
-    if (!on_host(from) && !on_host(to) && from.device == to.device) {
+    if (!is_on_host(from.kind) && !is_on_host(to.kind) && from.device == to.device) {
         char *start = const_cast<char *>(static_cast<const char *>(source));
         ucs_status_t status = copy_on_device(what, start, static_cast<char *>(destination), to);
         if (status == UCS_OK) {

@@ -43,12 +43,8 @@ class gpu_state final : public state {
     gpu_state *next_free = nullptr;
 };
 
-bool on_host(gpu::memory_kind kind) noexcept {
-    return kind == gpu::memory_kind::host || kind == gpu::memory_kind::pinned;
-}
-
 bool needs_gpu(const layout &what, const gpu::memory_info &info) noexcept {
-    return !CUDA_NC_LIKELY(on_host(info.kind)) && what.packed_size() != 0;
+    return !CUDA_NC_LIKELY(gpu::is_on_host(info.kind)) && what.packed_size() != 0;
 }
 
 __attribute__((always_inline)) inline void begin(state &made, const layout &what,

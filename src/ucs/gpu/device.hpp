@@ -31,6 +31,10 @@ enum class memory_kind : uint8_t {
     unknown   // a GPU knows it, but not of a kind that we can serve
 };
 
+inline bool is_on_host(memory_kind kind) noexcept {
+    return kind == memory_kind::host || kind == memory_kind::pinned;
+}
+
 // How other processes of this machine can be given memory of a GPU.
 enum class sharing : uint8_t {
     by_handle,      // of CUDA IPC: cudaMalloc

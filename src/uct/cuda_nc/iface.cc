@@ -317,10 +317,10 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
     // Without our gets UCX by itself sends few bytes eagerly; the simulated GPU's messages cannot
     // go so, because UCX would write into its memory.
     if (config().one_sided && !is_simulated()) {
-        most_buffered = config().direct_thresh_is_set
-                            ? std::min<uint64_t>(std::max<uint64_t>(config().direct_thresh, 1) - 1,
-                                                 most_buffered_of_all)
-                            : most_buffered_of_all;
+        most_buffered =
+            config().direct_thresh_is_set
+                ? std::clamp<uint64_t>(config().direct_thresh, 1, most_buffered_of_all + 1) - 1
+                : most_buffered_of_all;
     }
     if (iface->messages != nullptr) {
         ++direct_interfaces[iface->ucx->instance];

@@ -12,29 +12,10 @@ namespace cuda_nc::uct {
 
 using namespace abi;
 
-namespace {
-
-template <typename visitor>
-void for_each_transport(const ucx_api &ucx, visitor visit) {
-    for_each_component(ucx, [&](uct_component *component) {
-        const ucs_list_link &head = component->tl_list;
-        for (ucs_list_link *link = head.next; link != &head; link = link->next) {
-            visit(component, *reinterpret_cast<uct_tl *>(reinterpret_cast<char *>(link) -
-                                                         offsetof(uct_tl, list)));
-        }
-    });
-}
-
-bool is_named(const uct_tl &transport, const std::string &name) noexcept {
-    return std::strncmp(transport.name, name.c_str(), sizeof(transport.name)) == 0;
-}
-
-}  // namespace
-
 uct_component *carrier::find_component() const noexcept {
     uct_component *found = nullptr;
     for_each_transport(*ucx, [&](uct_component *candidate, const uct_tl &tl) {
-        if (found == nullptr && is_named(tl, name)) {
+        if (found == nullptr && is_named(tl, name.c_str())) {
             found = candidate;
         }
     });

@@ -77,11 +77,6 @@ class copy_places {
     std::atomic<uint64_t> free_{(uint64_t{1} << number_of_places) - 1};  // a bit for each place
 };
 
-// cuda_copy's operations take any memory, though UCX gives them the CPU's.
-bool is_on_host(gpu::memory_kind kind) noexcept {
-    return kind == gpu::memory_kind::host || kind == gpu::memory_kind::pinned;
-}
-
 gpu::transfer describe(gpu::direction dir, char *on_gpu, char *packed, size_t length) noexcept {
     gpu::transfer work;
     work.dir = dir;
@@ -102,28 +97,28 @@ struct originals {
 };
 std::array<originals, max_ucx_instances> originals_of;
 
+template <typename calling>
+ucs_status_t make(short_copy copy, const calling &by_ucx) noexcept {
+    if (copy.make()) {
+        return UCS_OK;
+    }
+    const ucs_status_t status = by_ucx();
+    copy.made_otherwise();
+    return status;
+}
+
 template <size_t instance>
 struct led {
     static ucs_status_t put(uct_ep *ep, const void *from, unsigned length, uint64_t to,
                             uintptr_t rkey) {
-        short_copy copy(gpu::direction::unpack, reinterpret_cast<char *>(to),
-                        const_cast<char *>(static_cast<const char *>(from)), length);
-        if (copy.make()) {
-            return UCS_OK;
-        }
-        const ucs_status_t status = originals_of[instance].put.load()(ep, from, length, to, rkey);
-        copy.made_otherwise();
-        return status;
+        return make({gpu::direction::unpack, reinterpret_cast<char *>(to),
+                     const_cast<char *>(static_cast<const char *>(from)), length},
+                    [=] { return originals_of[instance].put.load()(ep, from, length, to, rkey); });
     }
     static ucs_status_t get(uct_ep *ep, void *to, unsigned length, uint64_t from, uintptr_t rkey) {
-        short_copy copy(gpu::direction::pack, reinterpret_cast<char *>(from),
-                        static_cast<char *>(to), length);
-        if (copy.make()) {
-            return UCS_OK;
-        }
-        const ucs_status_t status = originals_of[instance].get.load()(ep, to, length, from, rkey);
-        copy.made_otherwise();
-        return status;
+        return make(
+            {gpu::direction::pack, reinterpret_cast<char *>(from), static_cast<char *>(to), length},
+            [=] { return originals_of[instance].get.load()(ep, to, length, from, rkey); });
     }
     static ucs_status_t open(uct_md *md, void *worker, const uct_iface_params *params,
                              const uct_iface_config *config, uct_iface **iface_p) {
@@ -150,14 +145,9 @@ constexpr auto led_of = list_led(std::make_index_sequence<max_ucx_instances>());
 
 uct_tl *find_cuda_copy(const ucx_api &ucx) noexcept {
     uct_tl *found = nullptr;
-    for_each_component(ucx, [&](uct_component *component) {
-        const ucs_list_link &head = component->tl_list;
-        for (ucs_list_link *link = head.next; link != &head; link = link->next) {
-            auto *tl =
-                reinterpret_cast<uct_tl *>(reinterpret_cast<char *>(link) - offsetof(uct_tl, list));
-            if (std::strncmp(tl->name, "cuda_copy", sizeof(tl->name)) == 0) {
-                found = tl;
-            }
+    for_each_transport(ucx, [&](uct_component *, uct_tl &tl) {
+        if (is_named(tl, "cuda_copy")) {
+            found = &tl;
         }
     });
     return found;
@@ -168,7 +158,8 @@ uct_tl *find_cuda_copy(const ucx_api &ucx) noexcept {
 short_copy::short_copy(gpu::direction dir, char *on_gpu, char *on_host, size_t length) noexcept
     : dir_(dir), on_gpu_(on_gpu), on_host_(on_host), length_(length) {
     gpu::platform &gpus = gpu::platform::instance();
-    if (length == 0 || length > longest_short_copy || !is_on_host(gpus.query(on_host).kind)) {
+    // cuda_copy's operations take any memory, though UCX gives them the CPU's.
+    if (length == 0 || length > longest_short_copy || !gpu::is_on_host(gpus.query(on_host).kind)) {
         return;
     }
     const gpu::memory_info memory = gpus.query(on_gpu);

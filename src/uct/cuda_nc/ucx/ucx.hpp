@@ -2,6 +2,9 @@
 // and which release it is.
 #pragma once
 
+#include <cstddef>
+#include <cstring>
+
 #include "ucs/base/ucx_instance.hpp"
 #include "uct/cuda_nc/ucx/abi_memory.hpp"
 #include "uct/cuda_nc/ucx/abi_parameters.hpp"
@@ -80,6 +83,22 @@ void for_each_component(const ucx_api &ucx, visitor visit) {
         visit(reinterpret_cast<abi::uct_component *>(reinterpret_cast<char *>(link) -
                                                      offsetof(abi::uct_component, list)));
     }
+}
+
+// And their transports.
+template <typename visitor>
+void for_each_transport(const ucx_api &ucx, visitor visit) {
+    for_each_component(ucx, [&](abi::uct_component *component) {
+        const abi::ucs_list_link &head = component->tl_list;
+        for (abi::ucs_list_link *link = head.next; link != &head; link = link->next) {
+            visit(component, *reinterpret_cast<abi::uct_tl *>(reinterpret_cast<char *>(link) -
+                                                              offsetof(abi::uct_tl, list)));
+        }
+    });
+}
+
+inline bool is_named(const abi::uct_tl &transport, const char *name) noexcept {
+    return std::strncmp(transport.name, name, sizeof(transport.name)) == 0;
 }
 
 }  // namespace cuda_nc::uct

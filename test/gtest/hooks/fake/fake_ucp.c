@@ -70,7 +70,6 @@ void *ucp_am_send_nbx(void *ep, unsigned id, const void *header, size_t header_l
     return ucp_tag_send_nbx(ep, buffer, count, 0, param);
 }
 
-/* For the test: op_attr_mask of the last send, its flags and its datatype. */
 /* ucp_ep_query is this function, or fails */
 static int8_t (*ep_query)(void *ep, void *attributes);
 void fake_ucp_set_ep_query(int8_t (*answer)(void *, void *)) {
@@ -81,6 +80,7 @@ int8_t ucp_ep_query(void *ep, void *attributes) {
     return ep_query != NULL ? ep_query(ep, attributes) : -1;
 }
 
+/* For the test: op_attr_mask of the last send, its flags and its datatype. */
 uint32_t fake_ucp_sent_flags(void) {
     return sent_flags;
 }

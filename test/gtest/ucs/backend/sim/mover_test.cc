@@ -60,13 +60,8 @@ class sim_mover_test : public gpu_sim {
     }
 
     void copy(char *to, const char *from, size_t length) {
-        std::unique_ptr<stream> on;
-        std::unique_ptr<event> done;
-        ASSERT_EQ(device_->create_stream(&on), UCS_OK);
-        ASSERT_EQ(device_->create_event(&done), UCS_OK);
-        ASSERT_EQ(on->copy(to, from, length), UCS_OK);
-        ASSERT_EQ(on->record(*done), UCS_OK);
-        ASSERT_EQ(done->synchronize(), UCS_OK);
+        ASSERT_EQ(stream_->copy(to, from, length), UCS_OK);
+        ASSERT_EQ(finish(*stream_), UCS_OK);
     }
 
     static constexpr size_t bytes = 4096;

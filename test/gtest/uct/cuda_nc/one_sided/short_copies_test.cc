@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ucs/gpu/device.hpp"
+#include "uct/cuda_nc/copy_bytes.hpp"
 #include "uct/cuda_nc/one_sided/component.hpp"
 
 namespace cuda_nc::uct {
@@ -36,8 +37,7 @@ class short_copies_test : public testing::Test {
     void SetUp() override {
         gpu_ = gpu::platform::instance().get_device(0);
         if (gpu_ == nullptr || gpu_->get_mover() == nullptr ||
-            gpu_->allocate(size, &memory_) != UCS_OK || gpu_->create_stream(&stream_) != UCS_OK ||
-            gpu_->create_event(&done_) != UCS_OK) {
+            gpu_->allocate(size, &memory_) != UCS_OK) {
             GTEST_SKIP() << "no GPU with a mover here";
         }
         puts = gets = 0;
@@ -53,16 +53,11 @@ class short_copies_test : public testing::Test {
         }
         return made;
     }
-    void write(const bytes &what) { move(memory_->address(), what.data(), what.size()); }
+    void write(const bytes &what) { uct::copy(memory_->address(), what.data(), what.size()); }
     bytes read() {
         bytes got(size);
-        move(got.data(), memory_->address(), size);
+        uct::copy(got.data(), memory_->address(), size);
         return got;
-    }
-    void move(char *to, const char *from, size_t length) {
-        ASSERT_EQ(stream_->copy(to, from, length), UCS_OK);
-        ASSERT_EQ(stream_->record(*done_), UCS_OK);
-        ASSERT_EQ(done_->synchronize(), UCS_OK);
     }
     static bool make(direction dir, char *on_gpu, char *on_host, size_t length) {
         short_copy one(dir, on_gpu, on_host, length);
@@ -83,14 +78,12 @@ class short_copies_test : public testing::Test {
         EXPECT_FALSE(is_simulated());
         std::lock_guard<std::mutex> guard(mutex_);
         const bool packs = dir == direction::pack;
-        move(packs ? on_host : on_gpu, packs ? on_gpu : on_host, length);
+        uct::copy(packs ? on_host : on_gpu, packs ? on_gpu : on_host, length);
     }
 
     std::mutex mutex_;
     gpu::device *gpu_ = nullptr;
     std::unique_ptr<gpu::memory> memory_;
-    std::unique_ptr<gpu::stream> stream_;
-    std::unique_ptr<gpu::event> done_;
     abi::uct_iface transport_ = {};
 };
 
