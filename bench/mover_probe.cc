@@ -2,14 +2,17 @@
 // the CPU's order until the CPU sees the end. Blocks of one length at twice their length go to
 // places laid out alike on the same GPU. Every byte and every gap is checked.
 //
-//     make mover_probe && ./mover_probe [--repeats N] [--burst N] [BYTESxBLOCK ...]
+//     make mover_probe && ./mover_probe [--repeats N] [--burst N] [--peer] [BYTESxBLOCK ...]
 //
+// --peer: they come from the next GPU, as a message's do.
 // copy: contiguous, by a stream and an event. launch: one kernel, its report in pinned memory.
 // order: given to the mover while its kernel is there. late: a launch after a pause. burst: N
 // orders given at once (of long ones as many as a mover takes), until the last one has ended, for
 // each. give: of an order, what the CPU
 // takes to give it. Medians and, of some, 95th percentiles. Exit status 1: a wrong byte, or an
 // order that was not taken.
+#include <cuda_runtime_api.h>
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -33,6 +36,7 @@ using std::chrono::steady_clock;
 
 struct options {
     unsigned repeats = 300, burst = 16;
+    bool peer = false;
     std::vector<std::string> cases;
 };
 
@@ -86,6 +90,13 @@ class probe {
         if (mover_ == nullptr) {
             fail("having a mover (it needs UCX_CUDA_NC_MOVER=y, and no debugger)");
         }
+        if (how_.peer) {
+            from_ = all.num_devices() > 1 ? all.get_device(1) : nullptr;
+            if (from_ == nullptr || cudaSetDevice(0) != cudaSuccess ||
+                cudaDeviceEnablePeerAccess(1, 0) != cudaSuccess) {
+                fail("reading another GPU's memory");
+            }
+        }
         need(device_->create_stream(&stream_), "a stream");
         need(device_->create_event(&mark_), "an event");
         need(device_->allocate(sizeof(pipe_state), &state_), "GPU memory");
@@ -100,7 +111,7 @@ class probe {
     bool run(const move_case &what) {
         const size_t span = 2 * what.bytes;
         std::unique_ptr<memory> from, to;
-        need(device_->allocate(span, &from), "GPU memory");
+        need((how_.peer ? from_ : device_)->allocate(span, &from), "GPU memory");
         need(device_->allocate(span, &to), "GPU memory");
         std::vector<char> image(span), gaps(span, char{0x5a});
         for (size_t i = 0; i < span; ++i) {
@@ -244,7 +255,7 @@ class probe {
     }
 
     const options &how_;
-    device *device_ = nullptr;
+    device *device_ = nullptr, *from_ = nullptr;
     mover *mover_ = nullptr;
     std::unique_ptr<stream> stream_;
     std::unique_ptr<event> mark_;
@@ -262,6 +273,7 @@ int main(int argc, char **argv) {
     CLI::App app("Orders to a mover beside launches and copies", "mover_probe");
     app.add_option("--repeats", how.repeats, "Of each measurement")->check(CLI::PositiveNumber);
     app.add_option("--burst", how.burst, "Orders given at once")->check(CLI::Range(1, 200));
+    app.add_flag("--peer", how.peer, "The blocks come from the next GPU");
     app.add_option("cases", how.cases, "BYTESxBLOCK ...");
     CLI11_PARSE(app, argc, argv);
     if (how.cases.empty()) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "uct/cuda_nc/protocol/wire.hpp"
+
 namespace cuda_nc::uct {
 
 // Two sides talk only where version and kind agree: UCX matches transports by their name alone, so
@@ -15,8 +17,6 @@ struct address_header {
     uint32_t host;      // a hash of the machine that runs the process
     uint64_t identity;  // of the interface, at random
 };
-
-constexpr uint8_t protocol_version = 10;
 
 // The carrier moves GPU memory to other hosts' by itself.
 constexpr uint8_t puts_gpu_memory = 1;
@@ -32,7 +32,7 @@ inline const void *after_header(const void *address) noexcept {
 inline bool header_agrees(const void *address, uint16_t kind) noexcept {
     address_header header;
     std::memcpy(&header, address, sizeof(header));
-    return header.version == protocol_version && header.kind == kind;
+    return header.version == wire::protocol_version && header.kind == kind;
 }
 
 }  // namespace cuda_nc::uct

@@ -11,6 +11,7 @@
 #include "uct/cuda_nc/memory/this_machine.hpp"
 #include "uct/cuda_nc/one_sided/component.hpp"
 #include "uct/cuda_nc/peers.hpp"
+#include "uct/cuda_nc/protocol/announcement.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 #include "uct/cuda_nc/protocol/put_slots.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
@@ -228,10 +229,12 @@ void set_ops(uct_iface_ops &ops) noexcept {
     ops.iface_is_reachable = is_reachable;
 }
 
-// An offer and an answer are one message of the carrier each.
+// An offer and an answer are one message of the carrier each. (An early offer is shorter, but for
+// UCP's RTS.)
 bool has_room_for_messages(const uct_iface_attr &attr) noexcept {
     constexpr size_t offer = sizeof(wire::data_prefix) + sizeof(wire::sender_offer) +
                              sizeof(wire::rndv_header) + send_message::first_bytes;
+    static_assert(longest_announcement < offer);
     return (attr.cap.flags & cap_flag::am_bcopy) != 0 &&
            attr.cap.am.max_bcopy >= std::max(offer, sizeof(wire::control));
 }
@@ -290,7 +293,7 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
     const memory_domain &domain = memory_domain::of(md);
     auto *iface = new interface();
     iface->ucx = domain.ucx;
-    iface->address = {protocol_version, 0, domain.standing_on->kind(), this_machine(),
+    iface->address = {wire::protocol_version, 0, domain.standing_on->kind(), this_machine(),
                       next_message_id()};
     set_ops(iface->super.super.ops);
     iface->super.internal_ops = internal_ops_of(domain.ucx->which);

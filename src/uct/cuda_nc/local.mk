@@ -81,6 +81,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/pipe/shape.hpp \
 	src/uct/cuda_nc/pipe/unreturned_ports.cc \
 	src/uct/cuda_nc/pipe/unreturned_ports.hpp \
+	src/uct/cuda_nc/protocol/announcement.cc \
+	src/uct/cuda_nc/protocol/announcement.hpp \
 	src/uct/cuda_nc/protocol/control_channel.cc \
 	src/uct/cuda_nc/protocol/control_channel.hpp \
 	src/uct/cuda_nc/protocol/data_call.cc \

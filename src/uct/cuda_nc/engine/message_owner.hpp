@@ -18,7 +18,8 @@ class message_owner {
     // Nobody but progress_message() will see what its GPU or the network does next.
     virtual bool is_polled(uint64_t message) const noexcept = 0;
 
-    // Whether the outcome of a send is known: complete, declined, or it no longer exists.
+    // Whether UCP may go on with a send: its outcome is known (complete, declined, or it no longer
+    // exists), or its FIN is to go ahead.
     virtual bool is_decided(uint64_t message) const noexcept = 0;
 
   protected:

@@ -39,16 +39,20 @@ control head_of(const std::vector<char> &bytes) noexcept {
 
 }  // namespace
 
-bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
-                               size_t length) noexcept {
+bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message, size_t length,
+                               const void *rest, size_t rest_length) noexcept {
     struct {
-        const void *bytes;
-        size_t length;
-    } from = {message, length};
+        const void *bytes, *rest;
+        size_t length, rest_length;
+    } from = {message, rest, length, rest_length};
     auto pack = [](void *destination, void *arg) -> size_t {
         const auto *what = static_cast<decltype(from) *>(arg);
         std::memcpy(destination, what->bytes, what->length);
-        return what->length;
+        if (what->rest_length != 0) {
+            std::memcpy(static_cast<char *>(destination) + what->length, what->rest,
+                        what->rest_length);
+        }
+        return what->length + what->rest_length;
     };
     const ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, id, pack, &from, 0);
     if (sent < 0 && sent != UCS_ERR_NO_RESOURCE) {
@@ -65,6 +69,11 @@ bool control_channel::send_now(endpoint &ep, control *message) noexcept {
     stamp(message);
     return !ep.is_loopback && !has_unsent(&ep) &&
            try_send(ep, control_id, message, length_of(message->kind));
+}
+
+bool control_channel::announce(endpoint &ep, const void *announcement, size_t length,
+                               const void *rts, size_t rts_length) noexcept {
+    return !has_unsent(&ep) && try_send(ep, control_id, announcement, length, rts, rts_length);
 }
 
 void control_channel::stamp(control *message) const noexcept {

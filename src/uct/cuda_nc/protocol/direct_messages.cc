@@ -20,10 +20,11 @@ using namespace wire;
 
 namespace {
 
-bool is_early_offer(const void *message) noexcept {
-    const auto *bytes = static_cast<const uint8_t *>(message);
-    return bytes[offsetof(control, version)] == protocol_version &&
-           bytes[offsetof(control, kind)] == static_cast<uint8_t>(control_kind::early_offer);
+bool is_announcement(const void *message, size_t length) noexcept {
+    static_assert(offsetof(control, kind) == offsetof(announcement_head, kind));
+    return length >= sizeof(announcement_head) &&
+           static_cast<const uint8_t *>(message)[offsetof(control, kind)] ==
+               static_cast<uint8_t>(control_kind::early_offer);
 }
 
 }  // namespace
@@ -92,9 +93,9 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
     }
 }
 
-void direct_messages::handle_control(const void *data, size_t length) noexcept {
-    if (length == length_of(control_kind::early_offer) && is_early_offer(data)) {
-        handle_early_offer(data);
+void direct_messages::handle_control(void *data, size_t length) noexcept {
+    if (is_announcement(data, length)) {
+        handle_announcement(static_cast<char *>(data), length);
         return;
     }
     control message = {};

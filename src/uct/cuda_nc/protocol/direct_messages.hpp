@@ -33,11 +33,12 @@ class direct_messages {
     ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
                            unsigned flags) noexcept;
     // Before UCP's RTS, RTR or ATS leaves by am_short, as `header` and `payload`: early offers go
-    // ahead of an RTS, answers to them ahead of an RTR.
+    // with an RTS, answers to them ahead of an RTR.
     enum class leaving : uint8_t {
         now,
-        later,  // the carrier has no room for what goes ahead: UCP shall ask again
-        never   // it is held back, because ATS is to go in its place: UCP shall think it is sent
+        later,  // the carrier has no room for what goes with it or ahead: UCP shall ask again
+        never   // it has left with an offer, or ATS is to go in its place: UCP shall think it is
+                // sent
     };
     leaving before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
                          size_t length) noexcept;
@@ -62,7 +63,7 @@ class direct_messages {
 
     // ---- what arrives
 
-    // UCP's RTS, before UCP sees it.
+    // UCP's RTS by itself, before UCP sees it.
     void handle_rts(const void *data, size_t length) noexcept { early_.handle_rts(data, length); }
     // UCP's ATS, before UCP sees it.
     void handle_ats(const void *data, size_t length) noexcept {
@@ -72,7 +73,8 @@ class direct_messages {
     }
     // Rendezvous data that carries our mark.
     void handle_data(char *data, size_t length) noexcept;
-    void handle_control(const void *data, size_t length) noexcept;
+    // An RTS that has an offer with it goes on to UCP.
+    void handle_control(void *data, size_t length) noexcept;
 
     // ---- endpoints
 
@@ -93,10 +95,12 @@ class direct_messages {
     void handle_sender_control(send_message *send, const wire::control &message) noexcept;
     // `length`: bytes of UCP's message, of which the structure has the first.
     leaving before(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
-    leaving before_rts(endpoint &ep, const wire::rts_head &rts);
-    leaving before_plain_rts(endpoint &ep, const wire::rts_head &rts);
+    leaving before_rts(endpoint &ep, const wire::rts_head &rts, const void *bytes, size_t length);
+    leaving before_plain_rts(endpoint &ep, const wire::rts_head &rts, const void *bytes,
+                             size_t length);
+    bool can_announce(size_t rts_length) const noexcept;
     leaving before_rtr(endpoint &ep, const wire::rtr_head &rtr, size_t length);
-    void handle_early_offer(const void *message) noexcept;
+    void handle_announcement(char *message, size_t length) noexcept;
     void note_untaken(endpoint &ep) noexcept;
     void ask_for_descriptions(endpoint &ep, bool wanted) noexcept;
     // Null: the receive is not into contiguous memory of a GPU.

@@ -1,4 +1,4 @@
-// What goes ahead of UCP's own RTS and RTR, or in the place of an RTR.
+// What goes with UCP's own RTS, ahead of its RTR, or in the place of an RTR.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -20,6 +20,8 @@ using namespace wire;
 
 namespace {
 
+constexpr size_t longest_short = 256;  // bytes of an RTS, RTR or ATS by am_short
+
 struct call_counter {
     explicit call_counter(unsigned &calls) noexcept : all(calls) { ++all; }
     ~call_counter() { --all; }
@@ -33,7 +35,7 @@ struct call_counter {
 // The carrier self delivers at once: there early offers and answers would come too late.
 //
 // Late offers have no description of their source, and a sender that gets the RTR before the answer
-// would offer once more: RTS and RTR stay behind what goes ahead of them.
+// would offer once more: RTS and RTR stay behind what was to go before.
 direct_messages::leaving direct_messages::before(endpoint &ep, uint8_t id, const void *message,
                                                  size_t length) noexcept try {
     static_assert(sizeof(rts_head) == sizeof(rtr_head));
@@ -53,7 +55,8 @@ direct_messages::leaving direct_messages::before(endpoint &ep, uint8_t id, const
     if (id == rts_id) {
         rts_head rts;
         std::memcpy(&rts, message, sizeof(rts));
-        return rts.address != 0 ? before_plain_rts(ep, rts) : before_rts(ep, rts);
+        return rts.address != 0 ? before_plain_rts(ep, rts, message, length)
+                                : before_rts(ep, rts, message, length);
     }
     leaving what = leaving::now;
     if (!early_.empty() || ep.told_not_to_describe) {
@@ -70,10 +73,12 @@ direct_messages::leaving direct_messages::before(endpoint &ep, uint8_t id, const
 direct_messages::leaving direct_messages::before_short(endpoint &ep, uint8_t id, uint64_t header,
                                                        const void *payload,
                                                        size_t length) noexcept {
-    char message[sizeof(rtr_head)] = {};
+    char message[longest_short];
+    if (length > sizeof(message) - sizeof(header)) {
+        return leaving::now;  // UCP's are shorter
+    }
     std::memcpy(message, &header, sizeof(header));
-    std::memcpy(message + sizeof(header), payload,
-                std::min(length, sizeof(message) - sizeof(header)));
+    std::memcpy(message + sizeof(header), payload, length);
     return before(ep, id, message, sizeof(header) + length);
 }
 
@@ -108,8 +113,10 @@ ssize_t direct_messages::send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack
 
 // ---- RTS
 
-direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_head &rts) {
-    if (ep.known_receivers == receivers_known::no) {
+// The RTS leaves with the offer. There is no announcement where the carrier takes none so long.
+direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_head &rts,
+                                                     const void *bytes, size_t length) {
+    if (ep.known_receivers == receivers_known::no || !can_announce(length)) {
         return leaving::now;
     }
     user_buffer *buffer = requests_.find_send(rts.request);
@@ -123,20 +130,27 @@ direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_hea
         return leaving::later;
     }
     send_message &begun =
-        services_.messages.add<send_message>(services_, ep, *buffer, next_message_id());
+        services_.messages.add<send_message>(services_, ep, *buffer, next_message_id(), true);
     buffer->message = &begun;
-    if (!begun.send_early_offer(rts.request)) {
+    if (!begun.announce(rts.request, bytes, length)) {
         services_.messages.erase(begun);
         return leaving::later;
     }
     services_.progress.start();
-    return leaving::now;
+    return leaving::never;
+}
+
+bool direct_messages::can_announce(size_t rts_length) const noexcept {
+    return rts_length <= services_.iface.longest_bcopy &&
+           services_.iface.longest_bcopy - rts_length >= longest_announcement;
 }
 
 // The sender keeps nothing: a receiver that takes the offer reads the bytes, and then answers the
 // RTS by ATS, as UCP's own receivers do that read.
-direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const rts_head &rts) {
-    if (!ep.describes || ep.by_network || rts.size < model::direct_thresh(false)) {
+direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const rts_head &rts,
+                                                           const void *bytes, size_t length) {
+    if (!ep.describes || ep.by_network || rts.size < model::direct_thresh(false) ||
+        !can_announce(length)) {
         return leaving::now;
     }
     gpu::platform &gpus = gpu::platform::instance();
@@ -145,31 +159,42 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
     if (memory.kind != gpu::memory_kind::device || gpu == nullptr) {
         return leaving::now;
     }
-    control message = {};
-    message.kind = control_kind::early_offer;
-    message.offset = rts.request;
-    message.length = rts.size;
-    message.early.source = describe_memory(memory, rts.address, rts.size);
-    if (message.early.source.allocation == 0) {
+    announcement what = {0, services_.iface.address.identity, {}};
+    what.offer.source = describe_memory(memory, rts.address, rts.size);
+    if (what.offer.source.allocation == 0) {
         return leaving::now;
     }
-    message.early.offer.process = services_.process;
+    what.offer.offer.process = services_.process;
     const std::string &place = gpu->properties().bus_id;
-    std::memcpy(message.early.offer.gpu, place.data(),
-                std::min(place.size(), sizeof(message.early.offer.gpu)));
-    return services_.control.send_unsent(ep) && services_.control.send_now(ep, &message)
-               ? leaving::now
+    std::memcpy(what.offer.offer.gpu, place.data(),
+                std::min(place.size(), sizeof(what.offer.offer.gpu)));
+    char head[longest_announcement];
+    const size_t written = write_announcement(what, head);
+    return services_.control.send_unsent(ep) &&
+                   services_.control.announce(ep, head, written, bytes, length)
+               ? leaving::never
                : leaving::later;
 }
 
 // ---- RTR
 
-void direct_messages::handle_early_offer(const void *message) noexcept {
-    const early_offers::place where = early_offers::place_of(message);
-    if (find_peer(services_.iface, where.identity) != nullptr) {
-        trace_mark("offer comes", where.message);
-        early_.add(where, message);
+void direct_messages::handle_announcement(char *message, size_t length) noexcept {
+    early_offers::entry offer;
+    const size_t rts_at = read_announcement(message, length, &offer.what);
+    if (rts_at == 0) {
+        return;
     }
+    rts_head rts;
+    std::memcpy(&rts, message + rts_at, sizeof(rts));
+    offer.total = rts.size;
+    if (find_peer(services_.iface, offer.what.identity) == nullptr) {
+        early_.handle_rts(message + rts_at, length - rts_at);
+        deliver_to_ucp(services_.iface, rts_id, message + rts_at, length - rts_at);
+        return;
+    }
+    trace_mark("offer comes", offer.what.message);
+    const early_offers::arriving now(early_, rts.request, offer);
+    deliver_to_ucp(services_.iface, rts_id, message + rts_at, length - rts_at);
 }
 
 // Who receives into contiguous memory alone has no use for offers of contiguous memory.
@@ -204,7 +229,8 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
         }
         return leaving::now;
     }
-    const bool from_plain = offer->message == 0, into_plain = rtr.address != 0;
+    const uint64_t message = offer->what.message;
+    const bool from_plain = message == 0, into_plain = rtr.address != 0;
     if (from_plain && into_plain) {
         note_untaken(ep);
         return leaving::now;
@@ -218,10 +244,10 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
     const rtr_head *held = may_be_held ? &rtr : nullptr;
     outcome what;
     if (from_plain) {
-        what = accept(ep, buffer, 0, offer->total, offer->offer, 0, rtr.request, held);
+        what = accept(ep, buffer, 0, offer->total, offer->what.offer, 0, rtr.request, held);
         ep.untaken = what == outcome::declined ? ep.untaken : 0;
     } else {
-        what = accept_or_decline(ep, buffer, offer->message, offer->total, offer->offer, 0,
+        what = accept_or_decline(ep, buffer, message, offer->total, offer->what.offer, 0,
                                  rtr.request, held);
     }
     return what == outcome::holds_rtr ? leaving::never : leaving::now;
@@ -246,19 +272,21 @@ std::unique_ptr<plain_memory> direct_messages::find_plain(const rtr_head &rtr) c
 // From one of our datatypes into contiguous memory.
 bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offer,
                                    const rtr_head &rtr) {
+    const early_offer &its = offer.what.offer;
     if (ep.by_network || rtr.size != offer.total || rtr.offset != 0 ||
-        !agree_on_process(ep, offer.offer.offer.process, services_.process)) {
+        !agree_on_process(ep, its.offer.process, services_.process)) {
         return false;
     }
     std::unique_ptr<plain_memory> memory = find_plain(rtr);
     if (memory == nullptr) {
         return false;
     }
-    receive_message &begun = services_.messages.add<receive_message>(
-        services_, ep, std::move(memory), next_message_id(), offer.message, rtr.request, rtr.size);
+    receive_message &begun =
+        services_.messages.add<receive_message>(services_, ep, std::move(memory), next_message_id(),
+                                                offer.what.message, rtr.request, rtr.size);
     // UCP's RTR says whose the bytes are: no later offer needs first bytes because of this one.
     bool holds_rtr = false;  // none was given
-    if (!begun.accept(offer.offer, known_receivers, &holds_rtr)) {
+    if (!begun.accept(its, known_receivers, &holds_rtr)) {
         services_.messages.erase(begun);
         return false;
     }

@@ -1,54 +1,44 @@
 #include "uct/cuda_nc/protocol/early_offers.hpp"
 
-#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <new>
 
 namespace cuda_nc::uct {
 
-namespace {
-
-template <typename number>
-number read(const void *message, size_t offset) noexcept {
-    number value;
-    std::memcpy(&value, static_cast<const char *>(message) + offset, sizeof(value));
-    return value;
+early_offers::arriving::arriving(early_offers &at, uint64_t request, const entry &offer) noexcept
+    : at_(at), key_(request, offer.what.identity), offer_(&offer), outer_(at.arriving_) {
+    if (!at_.all_.empty()) {
+        at_.all_.erase(key_);
+    }
+    at_.arriving_ = this;
 }
 
-}  // namespace
-
-early_offers::place early_offers::place_of(const void *message) noexcept {
-    return {read<uint64_t>(message, offsetof(wire::control, offset)),
-            read<uint64_t>(message, offsetof(wire::control, identity)),
-            read<uint64_t>(message, offsetof(wire::control, from)),
-            read<uint64_t>(message, offsetof(wire::control, length))};
+early_offers::arriving::~arriving() {
+    at_.arriving_ = outer_;
+    if (offer_ != nullptr) {
+        at_.add(key_, *offer_);
+    }
 }
 
-void early_offers::add(const place &where, const void *message) noexcept try {
+void early_offers::add(const key &where, const entry &offer) noexcept try {
     constexpr size_t most = 65536;  // beyond, the sender offers again with UCP's data
-    const std::pair<uint64_t, uint64_t> key = {where.request, where.identity};
     if (all_.size() >= most) {
         return;
     }
-    map::iterator at;
     if (unused_.empty()) {
-        at = all_.try_emplace(key).first;
-    } else {
-        map::node_type node = std::move(unused_.back());
-        unused_.pop_back();
-        node.key() = key;
-        map::insert_return_type inserted = all_.insert(std::move(node));
-        at = inserted.position;
-        if (!inserted.inserted) {
-            keep(std::move(inserted.node));
-        }
+        all_.insert_or_assign(where, offer);
+        return;
     }
-    entry &one = at->second;
-    one.message = where.message;
-    one.total = where.total;
-    one.has_rts = false;
-    one.offer = read<wire::early_offer>(message, offsetof(wire::control, early));
+    map::node_type node = std::move(unused_.back());
+    unused_.pop_back();
+    node.key() = where;
+    node.mapped() = offer;
+    map::insert_return_type inserted = all_.insert(std::move(node));
+    if (!inserted.inserted) {
+        inserted.position->second = offer;
+        keep(std::move(inserted.node));
+    }
 } catch (const std::bad_alloc &) {
     // the sender offers again with UCP's data
 }
@@ -64,34 +54,45 @@ void early_offers::keep(map::node_type &&unused) noexcept try {
 
 void early_offers::withdraw(const wire::control &message) noexcept {
     auto found = all_.find({message.offset, message.identity});
-    if (found != all_.end() && found->second.message == message.from) {
+    if (found != all_.end() && found->second.what.message == message.from) {
         all_.erase(found);
     }
 }
 
-void early_offers::match_rts(const void *data, size_t length) noexcept {
-    uint64_t words[3];  // the third is UCP's number of the send
-    if (length < sizeof(words)) {
+// Whose it is cannot be told: the offers of all peers that have used that number are void.
+void early_offers::forget_number(const void *data, size_t length) noexcept {
+    wire::rts_head rts;
+    if (length < offsetof(wire::rts_head, address)) {
         return;
     }
-    std::memcpy(words, data, sizeof(words));
-    for (auto at = all_.lower_bound({words[2], 0});
-         at != all_.end() && at->first.first == words[2];) {
-        at = std::exchange(at->second.has_rts, true) ? all_.erase(at) : std::next(at);
+    std::memcpy(&rts, data, offsetof(wire::rts_head, address));
+    for (auto at = all_.lower_bound({rts.request, 0});
+         at != all_.end() && at->first.first == rts.request;) {
+        at = all_.erase(at);
     }
 }
 
 early_offers::taken early_offers::extract(uint64_t request, uint64_t identity) noexcept {
-    auto found = all_.find({request, identity});
-    if (found == all_.end() || !found->second.has_rts) {
+    const key where = {request, identity};
+    if (arriving_ != nullptr && arriving_->offer_ != nullptr && arriving_->key_ == where) {
+        return taken(std::exchange(arriving_->offer_, nullptr));
+    }
+    auto found = all_.find(where);
+    if (found == all_.end()) {
         return {};
     }
     return {*this, all_.extract(found)};
 }
 
 bool early_offers::forget_plain(uint64_t request, uint64_t identity) noexcept {
-    auto found = all_.find({request, identity});
-    if (found == all_.end() || found->second.message != 0 || !found->second.has_rts) {
+    const key where = {request, identity};
+    if (arriving_ != nullptr && arriving_->offer_ != nullptr && arriving_->key_ == where) {
+        const bool is_plain = arriving_->offer_->what.message == 0;
+        arriving_->offer_ = is_plain ? nullptr : arriving_->offer_;
+        return is_plain;
+    }
+    auto found = all_.find(where);
+    if (found == all_.end() || found->second.what.message != 0) {
         return false;
     }
     all_.erase(found);

@@ -175,7 +175,7 @@ bool message_table::is_polled(uint64_t message) const noexcept {
 
 bool message_table::is_decided(uint64_t message) const noexcept {
     const send_message *one = sends_.find(message);
-    return one == nullptr || one->is_decided();
+    return one == nullptr || one->is_decided() || one->wants_fin();
 }
 
 }  // namespace cuda_nc::uct

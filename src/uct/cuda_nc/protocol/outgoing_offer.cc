@@ -1,5 +1,6 @@
 #include "uct/cuda_nc/protocol/outgoing_offer.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/protocol/announcement.hpp"
 #include "uct/cuda_nc/protocol/source.hpp"
 
 namespace cuda_nc::uct {
@@ -15,8 +17,25 @@ namespace cuda_nc::uct {
 // into the carrier's queues meanwhile, as they do without the transport.
 constexpr auto patience = std::chrono::seconds(1);
 
+namespace {
+
+// By what the receiver has done with others before. Longer ones it may find better piped.
+bool will_be_pulled(endpoint &ep, const user_buffer &buffer) noexcept {
+    constexpr uint64_t always_pulled = 256 << 10;  // bytes
+    if (buffer.packed_bytes() > std::min<uint64_t>(always_pulled, config().pull_max)) {
+        return false;
+    }
+    if (ep.offers_with_port == 0) {
+        return true;
+    }
+    --ep.offers_with_port;
+    return false;
+}
+
+}  // namespace
+
 outgoing_offer::outgoing_offer(message_services &services, endpoint &ep, const user_buffer &buffer,
-                               uint64_t id) noexcept
+                               uint64_t id, bool describes) noexcept
     : services_(services), ep_(ep), buffer_(buffer), id_(id) {
     if (ep.by_network) {
         return;  // nothing of this machine means anything there
@@ -38,7 +57,8 @@ outgoing_offer::outgoing_offer(message_services &services, endpoint &ep, const u
     }
     std::memcpy(content_.gpu, place.data(), place.size());
     content_.flags = ep.host_slots ? wire::host_slots : 0;
-    if (!ep.host_slots && uses_pipes() && channel_limit(device) != 0) {
+    const bool may_be_piped = !ep.host_slots && uses_pipes() && channel_limit(device) != 0;
+    if (may_be_piped && !(describes && will_be_pulled(ep, buffer))) {
         port_ = acquire_port(device);
     }
     if (port_ == nullptr) {
@@ -59,15 +79,11 @@ wire::source_descriptor outgoing_offer::source() const noexcept {
     return describe_source(buffer_);
 }
 
-bool outgoing_offer::send_early(uint64_t request) noexcept {
-    wire::control message = {};
-    message.kind = wire::control_kind::early_offer;
-    message.from = id_;
-    message.offset = request;
-    message.length = buffer_.packed_bytes();
-    message.early.offer = content_;
-    message.early.source = source();
-    if (!services_.control.send_now(ep_, &message)) {
+bool outgoing_offer::announce(uint64_t request, const void *rts, size_t length) noexcept {
+    const announcement what = {id_, services_.iface.address.identity, {content_, source()}};
+    char bytes[longest_announcement];
+    const size_t written = write_announcement(what, bytes);
+    if (!services_.control.announce(ep_, bytes, written, rts, length)) {
         return false;
     }
     early_request_ = request;  // without a deadline: the receive may be posted late

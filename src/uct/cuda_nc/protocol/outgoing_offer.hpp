@@ -15,10 +15,11 @@ namespace cuda_nc::uct {
 
 class outgoing_offer {
   public:
-    // Of message `id` in `buffer` over `ep`. Acquires a port where a pipe is possible; without one
-    // the offer is of slots alone.
-    outgoing_offer(message_services &services, endpoint &ep, const user_buffer &buffer,
-                   uint64_t id) noexcept;
+    // Of message `id` in `buffer` over `ep`. Acquires a port where a pipe is possible, and it is
+    // not to be expected that the receiver pulls (`describes`: it is told where the bytes are);
+    // without one the offer is of slots alone.
+    outgoing_offer(message_services &services, endpoint &ep, const user_buffer &buffer, uint64_t id,
+                   bool describes) noexcept;
     ~outgoing_offer() { release_port(); }
     outgoing_offer(const outgoing_offer &) = delete;
     outgoing_offer &operator=(const outgoing_offer &) = delete;
@@ -27,9 +28,9 @@ class outgoing_offer {
     // Where the user's memory is, for a receiver that may pull.
     wire::source_descriptor source() const noexcept;
 
-    // Sends the offer ahead of UCP's RTS, in which UCP calls the send `request`. False: the carrier
-    // has no room, and nothing has happened.
-    bool send_early(uint64_t request) noexcept;
+    // Sends the offer with UCP's RTS, in which UCP calls the send `request`. False: the carrier has
+    // no room, and nothing has happened.
+    bool announce(uint64_t request, const void *rts, size_t length) noexcept;
     // It was sent with UCP's data: an answer is awaited for a second.
     void sent_with_data() noexcept;
     // True once: the early offer is out, and has not been answered.

@@ -39,8 +39,8 @@ void note_unreachable(endpoint &ep, const wire::control &answer,
 
 }  // namespace
 
-bool send_message::send_early_offer(uint64_t request) noexcept {
-    if (!offer_.send_early(request)) {
+bool send_message::announce(uint64_t request, const void *rts, size_t length) noexcept {
+    if (!offer_.announce(request, rts, length)) {
         return false;
     }
     state_ = state::offered;
@@ -134,6 +134,11 @@ bool send_message::handle_answer(const wire::control &answer) noexcept {
         count(counters::all().early);
     }
     learn_receivers(*ep_, answer.flags);
+    if (answer.kind == wire::control_kind::accept_pipe ||
+        answer.kind == wire::control_kind::accept_slots) {
+        constexpr uint32_t some = 256;
+        ep_->offers_with_port = some;  // it does not pull all that is short
+    }
     services_.looks.forget_time(id_);
     route_ = open_route(answer);
     offer_.release_port();
@@ -142,6 +147,9 @@ bool send_message::handle_answer(const wire::control &answer) noexcept {
         return true;
     }
     state_ = state::moving;
+    if (wants_fin()) {
+        services_.pending.message_decided(id_);  // where UCP has asked before the answer came
+    }
     progress();
     return true;
 }

@@ -16,6 +16,9 @@
 
 namespace cuda_nc::uct::wire {
 
+// Of all that is said here; in addresses, and in each control message.
+constexpr uint8_t protocol_version = 11;
+
 // An active message id that UCP leaves free.
 constexpr uint8_t control_id = 31;
 
@@ -68,6 +71,11 @@ struct sender_offer {
     uint64_t hash_low, hash_high;  // of the layout; both 0: not said
 };
 
+struct source_dim {
+    uint64_t count;
+    int64_t stride;
+};
+
 // Where a sender's bytes lie, for a receiver that pulls them.
 struct source_descriptor {
     uint64_t allocation;     // allocation_info::id; 0: they cannot be pulled
@@ -78,10 +86,7 @@ struct source_descriptor {
     uint32_t num_dims;      // from here on as in layout_view
     uint64_t block_length;  // bytes
     int64_t first_displacement;
-    struct {
-        uint64_t count;
-        int64_t stride;
-    } dims[max_dims];
+    source_dim dims[max_dims];
 };
 
 struct early_offer {
@@ -128,7 +133,7 @@ enum class control_kind : uint8_t {
     accept_pipe,      // to the sender: here is my end of a pipe
     wake,             // a kernel of the author's waits in the pipe; offset: its segment
     ended,            // to the sender, after its cancel: no GPU of the receiver writes any more
-    early_offer,      // to the receiver, before UCP's RTS; the answer comes before UCP's RTR
+    early_offer,      // to the receiver, with UCP's RTS; the answer comes before UCP's RTR
     withdraw,         // to the receiver: the early offer is void
     accept_pull,      // to the sender: the receiver's GPU reads your memory
     pulled,           // to the sender: it has read all bytes
@@ -145,20 +150,18 @@ struct control {
     uint32_t flags;  // all answers: known_receivers, unknown_receivers; accept_slots: host_slots;
                      // accept_pipe: memory_order; decline: never
     uint64_t to;     // the addressee's message
-    uint64_t from;   // the author's message; 0: contiguous memory, of which UCP alone knows
+    uint64_t from;   // the author's message
     uint64_t identity;  // the author's interface
     uint64_t offset;    // slot_full: of the packed bytes; accept_slots, accept_pipe,
-                        // accept_straight: of the memory in its allocation; early_offer, withdraw:
-                        // UCP's number of the send
-    uint64_t length;    // slot_full: bytes; accept_slots, accept_network: bytes of a slot;
-                        // early_offer: of the whole message
-    // What follows is sent with accept_slots, accept_pipe, accept_network, accept_straight and
-    // early_offer alone.
+                        // accept_straight: of the memory in its allocation; withdraw: UCP's
+                        // number of the send
+    uint64_t length;    // slot_full: bytes; accept_slots, accept_network: bytes of a slot
+    // What follows is sent with accept_slots, accept_pipe, accept_network and accept_straight
+    // alone.
     process_id process;  // the receiver
     gpu::ipc_handle handle;
     union {
         pipe_answer pipe;
-        early_offer early;
         network_answer network;
         memory_answer memory;
     };
@@ -174,10 +177,40 @@ constexpr uint32_t memory_order = 4;
 // No later offer to this interface will be accepted.
 constexpr uint32_t never = 8;
 
-// Bytes of a control message on the wire.
+// One of kind early_offer is written otherwise (announcement.hpp): this, a port_part, a source_part
+// and its dims where there are any, and UCP's RTS.
+struct announcement_head {
+    uint8_t version;
+    control_kind kind;
+    uint8_t parts;     // which of them follow, and whether the source is a list
+    uint8_t num_dims;  // of the source
+    uint32_t flags;    // as of a sender_offer, like all that has no remark
+    uint64_t hash_low;
+    uint64_t message;   // the author's; 0: contiguous memory, of which UCP alone knows
+    uint64_t identity;  // the author's interface
+    uint64_t hash_high;
+    char gpu[16];
+    process_id process;
+};
+struct port_part {
+    uint32_t channels;
+    uint32_t reserved;
+    uint64_t sequence;
+    uint64_t credits;
+    gpu::ipc_handle memory;
+};
+struct source_part {
+    uint64_t allocation;
+    uint64_t address;
+    int64_t displacement_0;
+    gpu::ipc_handle memory;
+    uint64_t block_length;
+    int64_t first_displacement;
+};
+
+// Bytes of any other control message on the wire.
 constexpr size_t length_of(control_kind kind) noexcept {
-    return kind == control_kind::early_offer   ? sizeof(control)
-           : kind == control_kind::accept_pipe ? offsetof(control, pipe) + sizeof(pipe_answer)
+    return kind == control_kind::accept_pipe ? offsetof(control, pipe) + sizeof(pipe_answer)
            : kind == control_kind::accept_network
                ? offsetof(control, network) + sizeof(network_answer)
            : kind == control_kind::accept_straight

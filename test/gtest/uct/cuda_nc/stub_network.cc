@@ -75,8 +75,8 @@ void network::deliver(endpoint &ep) {
         return;
     }
     if (next.id == wire::control_id) {
-        wire::control seen = {};
-        std::memcpy(&seen, next.bytes.data(), next.bytes.size());
+        wire::control seen = {};  // the beginning of an announcement
+        std::memcpy(&seen, next.bytes.data(), std::min(sizeof(seen), next.bytes.size()));
         controls.push_back(seen);
     }
     if (records) {

@@ -6,8 +6,13 @@
 
 namespace cuda_nc::exec {
 
+// Lines that the dealing warp looks at at once.
+constexpr uint32_t lines_of_a_look = 4;
+
 struct team_memory {
     __align__(16) uint32_t words[gpu::order_words];
+    // Of the dealing warp alone: lines that it cuts into pieces.
+    order_part lines[lines_of_a_look][gpu::order_parts];
     uint32_t done;  // of the first thread block: pieces that have ended, or have no use for `words`
     uint32_t go;    // 0: leave
 };
@@ -29,7 +34,7 @@ class ring_view {
 
     __device__ ring_view(const mover_arguments &a, uint32_t lane) : a_(a), lane_(lane) {}
 
-    // The value stays in the view: own_part(), word().
+    // The value stays in the view: own_part().
     __device__ void read_part(uint64_t number, uint32_t, part *) {
         if (!holds(number)) {
             look(number);
@@ -96,14 +101,9 @@ class ring_view {
     __device__ uint32_t own_line(uint64_t number) const {
         return (lane_ - lane_of(number, 0)) / gpu::order_parts;
     }
-    // Word `word` of part `part` of such an order; each lane may ask for another one's.
-    __device__ uint32_t word(uint64_t number, uint32_t which, uint32_t part, uint32_t word) const {
-        return __shfl_sync(all_lanes, own_part(number).words[word],
-                           static_cast<int>(lane_of(number, which) + part));
-    }
 
   private:
-    static constexpr uint32_t lines_at_once = 3, lines_ahead = 4;
+    static constexpr uint32_t lines_at_once = 3, lines_ahead = lines_of_a_look;
     static constexpr uint32_t lines = lines_at_once + lines_ahead;
     static_assert(lines_at_once * gpu::order_parts < warp_lanes &&
                   lines_ahead * gpu::order_parts <= warp_lanes);
@@ -236,29 +236,33 @@ class dealer {
             }
         }
     }
-    // Each lane for which `gives` holds gives its thread block, an idle one, a line:
-    // word_of(part, word) of this lane. All lanes ask for all words.
-    template <class Words>
-    __device__ void put(bool gives, Words &&word_of) {
-        CUDA_NC_UNROLL
-        for (uint32_t part = 0; part < gpu::order_parts; ++part) {
-            order_part own = {{}, given_ + 1};
+    // Each lane for which `gives` holds gives its thread block, an idle one, a line: part_of(part),
+    // but for the tag, of this lane.
+    template <class Parts>
+    __device__ void put(bool gives, Parts &&part_of) {
+        if (gives && lane_ != 0) {
             CUDA_NC_UNROLL
-            for (uint32_t i = 0; i < gpu::part_words; ++i) {
-                own.words[i] = word_of(part, i);
-            }
-            if (gives && lane_ == 0) {
-                for (uint32_t i = 0; i < gpu::part_words; ++i) {
-                    team_->words[part * gpu::part_words + i] = own.words[i];
-                }
-            } else if (gives) {
+            for (uint32_t part = 0; part < gpu::order_parts; ++part) {
+                order_part own = part_of(part);
+                own.tag = given_ + 1;
                 store_in_box(&a_.state->boxes[lane_].parts[part], own);
+            }
+        } else if (gives) {
+            CUDA_NC_UNROLL
+            for (uint32_t part = 0; part < gpu::order_parts; ++part) {
+                store_for_team(part, part_of(part));
             }
         }
         given_ += gives ? 1 : 0;
         __syncwarp();
         if (__shfl_sync(all_lanes, gives ? 1 : 0, 0) != 0) {
             wake_team();
+        }
+    }
+    __device__ void store_for_team(uint32_t part, const order_part &own) {
+        CUDA_NC_UNROLL
+        for (uint32_t i = 0; i < gpu::part_words; ++i) {
+            team_->words[part * gpu::part_words + i] = own.words[i];
         }
     }
 
@@ -284,9 +288,7 @@ class dealer {
         const bool is_first = which < count && lane_ % gpu::order_parts == 0;
         order_cut cut = {0, 0};
         if (is_first) {
-            cut = cut_order(own.words[order_word::length],
-                            word_log2_of_order(own.words[order_word::header]),
-                            share == 0 ? 1 : share);
+            cut = cut_order(own.words[order_word::length], share == 0 ? 1 : share);
         }
         if (__all_sync(all_lanes, cut.pieces <= 1) == 0) {
             return give_pieces(first, count, idle, cut);
@@ -329,9 +331,7 @@ class dealer {
         const uint32_t given = idle & ~left;
         pass_on(first, given);
         if (which < count && to == 0) {
-            for (uint32_t i = 0; i < gpu::part_words; ++i) {
-                team_->words[part * gpu::part_words + i] = own.words[i];
-            }
+            store_for_team(part, own);
         } else if (which < count) {
             store_in_box(&a_.state->boxes[to].parts[part], own);
         }
@@ -370,6 +370,10 @@ class dealer {
         if (view_.is_ahead(first)) {
             asm volatile("fence.acq_rel.sys;" ::: "memory");
         }
+        if (view_.own_line(first) < count) {
+            team_->lines[view_.own_line(first)][lane_ % gpu::order_parts] = view_.own_part(first);
+        }
+        __syncwarp();
         for (uint32_t piece = 0; piece < total;) {
             idle = idle != 0 ? idle : await();
             if (idle == 0) {
@@ -389,8 +393,8 @@ class dealer {
         return true;
     }
 
-    // Piece `mine` of orders [first, first + count). `cut`, `begin`, `length`: of the order with
-    // this lane's number.
+    // Piece `mine` of orders [first, first + count), whose lines are there. `cut`, `begin`,
+    // `length`: of the order with this lane's number.
     __device__ void give(uint64_t first, uint32_t count, uint32_t mine, bool gives,
                          const order_cut &cut, uint32_t begin, uint32_t length) {
         uint32_t which = 0;
@@ -404,25 +408,31 @@ class dealer {
         const uint32_t pieces = of_order(cut.pieces), piece_length = of_order(cut.length);
         const uint32_t in_order = mine - of_order(begin), end = of_order(length);
         const uint64_t number = first + which;
-        put(gives, [&](uint32_t part, uint32_t word) {
-            const uint32_t at = part * gpu::part_words + word;
-            return at == order_word::place    ? static_cast<uint32_t>(number % gpu::order_ring_size)
-                   : at == order_word::begin  ? in_order * piece_length
-                   : at == order_word::end    ? min_u32(end, (in_order + 1) * piece_length)
-                   : at == order_word::pieces ? pieces
-                   : at == order_word::number ? static_cast<uint32_t>(number)
-                   : at == order_word::piece  ? in_order
-                                              : view_.word(first, which, part, word);
+        put(gives, [&](uint32_t part) {
+            order_part own = team_->lines[which][part];
+            if (part == 0) {
+                own.words[2] = static_cast<uint32_t>(number % gpu::order_ring_size);
+            } else if (part == 1) {
+                own.words[0] = in_order * piece_length;
+                own.words[1] = min_u32(end, (in_order + 1) * piece_length);
+                own.words[2] = pieces;
+            } else if (part == 7) {
+                own.words[0] = static_cast<uint32_t>(number);
+                own.words[1] = in_order;
+            }
+            return own;
         });
     }
 
     // Tells all thread blocks to leave, behind what they were given. One that waits for a
     // multiprocessor finds it when it begins.
     __device__ void dismiss() {
-        auto leave = [](uint32_t part, uint32_t word) {
-            return part == 0 && word == order_word::header
-                       ? order_header(order_kind::leave, 0, 0, packed_side::none)
-                       : 0;
+        auto leave = [](uint32_t part) {
+            order_part own = {};
+            if (part == 0) {
+                own.words[0] = order_header(order_kind::leave, 0, 0, packed_side::none);
+            }
+            return own;
         };
         const uint64_t begun = nanoseconds();
         for (uint32_t left = every_block; left != 0;) {

@@ -17,7 +17,7 @@ namespace cuda_nc::exec {
 constexpr uint32_t mover_threads = 512;       // of a thread block that moves
 constexpr uint32_t mover_thread_blocks = 16;  // at most 32: a warp deals for all of them
 constexpr uint32_t words_in_flight = 4;       // of a thread
-constexpr uint32_t shortest_piece = 4 << 10;  // bytes: smaller ones are not shared
+constexpr uint32_t shortest_piece = 8 << 10;  // bytes: one thread block moves it in one round
 constexpr uint32_t longest_piece = 64 << 10;  // so that a thread block is not busy for long
 static_assert(gpu::longest_order <= uint64_t{gpu::most_order_pieces} * longest_piece &&
               mover_thread_blocks <= gpu::most_order_pieces);
@@ -117,17 +117,13 @@ CUDA_NC_KERNEL order_line_place read_order_line(const uint32_t *words) {
     return line;
 }
 
-// How many pieces an order of words of `word_log2` is cut into where `idle` thread blocks wait for
-// one, and how long they are (the last one may be shorter). What one thread block moves in two
-// rounds is not cut: others would get their shares as late as it ends (measured on an H100).
+// How many pieces an order is cut into where `idle` thread blocks wait for one, and how long they
+// are (the last one may be shorter). To share costs less than to read another GPU's memory twice:
+// a piece is as short as one read of each thread (measured on H200: bench/results, pieces).
 struct order_cut {
     uint32_t pieces, length;
 };
-CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t word_log2, uint32_t idle) {
-    constexpr uint32_t rounds = 2;
-    if (length <= (rounds * mover_threads * words_in_flight) << word_log2) {
-        return {1, length};
-    }
+CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t idle) {
     const uint32_t least = (length + longest_piece - 1) / longest_piece;
     const uint32_t most = min_u32((length + shortest_piece - 1) / shortest_piece, idle);
     const uint32_t wanted = least > most ? least : most;

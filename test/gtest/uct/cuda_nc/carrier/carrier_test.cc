@@ -38,7 +38,7 @@ TEST(address_header, agrees_only_with_the_same_version_and_carrier) {
         char gap;
         char bytes[sizeof(address_header) + 2];
     } unaligned = {};
-    address_header header = {protocol_version, 0, 4711, 0, 0};
+    address_header header = {wire::protocol_version, 0, 4711, 0, 0};
     std::memcpy(unaligned.bytes, &header, sizeof(header));
     EXPECT_TRUE(header_agrees(unaligned.bytes, 4711));
     EXPECT_FALSE(header_agrees(unaligned.bytes, 4712));

@@ -21,15 +21,7 @@ class direct_messages_with_plain : public direct_messages_with_source {
     void offer_plain(uint64_t request = 99) {
         sent.clear();
         end_.launched.clear();
-        control message = {};
-        message.version = protocol_version;
-        message.kind = control_kind::early_offer;
-        message.identity = identity;
-        message.offset = request;
-        message.length = total;
-        message.early = {terms_, source_};
-        messages_->handle_control(&message, length_of(message.kind));
-        rts_comes(request);
+        offer_early(request, 0);
     }
     // UCP answers that send by ATS, because it has read the bytes itself.
     leaving ats_of(uint64_t request) {
@@ -322,14 +314,14 @@ TEST_P(direct_messages_with_plain, receives_of_host_memory_or_another_length_are
 
 // ---- what a sender of contiguous memory says
 
-TEST_P(direct_messages_with_plain, are_offered_ahead_of_their_rts) {
+TEST_P(direct_messages_with_plain, are_offered_with_their_rts) {
     sent.clear();
-    ASSERT_EQ(rts_of(target_->address() + 64), leaving::now);
+    ASSERT_EQ(rts_of(target_->address() + 64), leaving::never);
     ASSERT_EQ(said(control_kind::early_offer), 1);
-    const control &offer = sent.back();
+    const said_to_peer &offer = sent.back();
     EXPECT_EQ(offer.from, 0u);
-    EXPECT_EQ(offer.offset, reinterpret_cast<uint64_t>(request_));
-    EXPECT_EQ(offer.length, total);
+    EXPECT_EQ(offer.rts.request, reinterpret_cast<uint64_t>(request_));
+    EXPECT_EQ(offer.rts.size, total);
     EXPECT_EQ(offer.early.source.address + static_cast<uint64_t>(offer.early.source.displacement_0),
               reinterpret_cast<uint64_t>(target_->address()) + 64);
     EXPECT_EQ(offer.early.source.block_length, total);
@@ -344,9 +336,9 @@ TEST_P(direct_messages_with_plain, are_offered_only_where_that_is_wanted) {
     EXPECT_TRUE(sent.empty());
     say(control_kind::describe, 0, 1);
     carrier_is_full = true;
-    EXPECT_EQ(rts_of(target_->address()), leaving::later) << "the RTS stays behind the offer";
+    EXPECT_EQ(rts_of(target_->address()), leaving::later) << "the RTS goes with the offer";
     carrier_is_full = false;
-    EXPECT_EQ(rts_of(target_->address()), leaving::now);
+    EXPECT_EQ(rts_of(target_->address()), leaving::never);
     EXPECT_EQ(said(control_kind::early_offer), 1);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "uct/cuda_nc/address.hpp"
+#include "uct/cuda_nc/protocol/announcement.hpp"
 
 namespace cuda_nc::uct {
 
@@ -139,6 +140,17 @@ source_descriptor message_fuzzer::source(const fuzz_knowledge &known) {
     return one;
 }
 
+std::vector<char> message_fuzzer::announcement_of(const fuzz_knowledge &known,
+                                                  const wire::control &like) {
+    std::vector<char> made(longest_announcement);
+    const announcement what = {like.from, like.identity, {offer(known), source(known)}};
+    made.resize(write_announcement(what, made.data()));
+    const std::vector<char> rts =
+        bytes_of(rts_head{number(), number(), like.offset, one_in(2) ? 0 : number(), like.length});
+    made.insert(made.end(), rts.begin(), rts.end());
+    return made;
+}
+
 std::vector<char> message_fuzzer::control(const fuzz_knowledge &known) {
     wire::control one = {};
     one.version = protocol_version;
@@ -153,7 +165,7 @@ std::vector<char> message_fuzzer::control(const fuzz_knowledge &known) {
     one.process = process(known);
     one.handle = handle(known);
     if (one.kind == control_kind::early_offer) {
-        one.early = {offer(known), source(known)};
+        return announcement_of(known, one);
     } else if (one.kind == control_kind::accept_network) {
         one.network.address = number();
         one.network.key_length = static_cast<uint32_t>(one_in(2) ? number() : 8);
@@ -229,7 +241,10 @@ void message_fuzzer::restrain_control(const fuzz_knowledge &known, std::vector<c
     if (known.hostile) {
         return;
     }
-    if (one_in(2)) {
+    static_assert(offsetof(wire::control, identity) == offsetof(announcement_head, identity));
+    const bool announces = get<uint8_t>(bytes, offsetof(wire::control, kind)) ==
+                           static_cast<uint8_t>(control_kind::early_offer);
+    if (announces || one_in(2)) {
         set<uint64_t>(bytes, offsetof(wire::control, identity), stranger());
         return;
     }

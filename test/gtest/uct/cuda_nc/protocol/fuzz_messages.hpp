@@ -50,6 +50,7 @@ class message_fuzzer {
     gpu::ipc_handle handle(const fuzz_knowledge &known);
     wire::sender_offer offer(const fuzz_knowledge &known);
     wire::source_descriptor source(const fuzz_knowledge &known);
+    std::vector<char> announcement_of(const fuzz_knowledge &known, const wire::control &like);
     std::vector<char> control(const fuzz_knowledge &known);
     std::vector<char> data(const fuzz_knowledge &known);
     std::vector<char> acknowledgement(const fuzz_knowledge &known);

@@ -111,11 +111,11 @@ class fuzz_case : public network_test {
         one.bytes = random_bytes(of.bytes());
         one.from.fill(one.bytes);
         network_host &from = to_the_right ? left_ : right_, &to = to_the_right ? right_ : left_;
-        const uint64_t words[] = {1, reinterpret_cast<uint64_t>(one.from.request)};
-        const auto own = reinterpret_cast<uint64_t>(one.to.request);
+        const uint64_t words[] = {1, reinterpret_cast<uint64_t>(one.from.request), 0, of.bytes()};
+        const uint64_t own[] = {reinterpret_cast<uint64_t>(one.to.request), 0, 0, 0};
         EXPECT_EQ(send(from, rts_id, 0, words, sizeof(words)), UCS_OK);
         talk(fuzzer_.below(8));
-        EXPECT_EQ(send(to, rtr_id, words[1], &own, sizeof(own)), UCS_OK);
+        EXPECT_EQ(send(to, rtr_id, words[1], own, sizeof(own)), UCS_OK);
         talk(fuzzer_.below(8));
         one.from.send(from.ep, one.to);
     }

@@ -24,7 +24,8 @@ constexpr uint64_t identity = 77, total = 1 << 20, first = 1024;
 class fake_end final : public user_buffer {
   public:
     int device() const noexcept override { return 0; }
-    uint64_t packed_bytes() const noexcept override { return total; }
+    uint64_t packed_bytes() const noexcept override { return bytes; }
+    uint64_t bytes = total;
     ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
                          gpu::event &) noexcept override {
         unpacked.push_back({offset, length, packed});
@@ -87,7 +88,12 @@ struct seen_by_ucp {
 };
 inline seen_by_ucp ucp;
 
-inline std::vector<control> sent;
+// A control message; of an announcement `from`, `identity`, what it offers, and UCP's RTS.
+struct said_to_peer : control {
+    early_offer early = {};
+    rts_head rts = {};
+};
+inline std::vector<said_to_peer> sent;
 
 // What went to the carrier in UCP's name.
 struct as_of_ucp {
@@ -133,10 +139,34 @@ inline ssize_t carrier_am_bcopy(abi::uct_ep *, uint8_t id, abi::uct_pack_callbac
         sent_of_ucp.push_back({id, {bytes, bytes + packed}});
         return static_cast<ssize_t>(packed);
     }
-    control message = {};
-    size_t length = pack(&message, arg);
+    alignas(8) char bytes[1024] = {};
+    const size_t length = pack(bytes, arg);
+    said_to_peer message = {};
+    announcement offer;
+    if (const size_t rts_at = read_announcement(bytes, length, &offer)) {
+        message.kind = control_kind::early_offer;
+        message.from = offer.message;
+        message.identity = offer.identity;
+        message.early = offer.offer;
+        std::memcpy(&message.rts, bytes + rts_at, sizeof(message.rts));
+    } else {
+        EXPECT_LE(length, sizeof(control));
+        std::memcpy(static_cast<control *>(&message), bytes, length);
+    }
     sent.push_back(message);
     return static_cast<ssize_t>(length);
+}
+
+// What UCP's handler of RTS was given: the sender's numbers.
+inline std::vector<uint64_t> rts_seen;
+
+inline ucs_status_t rts_handler(void *, void *data, size_t length, unsigned flags) {
+    rts_head one = {};
+    EXPECT_GE(length, sizeof(one));
+    EXPECT_EQ(flags, 0u) << "the memory is ours";
+    std::memcpy(&one, data, sizeof(one));
+    rts_seen.push_back(one.request);
+    return UCS_OK;
 }
 
 class direct_messages_test : public testing::Test {
@@ -149,6 +179,7 @@ class direct_messages_test : public testing::Test {
         sent.clear();
         sent_of_ucp.clear();
         ended_by_atp.clear();
+        rts_seen.clear();
         progress_ = nullptr;
         ucx_.uct_worker_progress_register_safe = [](void *, unsigned (*function)(void *), void *arg,
                                                     unsigned, int *id_p) {
@@ -160,7 +191,8 @@ class direct_messages_test : public testing::Test {
         iface_.ucx = &ucx_;
         iface_.super.am[rndv_data_id].cb = ucp_handler;
         iface_.super.am[atp_id].cb = atp_handler;
-        iface_.longest_bcopy = 256;
+        iface_.super.am[rts_id].cb = rts_handler;
+        iface_.longest_bcopy = 1024;
         carrier_.ops.ep_am_bcopy = carrier_am_bcopy;
         carrier_ep_.iface = &carrier_;
         ep_.carrier = &carrier_ep_;
@@ -228,30 +260,33 @@ class direct_messages_test : public testing::Test {
                                   reinterpret_cast<uint64_t>(address), size, 0};
         return messages_->before_short(ep_, rtr_id, request, words, sizeof(words));
     }
-    bool rts() { return rts_of(nullptr) == direct_messages::leaving::now; }
+    bool rts() { return rts_of(nullptr) != direct_messages::leaving::later; }
     direct_messages::leaving rts_of(const void *address, uint64_t size = total) {
         const uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_),
                                   reinterpret_cast<uint64_t>(address), size};
         return messages_->before_short(ep_, rts_id, 0, words, sizeof(words));
     }
     void rts_comes(uint64_t request) {
-        const uint64_t words[] = {0, 1, request};
+        const uint64_t words[] = {0, 1, request, 0, total};
         messages_->handle_rts(words, sizeof(words));
     }
-    void offer_early(uint64_t request) {
-        say_early(control_kind::early_offer, request);
-        rts_comes(request);
+    // The sender's message `message` (0: contiguous memory) is offered with its RTS.
+    void offer_early(uint64_t request, uint64_t message = 5) {
+        alignas(8) char bytes[longest_announcement + sizeof(rts_head)];
+        const size_t before = write_announcement({message, identity, {terms_, source_}}, bytes);
+        const rts_head rts = {0, 1, request, 0, total};
+        std::memcpy(bytes + before, &rts, sizeof(rts));
+        messages_->handle_control(bytes, before + sizeof(rts));
+        EXPECT_TRUE(!rts_seen.empty() && rts_seen.back() == request) << "UCP gets it in any case";
     }
-    void say_early(control_kind kind, uint64_t request) {
+    void withdraw(uint64_t request) {
         control message = {};
         message.version = protocol_version;
-        message.kind = kind;
+        message.kind = control_kind::withdraw;
         message.identity = identity;
         message.from = 5;
         message.offset = request;
-        message.length = total;
-        message.early = {terms_, source_};
-        messages_->handle_control(&message, length_of(kind));
+        messages_->handle_control(&message, length_of(message.kind));
     }
     // UCP's request is known by the state of `end_`.
     void learn_requests() {

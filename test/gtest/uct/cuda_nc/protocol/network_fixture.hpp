@@ -155,8 +155,9 @@ class network_test : public testing::Test {
     // UCP's messages ahead of the data.
     void announce(network_host &from, fake_network_sender &sent, network_host &to,
                   fake_network_receiver &received) {
-        // Of memory that is not contiguous: no address, and no length that counts.
-        const uint64_t words[] = {1, reinterpret_cast<uint64_t>(sent.request), 0, 0};
+        // Of memory that is not contiguous: no address.
+        const uint64_t words[] = {1, reinterpret_cast<uint64_t>(sent.request), 0,
+                                  sent.packed_bytes()};
         const uint64_t own[] = {reinterpret_cast<uint64_t>(received.request), 0, 0, 0};
         const size_t seen = rts_seen_;
         EXPECT_TRUE(progress_until([&] {

@@ -42,7 +42,7 @@ TEST_F(direct_messages_test, an_early_offer_to_memory_of_others_is_declined) {
 TEST_F(direct_messages_test, early_offers_end_when_withdrawn_and_with_their_endpoint) {
     learn_requests();
     offer_early(99);
-    say_early(control_kind::withdraw, 99);
+    withdraw(99);
     rtr(99);
     offer_early(100);
     messages_->endpoint_closed(ep_);
@@ -61,17 +61,14 @@ TEST_F(direct_messages_test, an_early_offer_that_was_not_asked_for_is_not_of_a_l
     rts_comes(99);
     rtr(99);
     EXPECT_TRUE(sent.empty());
-    say_early(control_kind::early_offer, 99);
-    rtr(99);
-    EXPECT_TRUE(sent.empty()) << "its RTS has not come";
-    rts_comes(99);
+    offer_early(99);
     rtr(99);
     ASSERT_EQ(sent.size(), 1u);
     say(control_kind::cancel, sent.back().from);
 }
 
-// The early offer goes behind what waits for room, and the RTS behind the offer.
-TEST_F(direct_messages_test, an_rts_stays_behind_its_early_offer) {
+// What waits for room goes first.
+TEST_F(direct_messages_test, an_rts_goes_with_its_early_offer) {
     end_.sending_side = true;
     end_.state = 0x7777;
     request_has(end_.state);
@@ -89,9 +86,8 @@ TEST_F(direct_messages_test, an_rts_stays_behind_its_early_offer) {
     ASSERT_EQ(sent.size(), 2u);
     EXPECT_EQ(sent[0].kind, control_kind::cancel);
     EXPECT_EQ(sent[1].kind, control_kind::early_offer);
+    EXPECT_EQ(sent[1].rts.request, reinterpret_cast<uint64_t>(request_));
     ASSERT_NE(end_.message, nullptr);
-    EXPECT_TRUE(rts()) << "UCP asks again where the RTS itself had no room";
-    EXPECT_EQ(sent.size(), 2u);
     end_.message->leave();
 }
 
@@ -112,10 +108,10 @@ TEST_F(direct_messages_test, a_send_is_offered_early_where_receivers_are_known) 
     rts();
     ASSERT_EQ(sent.size(), 1u);
     EXPECT_EQ(sent.back().kind, control_kind::early_offer);
-    EXPECT_EQ(sent.back().offset, reinterpret_cast<uint64_t>(request_));
-    EXPECT_EQ(sent.back().length, total);
+    EXPECT_EQ(sent.back().rts.request, reinterpret_cast<uint64_t>(request_));
+    EXPECT_EQ(sent.back().rts.size, total);
     rts();
-    EXPECT_EQ(sent.size(), 1u) << "the carrier had no room; UCP comes again";
+    EXPECT_EQ(sent.size(), 1u) << "it is offered once";
     ASSERT_NE(end_.message, nullptr);
     end_.message->leave();
     ASSERT_EQ(sent.size(), 2u);

@@ -97,6 +97,45 @@ TEST_F(direct_messages_with_early_send, what_cannot_be_pulled_is_not_described) 
     EXPECT_EQ(described().allocation, 0u);
 }
 
+TEST_F(direct_messages_with_early_send, a_short_message_brings_a_port_until_the_peer_has_pulled) {
+    const auto brings_port = [this] {
+        begin();
+        const bool brings = sent.front().early.offer.channels != 0;
+        EXPECT_NE(sent.front().early.source.allocation, 0u);
+        return brings;
+    };
+    const auto leave = [this] { end_.message->leave(); };
+    const auto of = [this](uint64_t row) {  // `total` says how long UCP thinks it is
+        end_.bytes = row;
+    };
+    of(256 << 10);
+    EXPECT_TRUE(brings_port()) << "the first one";
+    leave();
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_FALSE(brings_port());
+        leave();
+    }
+    of((256 << 10) + 1);
+    EXPECT_TRUE(brings_port()) << "a longer one may be piped";
+    leave();
+    of(256 << 10);
+    const size_t sides = ports_lent();
+    send_message &one = begin();
+    EXPECT_EQ(ports_lent(), sides);
+    answer(control_kind::accept_slots, one.id());
+    leave();
+    for (int i = 0; i < 256; ++i) {
+        ASSERT_TRUE(brings_port()) << i;
+        leave();
+    }
+    EXPECT_FALSE(brings_port());
+    leave();
+    with_setting none("UCX_CUDA_NC_PULL_MAX", "1024");
+    begin();
+    EXPECT_NE(sent.front().early.offer.channels, 0u) << "nothing so long is pulled";
+    leave();
+}
+
 TEST_F(direct_messages_with_early_send, a_message_is_complete_when_it_has_been_pulled) {
     const uint64_t by_pull = counters::all().sent_by_pull;
     const size_t sides = ports_lent();

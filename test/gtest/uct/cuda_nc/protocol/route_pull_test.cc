@@ -439,12 +439,12 @@ TEST_P(direct_messages_with_source, a_pull_whose_offer_is_withdrawn_stops_and_sa
         one.offset = 99;
         return one;
     };
-    for (const control &strange :
+    for (control strange :
          {withdraw(5, identity + 1), withdraw(6, identity), withdraw(0, identity)}) {
         messages_->handle_control(&strange, length_of(strange.kind));
         EXPECT_NE(end_.message, nullptr);
     }
-    const control own = withdraw(5, identity);
+    control own = withdraw(5, identity);
     messages_->handle_control(&own, length_of(own.kind));
     EXPECT_EQ(end_.message, nullptr);
     EXPECT_EQ(ports_lent(), sides_);

@@ -68,8 +68,8 @@ std::string run_order(const random_case &from, const random_case *to, case_maker
     }
     std::vector<uint8_t> writes(target.size);
     watch = access_watch();
-    const order_cut cut = cut_order(length, word_log2_of_order(words[order_word::header]),
-                                    static_cast<uint32_t>(random.between(1, mover_thread_blocks)));
+    const order_cut cut =
+        cut_order(length, static_cast<uint32_t>(random.between(1, mover_thread_blocks)));
     const auto first_piece = static_cast<uint32_t>(random.below(cut.pieces));
     for (uint32_t i = 0; i < cut.pieces; ++i) {  // in another order
         const uint32_t piece = (first_piece + i) % cut.pieces;
@@ -148,10 +148,9 @@ TEST(order_plan, rows_of_whole_words_are_served) {
 }
 
 TEST(order_plan, pieces_cover_an_order_and_none_keeps_a_thread_block_long) {
-    for (uint32_t length : {1u, 4096u, 16385u, 65536u, 65537u, 300000u, 1u << 20}) {
-        for (uint32_t i = 0; i < 3 * mover_thread_blocks; ++i) {
-            const uint32_t idle = i / 3 + 1, word_log2 = least_line_word_log2 + i % 3;
-            const order_cut cut = cut_order(length, word_log2, idle);
+    for (uint32_t length : {1u, 8192u, 8193u, 16385u, 65536u, 65537u, 300000u, 1u << 20}) {
+        for (uint32_t idle = 1; idle <= mover_thread_blocks; ++idle) {
+            const order_cut cut = cut_order(length, idle);
             ASSERT_GE(cut.pieces, 1u);
             ASSERT_LE(cut.pieces, gpu::most_order_pieces);
             EXPECT_LE(cut.length, longest_piece);
@@ -161,9 +160,10 @@ TEST(order_plan, pieces_cover_an_order_and_none_keeps_a_thread_block_long) {
             EXPECT_LE(cut.pieces, std::max(idle, length / longest_piece + 1));
         }
     }
-    EXPECT_EQ(cut_order(65536, 4, 16).pieces, 1u);
-    EXPECT_EQ(cut_order(65536, 3, 16).pieces, 16u);
-    EXPECT_EQ(cut_order(16384, 2, 16).pieces, 1u);
+    EXPECT_EQ(cut_order(8192, 16).pieces, 1u);
+    EXPECT_EQ(cut_order(65536, 16).pieces, 8u);
+    EXPECT_EQ(cut_order(65536, 2).length, 32768u);
+    EXPECT_EQ(cut_order(1 << 20, 16).pieces, 16u);
 }
 
 }  // namespace
