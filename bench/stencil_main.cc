@@ -219,6 +219,10 @@ int main(int argc, char **argv) {
     app.add_option("--steps", options.steps, "Samples of each way")
         ->check(CLI::Range(1, 1000000))
         ->capture_default_str();
+    app.add_option("--in-a-row", options.in_a_row,
+                   "Samples of a way before the next way's, as a program goes one way")
+        ->check(CLI::Range(1, 1000000))
+        ->capture_default_str();
     app.add_option("--seconds", options.seconds,
                    "Most time for a way at one box and dimension; at least three samples are taken")
         ->check(CLI::PositiveNumber)

@@ -13,7 +13,7 @@ struct stencil_options {
     std::vector<int> boxes = {64, 128, 256, 512};
     std::vector<std::string> dimensions = {"all"}, ways = {"all"};
     std::string memory = "cuda", json, label = "mpi", first = "kernel", inject;
-    int steps = 100;
+    int steps = 100, in_a_row = 1;
     double seconds = 10;  // of a way, at one box and dimension
     bool verify = true;
 

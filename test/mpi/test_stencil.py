@@ -94,6 +94,15 @@ def test_one_wrong_bit_is_found(stencil, memory, way, inject, place):
     assert any("rank 1" in line for line in found) == (inject == "step")
 
 
+def test_samples_in_a_row_are_as_many(stencil, tmp_path):
+    output = tmp_path / "rows.json"
+    stencil("ompi5-plugin", 2, "host", "--box", 6, "--dimension", "x", "--in-a-row", 3, "--json",
+            output)
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [row["samples"] for row in rows] == [5] * len(WAYS["host"])
+    assert all(row["verified"] and row["wrong_elements"] == 0 for row in rows)
+
+
 def test_verification_can_be_left_out(stencil):
     output = stencil("ompi5-plugin", 2, "host", "--box", 4, "--dimension", "z", "--no-verify",
                      "--inject", "halo").output

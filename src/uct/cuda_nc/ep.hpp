@@ -27,8 +27,9 @@ struct endpoint {
     bool describes = true;
     bool told_not_to_describe = false;
     uint32_t untaken = 0, most_untaken = 64;
-    // How many offers of short messages bring a port, because the peer has not pulled one lately.
-    uint32_t offers_with_port = 1;
+    // How many short messages the peer has to pull until offers of such bring no port any more.
+    static constexpr uint32_t always_with_port = UINT32_MAX;  // until it pulls the first one
+    uint32_t offers_with_port = always_with_port;
     uint32_t carrier_pid = 0;  // of the peer, as the carrier knows it, in our numbering; 0: unknown
     process_id process = {};   // of the peer, as it named it first
     // peers.hpp: whether its peer was made known; the one that came before it, or that was

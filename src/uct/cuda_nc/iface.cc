@@ -250,6 +250,7 @@ void learn_abilities(interface &iface, carrier_memory *memory) {
         return;
     }
     iface.longest_bcopy = attr.cap.am.max_bcopy;
+    iface.longest_short = (attr.cap.flags & cap_flag::am_short) != 0 ? attr.cap.am.max_short : 0;
     iface.messages = std::make_unique<direct_messages>(iface);
     iface.address.flags |= takes_offers;
     iface.datatype_slowness = (attr.cap.flags & cap_flag::inter_node) != 0

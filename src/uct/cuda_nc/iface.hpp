@@ -45,6 +45,7 @@ struct interface {
     carrier_memory *gpu_memory;  // null: the carrier moves none to other hosts
     size_t longest_put;          // bytes
     size_t longest_bcopy;        // bytes, of an am_bcopy
+    size_t longest_short;        // bytes, of an am_short, its header among them; 0: there is none
 
     // Until the carrier is closed its network may touch these, for peers that fell silent.
     std::vector<region> open_to_peers;

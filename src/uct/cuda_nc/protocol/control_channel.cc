@@ -8,6 +8,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/status.hpp"
+#include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/peers.hpp"
 
 namespace cuda_nc::uct {
@@ -39,8 +40,9 @@ control head_of(const std::vector<char> &bytes) noexcept {
 
 }  // namespace
 
-bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message, size_t length,
-                               const void *rest, size_t rest_length) noexcept {
+ucs_status_t control_channel::send_spans(endpoint &ep, uint8_t id, const void *message,
+                                         size_t length, const void *rest,
+                                         size_t rest_length) noexcept {
     struct {
         const void *bytes, *rest;
         size_t length, rest_length;
@@ -55,12 +57,27 @@ bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message, si
         return what->length + what->rest_length;
     };
     const ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, id, pack, &from, 0);
-    if (sent < 0 && sent != UCS_ERR_NO_RESOURCE) {
-        nc_debug("the carrier lost a control message: %s",
-                 status_text(static_cast<ucs_status_t>(sent)));
+    return sent < 0 ? static_cast<ucs_status_t>(sent) : UCS_OK;
+}
+
+// Fewer cache lines go over by am_short than where the carrier has the bytes packed.
+bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
+                               size_t length) noexcept {
+    uint64_t header;
+    ucs_status_t sent;
+    if (length <= iface_.longest_short && length > sizeof(header)) {
+        std::memcpy(&header, message, sizeof(header));
+        sent = ep.carrier->iface->ops.ep_am_short(
+            ep.carrier, id, header, static_cast<const char *>(message) + sizeof(header),
+            static_cast<unsigned>(length - sizeof(header)));
+    } else {
+        sent = send_spans(ep, id, message, length, nullptr, 0);
+    }
+    if (UCS_STATUS_IS_ERR(sent) && sent != UCS_ERR_NO_RESOURCE) {
+        nc_debug("the carrier lost a control message: %s", status_text(sent));
         return true;  // the endpoint is lost too
     }
-    return sent >= 0;
+    return sent == UCS_OK;
 }
 
 // The carrier `self` delivers a message while it sends it: messages to this interface wait for
@@ -71,9 +88,14 @@ bool control_channel::send_now(endpoint &ep, control *message) noexcept {
            try_send(ep, control_id, message, length_of(message->kind));
 }
 
-bool control_channel::announce(endpoint &ep, const void *announcement, size_t length,
-                               const void *rts, size_t rts_length) noexcept {
-    return !has_unsent(&ep) && try_send(ep, control_id, announcement, length, rts, rts_length);
+ucs_status_t control_channel::announce(endpoint &ep, const announcement &what, const void *rts,
+                                       size_t length) noexcept {
+    if (has_unsent(&ep)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    char before[longest_announcement];
+    const size_t written = write_announcement(what, before);
+    return send_spans(ep, control_id, before, written, rts, length);
 }
 
 void control_channel::stamp(control *message) const noexcept {

@@ -13,6 +13,7 @@
 #include "uct/cuda_nc/engine/agenda.hpp"
 #include "uct/cuda_nc/engine/message_owner.hpp"
 #include "uct/cuda_nc/engine/progress_hook.hpp"
+#include "uct/cuda_nc/protocol/announcement.hpp"
 #include "uct/cuda_nc/protocol/wire.hpp"
 
 namespace cuda_nc::uct {
@@ -28,9 +29,9 @@ class control_channel final : public unsent_messages {
     void send(endpoint *ep, const wire::control &message) noexcept;
     // False: there is no room, and nothing was sent. Writes version and identity into the message.
     bool send_now(endpoint &ep, wire::control *message) noexcept;
-    // An announcement: what stands before UCP's RTS, and that. False: as above.
-    bool announce(endpoint &ep, const void *announcement, size_t length, const void *rts,
-                  size_t rts_length) noexcept;
+    // UCP's RTS with that before it. After an error nothing was sent.
+    ucs_status_t announce(endpoint &ep, const announcement &what, const void *rts,
+                          size_t length) noexcept;
 
     // A message of `kind` without further content about messages `to` (the peer's) and `from`
     // (ours).
@@ -78,9 +79,10 @@ class control_channel final : public unsent_messages {
     };
     using kept_words = std::list<kept>;
 
-    // Two spans of bytes as one message.
-    bool try_send(endpoint &ep, uint8_t id, const void *message, size_t length,
-                  const void *rest = nullptr, size_t rest_length = 0) noexcept;
+    // Two spans of bytes as one message, by am_bcopy.
+    static ucs_status_t send_spans(endpoint &ep, uint8_t id, const void *message, size_t length,
+                                   const void *rest, size_t rest_length) noexcept;
+    bool try_send(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
     void stamp(wire::control *message) const noexcept;
     void add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length, uint64_t from);
     void left(const unsent &message) noexcept;

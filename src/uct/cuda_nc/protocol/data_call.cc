@@ -69,6 +69,9 @@ void data_call::decide(std::optional<uint64_t> first, size_t *length_p) noexcept
         case send_message::state::declined:
             break;
     }
+    if (sends_offer_) {
+        message_->offer().bring_port();  // nobody pulls by it
+    }
 }
 
 pack_answer data_call::ask(user_buffer &buffer, uint64_t offset, size_t *length_p) noexcept {

@@ -22,6 +22,13 @@ namespace {
 
 constexpr size_t longest_short = 256;  // bytes of an RTS, RTR or ATS by am_short
 
+// An error is UCP's to meet: its own RTS leaves.
+direct_messages::leaving after(ucs_status_t announced) noexcept {
+    return announced == UCS_OK                ? direct_messages::leaving::never
+           : announced == UCS_ERR_NO_RESOURCE ? direct_messages::leaving::later
+                                              : direct_messages::leaving::now;
+}
+
 struct call_counter {
     explicit call_counter(unsigned &calls) noexcept : all(calls) { ++all; }
     ~call_counter() { --all; }
@@ -130,11 +137,12 @@ direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_hea
         return leaving::later;
     }
     send_message &begun =
-        services_.messages.add<send_message>(services_, ep, *buffer, next_message_id(), true);
+        services_.messages.add<send_message>(services_, ep, *buffer, next_message_id());
     buffer->message = &begun;
-    if (!begun.announce(rts.request, bytes, length)) {
+    const ucs_status_t sent = begun.announce(rts.request, bytes, length);
+    if (sent != UCS_OK) {
         services_.messages.erase(begun);
-        return leaving::later;
+        return after(sent);
     }
     services_.progress.start();
     return leaving::never;
@@ -153,48 +161,46 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
         !can_announce(length)) {
         return leaving::now;
     }
-    gpu::platform &gpus = gpu::platform::instance();
-    const gpu::memory_info memory = gpus.query(reinterpret_cast<const void *>(rts.address));
-    gpu::device *gpu = gpus.get_device(memory.device);
-    if (memory.kind != gpu::memory_kind::device || gpu == nullptr) {
+    const gpu::memory_info memory =
+        gpu::platform::instance().query(reinterpret_cast<const void *>(rts.address));
+    if (memory.kind != gpu::memory_kind::device) {
         return leaving::now;
     }
     announcement what = {0, services_.iface.address.identity, {}};
     what.offer.source = describe_memory(memory, rts.address, rts.size);
-    if (what.offer.source.allocation == 0) {
+    if (what.offer.source.allocation == 0 || !name_gpu(memory.device, &what.offer.offer)) {
         return leaving::now;
     }
     what.offer.offer.process = services_.process;
-    const std::string &place = gpu->properties().bus_id;
-    std::memcpy(what.offer.offer.gpu, place.data(),
-                std::min(place.size(), sizeof(what.offer.offer.gpu)));
-    char head[longest_announcement];
-    const size_t written = write_announcement(what, head);
-    return services_.control.send_unsent(ep) &&
-                   services_.control.announce(ep, head, written, bytes, length)
-               ? leaving::never
+    return services_.control.send_unsent(ep)
+               ? after(services_.control.announce(ep, what, bytes, length))
                : leaving::later;
 }
 
 // ---- RTR
 
+// What does not fit together is an RTS without an offer.
 void direct_messages::handle_announcement(char *message, size_t length) noexcept {
     early_offers::entry offer;
     const size_t rts_at = read_announcement(message, length, &offer.what);
     if (rts_at == 0) {
         return;
     }
-    rts_head rts;
-    std::memcpy(&rts, message + rts_at, sizeof(rts));
-    offer.total = rts.size;
-    if (find_peer(services_.iface, offer.what.identity) == nullptr) {
-        early_.handle_rts(message + rts_at, length - rts_at);
-        deliver_to_ucp(services_.iface, rts_id, message + rts_at, length - rts_at);
-        return;
+    char *const rts = message + rts_at;
+    rts_head head;
+    std::memcpy(&head, rts, sizeof(head));
+    offer.total = head.size;
+    const bool is_offer = find_peer(services_.iface, offer.what.identity) != nullptr &&
+                          (offer.what.message == 0) == (head.address != 0);
+    if (is_offer) {
+        trace_mark("offer comes", offer.what.message);
+    } else {
+        early_.handle_rts(rts, length - rts_at);
     }
-    trace_mark("offer comes", offer.what.message);
-    const early_offers::arriving now(early_, rts.request, offer);
-    deliver_to_ucp(services_.iface, rts_id, message + rts_at, length - rts_at);
+    early_offers::arriving now(early_, head.request, is_offer ? &offer : nullptr);
+    if (deliver_to_ucp(services_.iface, rts_id, rts, length - rts_at) != UCS_OK) {
+        now.forget();
+    }
 }
 
 // Who receives into contiguous memory alone has no use for offers of contiguous memory.

@@ -6,9 +6,12 @@
 
 namespace cuda_nc::uct {
 
-early_offers::arriving::arriving(early_offers &at, uint64_t request, const entry &offer) noexcept
-    : at_(at), key_(request, offer.what.identity), offer_(&offer), outer_(at.arriving_) {
-    if (!at_.all_.empty()) {
+early_offers::arriving::arriving(early_offers &at, uint64_t request, const entry *offer) noexcept
+    : at_(at),
+      key_(request, offer != nullptr ? offer->what.identity : 0),
+      offer_(offer),
+      outer_(at.arriving_) {
+    if (offer != nullptr && !at_.all_.empty()) {
         at_.all_.erase(key_);
     }
     at_.arriving_ = this;
@@ -52,6 +55,14 @@ void early_offers::keep(map::node_type &&unused) noexcept try {
     // it is freed
 }
 
+early_offers::arriving *early_offers::find_arriving(const key &where) const noexcept {
+    arriving *one = arriving_;
+    while (one != nullptr && (one->offer_ == nullptr || one->key_ != where)) {
+        one = one->outer_;
+    }
+    return one;
+}
+
 void early_offers::withdraw(const wire::control &message) noexcept {
     auto found = all_.find({message.offset, message.identity});
     if (found != all_.end() && found->second.what.message == message.from) {
@@ -74,8 +85,8 @@ void early_offers::forget_number(const void *data, size_t length) noexcept {
 
 early_offers::taken early_offers::extract(uint64_t request, uint64_t identity) noexcept {
     const key where = {request, identity};
-    if (arriving_ != nullptr && arriving_->offer_ != nullptr && arriving_->key_ == where) {
-        return taken(std::exchange(arriving_->offer_, nullptr));
+    if (arriving *now = find_arriving(where)) {
+        return taken(std::exchange(now->offer_, nullptr));
     }
     auto found = all_.find(where);
     if (found == all_.end()) {
@@ -86,9 +97,9 @@ early_offers::taken early_offers::extract(uint64_t request, uint64_t identity) n
 
 bool early_offers::forget_plain(uint64_t request, uint64_t identity) noexcept {
     const key where = {request, identity};
-    if (arriving_ != nullptr && arriving_->offer_ != nullptr && arriving_->key_ == where) {
-        const bool is_plain = arriving_->offer_->what.message == 0;
-        arriving_->offer_ = is_plain ? nullptr : arriving_->offer_;
+    if (arriving *now = find_arriving(where)) {
+        const bool is_plain = now->offer_->what.message == 0;
+        now->offer_ = is_plain ? nullptr : now->offer_;
         return is_plain;
     }
     auto found = all_.find(where);
@@ -100,6 +111,9 @@ bool early_offers::forget_plain(uint64_t request, uint64_t identity) noexcept {
 }
 
 void early_offers::endpoint_closed(uint64_t identity) noexcept {
+    for (arriving *one = arriving_; one != nullptr; one = one->outer_) {
+        one->offer_ = one->key_.second == identity ? nullptr : one->offer_;
+    }
     for (auto at = all_.begin(); at != all_.end();) {
         at = at->first.second == identity ? all_.erase(at) : std::next(at);
     }

@@ -58,9 +58,10 @@ class early_offers {
     // One that UCP is being given the RTS of. What UCP has not taken by its end is kept.
     class arriving {
       public:
-        // `request`: UCP's number of the send.
-        arriving(early_offers &at, uint64_t request, const entry &offer) noexcept;
+        // `request`: UCP's number of the send. `offer`: null, there is none.
+        arriving(early_offers &at, uint64_t request, const entry *offer) noexcept;
         ~arriving();
+        void forget() noexcept { offer_ = nullptr; }
         arriving(const arriving &) = delete;
         arriving &operator=(const arriving &) = delete;
 
@@ -68,8 +69,8 @@ class early_offers {
         friend class early_offers;
         early_offers &at_;
         const key key_;
-        const entry *offer_;  // null: taken
-        arriving *const outer_;
+        const entry *offer_;     // null: taken, or void
+        arriving *const outer_;  // UCP is being given that one's RTS
     };
 
     void withdraw(const wire::control &message) noexcept;
@@ -89,6 +90,8 @@ class early_offers {
 
   private:
     void forget_number(const void *data, size_t length) noexcept;
+    // Null: no such offer is arriving.
+    arriving *find_arriving(const key &where) const noexcept;
     void add(const key &where, const entry &offer) noexcept;
     void keep(map::node_type &&unused) noexcept;
 

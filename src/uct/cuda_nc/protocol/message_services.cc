@@ -10,9 +10,9 @@ message_services::message_services(interface &its_iface, progress_hook::callback
                                    void *argument) noexcept
     : iface(its_iface), progress(*its_iface.ucx, its_iface.super.worker, function, argument) {}
 
-void deliver_to_ucp(interface &iface, uint8_t id, void *data, size_t length) noexcept {
+ucs_status_t deliver_to_ucp(interface &iface, uint8_t id, void *data, size_t length) noexcept {
     const abi::uct_am_handler &handler = iface.super.am[id];
-    handler.cb(handler.arg, data, length, 0);
+    return handler.cb(handler.arg, data, length, 0);
 }
 
 void deliver_rndv_data(interface &iface, void *data, size_t length, unpack_call &call) noexcept {

@@ -55,7 +55,7 @@ struct message_services {
 };
 
 // Calls UCP's handler of active message `id`. What it calls may end any message.
-void deliver_to_ucp(interface &iface, uint8_t id, void *data, size_t length) noexcept;
+ucs_status_t deliver_to_ucp(interface &iface, uint8_t id, void *data, size_t length) noexcept;
 
 // Calls UCP's handler of rendezvous data with `call` current. What it calls may end any message.
 void deliver_rndv_data(interface &iface, void *data, size_t length, unpack_call &call) noexcept;

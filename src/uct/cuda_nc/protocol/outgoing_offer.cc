@@ -1,8 +1,5 @@
 #include "uct/cuda_nc/protocol/outgoing_offer.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <string>
 #include <utility>
 
 #include "ucs/base/settings.hpp"
@@ -17,50 +14,30 @@ namespace cuda_nc::uct {
 // into the carrier's queues meanwhile, as they do without the transport.
 constexpr auto patience = std::chrono::seconds(1);
 
-namespace {
-
-// By what the receiver has done with others before. Longer ones it may find better piped.
-bool will_be_pulled(endpoint &ep, const user_buffer &buffer) noexcept {
-    constexpr uint64_t always_pulled = 256 << 10;  // bytes
-    if (buffer.packed_bytes() > std::min<uint64_t>(always_pulled, config().pull_max)) {
-        return false;
-    }
-    if (ep.offers_with_port == 0) {
-        return true;
-    }
-    --ep.offers_with_port;
-    return false;
-}
-
-}  // namespace
-
 outgoing_offer::outgoing_offer(message_services &services, endpoint &ep, const user_buffer &buffer,
-                               uint64_t id, bool describes) noexcept
+                               uint64_t id) noexcept
     : services_(services), ep_(ep), buffer_(buffer), id_(id) {
     if (ep.by_network) {
         return;  // nothing of this machine means anything there
     }
-    const int device = buffer.device();
-    gpu::device *gpu = gpu::platform::instance().get_device(device);
     content_.process = services.process;
     char *base;
     if (const layout *what = buffer.laid_out(&base)) {
         content_.hash_low = what->hash().low;
         content_.hash_high = what->hash().high;
     }
-    if (gpu == nullptr) {
+    if (name_gpu(buffer.device(), &content_)) {
+        content_.flags = ep.host_slots ? wire::host_slots : 0;
+    }
+}
+
+void outgoing_offer::bring_port() noexcept {
+    const int device = buffer_.device();
+    if (port_ != nullptr || content_.gpu[0] == '\0' || ep_.host_slots || !uses_pipes() ||
+        channel_limit(device) == 0) {
         return;
     }
-    const std::string &place = gpu->properties().bus_id;
-    if (place.empty() || place.size() > sizeof(content_.gpu)) {
-        return;
-    }
-    std::memcpy(content_.gpu, place.data(), place.size());
-    content_.flags = ep.host_slots ? wire::host_slots : 0;
-    const bool may_be_piped = !ep.host_slots && uses_pipes() && channel_limit(device) != 0;
-    if (may_be_piped && !(describes && will_be_pulled(ep, buffer))) {
-        port_ = acquire_port(device);
-    }
+    port_ = acquire_port(device);
     if (port_ == nullptr) {
         return;
     }
@@ -68,6 +45,27 @@ outgoing_offer::outgoing_offer(message_services &services, endpoint &ep, const u
     content_.sequence = port_->sequence;
     content_.credits = port_->words_offset;
     content_.memory = *port_->handle;
+}
+
+// Longer ones the receiver may find better piped.
+constexpr uint64_t always_pulled = 128 << 10;  // bytes
+
+bool outgoing_offer::will_be_pulled() const noexcept {
+    return ep_.offers_with_port == 0 && buffer_.packed_bytes() <= always_pulled;
+}
+
+void outgoing_offer::learn(bool pulls) noexcept {
+    constexpr uint32_t some = 256;
+    if (ep_.by_network || buffer_.packed_bytes() > always_pulled) {
+        return;
+    }
+    if (!pulls) {
+        ep_.offers_with_port = some;
+    } else if (ep_.offers_with_port == endpoint::always_with_port) {
+        ep_.offers_with_port = 0;
+    } else if (ep_.offers_with_port != 0) {
+        --ep_.offers_with_port;
+    }
 }
 
 wire::source_descriptor outgoing_offer::source() const noexcept {
@@ -79,15 +77,17 @@ wire::source_descriptor outgoing_offer::source() const noexcept {
     return describe_source(buffer_);
 }
 
-bool outgoing_offer::announce(uint64_t request, const void *rts, size_t length) noexcept {
-    const announcement what = {id_, services_.iface.address.identity, {content_, source()}};
-    char bytes[longest_announcement];
-    const size_t written = write_announcement(what, bytes);
-    if (!services_.control.announce(ep_, bytes, written, rts, length)) {
-        return false;
+ucs_status_t outgoing_offer::announce(uint64_t request, const void *rts, size_t length) noexcept {
+    const wire::source_descriptor from = source();
+    if (from.allocation == 0 || !will_be_pulled()) {
+        bring_port();
     }
-    early_request_ = request;  // without a deadline: the receive may be posted late
-    return true;
+    const announcement what = {id_, services_.iface.address.identity, {content_, from}};
+    const ucs_status_t sent = services_.control.announce(ep_, what, rts, length);
+    if (sent == UCS_OK) {
+        early_request_ = request;  // without a deadline: the receive may be posted late
+    }
+    return sent;
 }
 
 void outgoing_offer::sent_with_data() noexcept {

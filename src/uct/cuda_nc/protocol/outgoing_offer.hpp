@@ -15,11 +15,9 @@ namespace cuda_nc::uct {
 
 class outgoing_offer {
   public:
-    // Of message `id` in `buffer` over `ep`. Acquires a port where a pipe is possible, and it is
-    // not to be expected that the receiver pulls (`describes`: it is told where the bytes are);
-    // without one the offer is of slots alone.
-    outgoing_offer(message_services &services, endpoint &ep, const user_buffer &buffer, uint64_t id,
-                   bool describes) noexcept;
+    // Of message `id` in `buffer` over `ep`.
+    outgoing_offer(message_services &services, endpoint &ep, const user_buffer &buffer,
+                   uint64_t id) noexcept;
     ~outgoing_offer() { release_port(); }
     outgoing_offer(const outgoing_offer &) = delete;
     outgoing_offer &operator=(const outgoing_offer &) = delete;
@@ -28,9 +26,15 @@ class outgoing_offer {
     // Where the user's memory is, for a receiver that may pull.
     wire::source_descriptor source() const noexcept;
 
-    // Sends the offer with UCP's RTS, in which UCP calls the send `request`. False: the carrier has
-    // no room, and nothing has happened.
-    bool announce(uint64_t request, const void *rts, size_t length) noexcept;
+    // Sends the offer with UCP's RTS, in which UCP calls the send `request`. It brings a port
+    // unless the receiver is told where the bytes are, and is expected to pull them.
+    // UCS_ERR_NO_RESOURCE: the carrier has no room; any error: nothing has happened.
+    ucs_status_t announce(uint64_t request, const void *rts, size_t length) noexcept;
+    // Acquires a port for it, where a pipe is possible and it has none; without one it is of slots
+    // alone.
+    void bring_port() noexcept;
+    // What the receiver answers shows whether such offers need a port: it pulls, or not.
+    void learn(bool pulls) noexcept;
     // It was sent with UCP's data: an answer is awaited for a second.
     void sent_with_data() noexcept;
     // True once: the early offer is out, and has not been answered.
@@ -52,6 +56,8 @@ class outgoing_offer {
 
   private:
     using clock = tick_clock;
+
+    bool will_be_pulled() const noexcept;
 
     message_services &services_;
     endpoint &ep_;

@@ -39,12 +39,12 @@ void note_unreachable(endpoint &ep, const wire::control &answer,
 
 }  // namespace
 
-bool send_message::announce(uint64_t request, const void *rts, size_t length) noexcept {
-    if (!offer_.announce(request, rts, length)) {
-        return false;
+ucs_status_t send_message::announce(uint64_t request, const void *rts, size_t length) noexcept {
+    const ucs_status_t sent = offer_.announce(request, rts, length);
+    if (sent == UCS_OK) {
+        state_ = state::offered;
     }
-    state_ = state::offered;
-    return true;
+    return sent;
 }
 
 void send_message::offered(uint64_t first) noexcept {
@@ -57,6 +57,9 @@ void send_message::offered(uint64_t first) noexcept {
 void send_message::handle_decline(const wire::control &answer) noexcept {
     if (ep_ != nullptr) {
         learn_receivers(*ep_, answer.flags);
+        if (state_ == state::offered && offer_.port() == nullptr) {
+            offer_.learn(false);
+        }
         if ((answer.flags & wire::never) != 0 && ep_->by_network) {
             ep_->may_go_direct = false;
         }
@@ -73,6 +76,7 @@ void send_message::handle_ats(const wire::end_of_pull &end) noexcept {
     count(counters::all().early);
     count(counters::all().sent_by_pull);
     learn_receivers(*ep_, wire::known_receivers);  // it was found by UCP's request
+    offer_.learn(true);
     offer_.release_port();
     buffer_->all_read();
     is_claimed_ = true;
@@ -134,10 +138,8 @@ bool send_message::handle_answer(const wire::control &answer) noexcept {
         count(counters::all().early);
     }
     learn_receivers(*ep_, answer.flags);
-    if (answer.kind == wire::control_kind::accept_pipe ||
-        answer.kind == wire::control_kind::accept_slots) {
-        constexpr uint32_t some = 256;
-        ep_->offers_with_port = some;  // it does not pull all that is short
+    if (answer.kind != wire::control_kind::accept_straight) {
+        offer_.learn(answer.kind == wire::control_kind::accept_pull);
     }
     services_.looks.forget_time(id_);
     route_ = open_route(answer);

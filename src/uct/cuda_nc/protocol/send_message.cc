@@ -8,7 +8,7 @@
 namespace cuda_nc::uct {
 
 send_message::send_message(message_services &services, endpoint &ep, user_buffer &buffer,
-                           uint64_t id, bool announced) noexcept
+                           uint64_t id) noexcept
     : services_(services),
       ep_(&ep),
       buffer_(&buffer),
@@ -16,7 +16,7 @@ send_message::send_message(message_services &services, endpoint &ep, user_buffer
       peer_(ep.peer),
       total_(buffer.packed_bytes()),
       device_(buffer.device()),
-      offer_(services, ep, buffer, id, announced) {
+      offer_(services, ep, buffer, id) {
     trace_begin("send", id_, total_);
 }
 

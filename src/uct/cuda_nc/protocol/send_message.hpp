@@ -30,16 +30,15 @@ class send_message final : public direct_message {
 
     enum class state : uint8_t { made, offered, moving, complete, declined };
 
-    // `announced`: it is to be offered with UCP's RTS.
-    send_message(message_services &services, endpoint &ep, user_buffer &buffer, uint64_t id,
-                 bool announced = false) noexcept;
+    send_message(message_services &services, endpoint &ep, user_buffer &buffer,
+                 uint64_t id) noexcept;
     ~send_message();
 
     void leave() noexcept override;
 
     outgoing_offer &offer() noexcept { return offer_; }
     // Sends the offer with UCP's RTS: see outgoing_offer::announce().
-    bool announce(uint64_t request, const void *rts, size_t length) noexcept;
+    ucs_status_t announce(uint64_t request, const void *rts, size_t length) noexcept;
     // The offer was sent with UCP's data, and `first` bytes with it.
     void offered(uint64_t first) noexcept;
 

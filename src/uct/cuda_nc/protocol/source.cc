@@ -133,6 +133,19 @@ bool is_on(const gpu::device *gpu, const wire::sender_offer &offer) noexcept {
     return place[0] != '\0' && std::memcmp(place, offer.gpu, sizeof(place)) == 0;
 }
 
+bool name_gpu(int device, wire::sender_offer *offer_p) noexcept {
+    const gpu::device *gpu = gpu::platform::instance().get_device(device);
+    if (gpu == nullptr) {
+        return false;
+    }
+    const std::string &place = gpu->properties().bus_id;
+    if (place.empty() || place.size() > sizeof(offer_p->gpu)) {
+        return false;
+    }
+    std::memcpy(offer_p->gpu, place.data(), place.size());
+    return true;
+}
+
 wire::source_descriptor describe_source(const user_buffer &buffer) noexcept try {
     wire::source_descriptor descriptor = {};
     char *base;

@@ -11,6 +11,8 @@ namespace cuda_nc::uct {
 
 // Whether the offer is of bytes on `gpu`, which may be null.
 bool is_on(const gpu::device *gpu, const wire::sender_offer &offer) noexcept;
+// Writes into an offer which GPU its bytes lie on. False: that cannot be said.
+bool name_gpu(int device, wire::sender_offer *offer_p) noexcept;
 
 // descriptor.allocation is 0 where the bytes cannot be pulled: they lie in more than one
 // allocation, or in memory that CUDA IPC does not share.

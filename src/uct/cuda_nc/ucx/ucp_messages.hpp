@@ -10,7 +10,7 @@ namespace cuda_nc::uct::wire {
 // UCP's active message ids.
 constexpr uint8_t rndv_data_id = 12;
 constexpr uint8_t rts_id = 9, ats_id = 10, rtr_id = 11, atp_id = 16;
-// RTS, or an answer to one: something of ours may go ahead of it, or ends with it.
+// RTS, or an answer to one: something of ours may go with it, ahead of it, or ends with it.
 constexpr bool is_announced(uint8_t id) noexcept {
     return id >= rts_id && id <= rtr_id;
 }

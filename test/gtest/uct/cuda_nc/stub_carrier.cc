@@ -4,6 +4,8 @@
 namespace cuda_nc::uct::stub {
 namespace {
 
+constexpr size_t most_short = 92;  // bytes, as with UCX's shared memory
+
 endpoint &of(uct_ep *ep) {
     return *reinterpret_cast<endpoint *>(ep);
 }
@@ -62,7 +64,11 @@ void network::set_ops(uct_iface_ops &ops) {
         return send_message(ep, id, std::move(bytes));
     };
     ops.ep_am_short = [](uct_ep *ep, uint8_t id, uint64_t header, const void *payload,
-                         unsigned length) {
+                         unsigned length) -> ucs_status_t {
+        if (now->chance(now->full)) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        EXPECT_LE(sizeof(header) + length, most_short);
         std::vector<char> bytes(sizeof(header) + length);
         std::memcpy(bytes.data(), &header, sizeof(header));
         std::memcpy(bytes.data() + sizeof(header), payload, length);
@@ -102,6 +108,7 @@ void network::set_ops(uct_iface_ops &ops) {
     ops.iface_query = [](uct_iface *, uct_iface_attr *attr) {
         attr->cap.flags = cap_flag::am_short | cap_flag::am_bcopy | cap_flag::pending |
                           cap_flag::put_zcopy | now->reaches | now->connects;
+        attr->cap.am.max_short = most_short;
         attr->cap.am.max_bcopy = 8192;
         attr->cap.put.max_zcopy = 1 << 30;
         attr->cap.put.max_iov = 1;

@@ -269,10 +269,7 @@ class dealer {
     // Orders [first, first + count), which the view has seen together. False: the thread blocks do
     // not answer.
     __device__ bool deal(uint64_t first, uint32_t count) {
-        static_assert(order_word::header == 0 && order_word::length == 1 &&
-                      order_word::place == 2 && order_word::begin == 3 && order_word::end == 4 &&
-                      order_word::pieces == 5 && order_word::number == 21 &&
-                      order_word::piece == 22 && gpu::part_words == 3);
+        static_assert(order_word::header == 0 && order_word::length == 1);
         uint32_t idle = __ballot_sync(all_lanes, is_idle(view_.block()));
         idle = idle != 0 ? idle : await();
         if (idle == 0) {
@@ -306,6 +303,27 @@ class dealer {
         return false;
     }
 
+    // What a thread block is told of its piece, in the part of a line where it stands.
+    struct piece_place {
+        uint32_t begin, end, pieces, number;
+    };
+    __device__ static void stamp(uint32_t part, uint64_t order, const piece_place &piece,
+                                 order_part *own_p) {
+        static_assert(order_word::place == 2 && order_word::begin == 3 && order_word::end == 4 &&
+                      order_word::pieces == 5 && order_word::number == 21 &&
+                      order_word::piece == 22 && gpu::part_words == 3);
+        if (part == 0) {
+            own_p->words[2] = static_cast<uint32_t>(order % gpu::order_ring_size);
+        } else if (part == 1) {
+            own_p->words[0] = piece.begin;
+            own_p->words[1] = piece.end;
+            own_p->words[2] = piece.pieces;
+        } else if (part == 7) {
+            own_p->words[0] = static_cast<uint32_t>(order);
+            own_p->words[1] = piece.number;
+        }
+    }
+
     // One thread block for each order. Each lane passes on the part of a line that it has.
     __device__ void give_whole(uint64_t first, uint32_t count, uint32_t idle) {
         order_part own = view_.own_part(first);
@@ -318,16 +336,7 @@ class dealer {
         const uint32_t length =
             __shfl_sync(all_lanes, own.words[order_word::length], static_cast<int>(lane_ - part));
         own.tag = __shfl_sync(all_lanes, given_, static_cast<int>(to)) + 1;
-        if (part == 0) {
-            own.words[2] = static_cast<uint32_t>((first + which) % gpu::order_ring_size);
-        } else if (part == 1) {
-            own.words[0] = 0;
-            own.words[1] = length;
-            own.words[2] = 1;
-        } else if (part == 7) {
-            own.words[0] = static_cast<uint32_t>(first + which);
-            own.words[1] = 0;
-        }
+        stamp(part, first + which, {0, length, 1, 0}, &own);
         const uint32_t given = idle & ~left;
         pass_on(first, given);
         if (which < count && to == 0) {
@@ -410,16 +419,10 @@ class dealer {
         const uint64_t number = first + which;
         put(gives, [&](uint32_t part) {
             order_part own = team_->lines[which][part];
-            if (part == 0) {
-                own.words[2] = static_cast<uint32_t>(number % gpu::order_ring_size);
-            } else if (part == 1) {
-                own.words[0] = in_order * piece_length;
-                own.words[1] = min_u32(end, (in_order + 1) * piece_length);
-                own.words[2] = pieces;
-            } else if (part == 7) {
-                own.words[0] = static_cast<uint32_t>(number);
-                own.words[1] = in_order;
-            }
+            stamp(part, number,
+                  {in_order * piece_length, min_u32(end, (in_order + 1) * piece_length), pieces,
+                   in_order},
+                  &own);
             return own;
         });
     }

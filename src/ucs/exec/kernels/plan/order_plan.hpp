@@ -125,7 +125,7 @@ struct order_cut {
 };
 CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t idle) {
     const uint32_t least = (length + longest_piece - 1) / longest_piece;
-    const uint32_t most = min_u32((length + shortest_piece - 1) / shortest_piece, idle);
+    const uint32_t full = length / shortest_piece, most = min_u32(full < 1 ? 1 : full, idle);
     const uint32_t wanted = least > most ? least : most;
     const uint32_t share = (length + wanted - 1) / wanted;
     const uint32_t piece = (share + shortest_piece - 1) / shortest_piece * shortest_piece;

@@ -101,6 +101,15 @@ TEST_P(direct_messages_with_plain, wait_for_room_with_their_ats) {
     EXPECT_EQ(sent_of_ucp.back().id, ats_id);
 }
 
+TEST_P(direct_messages_with_plain, that_ucp_reads_when_it_is_given_the_rts_are_forgotten) {
+    at_rts = [this] {
+        EXPECT_EQ(ats_of(99), leaving::now);
+        return UCS_OK;
+    };
+    EXPECT_EQ(ask_plain(), leaving::now);
+    EXPECT_TRUE(end_.launched.empty());
+}
+
 TEST_P(direct_messages_with_plain, of_another_length_than_was_offered_are_ucps) {
     EXPECT_EQ(ask_plain(total - 1), leaving::now);
     EXPECT_TRUE(end_.launched.empty());

@@ -29,6 +29,49 @@ TEST_F(direct_messages_test, an_early_offer_is_answered_before_the_request_for_d
     say(control_kind::cancel, message);
 }
 
+// As UCP does where the receive is posted already.
+TEST_F(direct_messages_test, an_early_offer_is_answered_while_ucp_is_given_its_rts) {
+    at_rts = [this] {
+        rtr(99);
+        return UCS_OK;
+    };
+    offer_early(99);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::accept_slots);
+    say(control_kind::cancel, sent.back().from);
+    sent.clear();
+    rtr(99);
+    EXPECT_TRUE(sent.empty()) << "it was taken";
+}
+
+TEST_F(direct_messages_test, an_early_offer_is_void_when_ucp_does_not_keep_its_rts) {
+    at_rts = [] { return UCS_ERR_NO_MEMORY; };
+    offer_early(99);
+    at_rts = [this] {
+        messages_->endpoint_closed(ep_);
+        return UCS_OK;
+    };
+    offer_early(100);
+    at_rts = [this] {  // one that comes in the middle of another
+        at_rts = nullptr;
+        offer_early(102);
+        rtr(101);
+        return UCS_OK;
+    };
+    learn_requests();
+    offer_early(101);
+    ASSERT_EQ(sent.size(), 1u);
+    say(control_kind::cancel, sent.back().from);
+    sent.clear();
+    for (uint64_t request : {99, 100, 101}) {
+        rtr(request);
+        EXPECT_TRUE(sent.empty()) << request;
+    }
+    rtr(102);
+    ASSERT_EQ(sent.size(), 1u);
+    say(control_kind::cancel, sent.back().from);
+}
+
 TEST_F(direct_messages_test, an_early_offer_to_memory_of_others_is_declined) {
     learn_requests();
     request_has(0x7778);
@@ -166,6 +209,7 @@ TEST_F(direct_messages_test, answers_that_describe_no_pipe_are_refused) {
     for (int round = 0; round < 200; ++round) {
         sent.clear();
         send_message one(messages_->services(), ep_, end_, 9);
+        one.offer().bring_port();
         one.offered(0);
         EXPECT_EQ(one.offer().content().channels != 0, ports_lent() == sides + 1);
         control answer = {};
@@ -347,6 +391,7 @@ TEST_F(direct_messages_with_peer, pipes_between_layouts_that_are_alike_go_in_the
         say(control_kind::cancel, answer.from);
 
         send_message one(messages_->services(), ep_, end_, 9);
+        one.offer().bring_port();
         EXPECT_EQ(one.offer().content().hash_low, hash.low);
         EXPECT_EQ(one.offer().content().hash_high, hash.high);
         one.offered(0);
@@ -383,6 +428,7 @@ TEST_F(direct_messages_with_peer, no_answer_leads_out_of_its_memory) {
         end_.launch_status = UCS_ERR_UNSUPPORTED;  // nothing is to run
         sent.clear();
         send_message one(messages_->services(), ep_, end_, 9);
+        one.offer().bring_port();
         one.offered(0);
         auto any = [&](uint64_t likely) {
             return random() % 12 == 0 ? random() >> random() % 64 : likely;

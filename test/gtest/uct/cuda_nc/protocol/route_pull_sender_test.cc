@@ -98,42 +98,71 @@ TEST_F(direct_messages_with_early_send, what_cannot_be_pulled_is_not_described) 
 }
 
 TEST_F(direct_messages_with_early_send, a_short_message_brings_a_port_until_the_peer_has_pulled) {
+    constexpr uint64_t short_one = 128 << 10;
     const auto brings_port = [this] {
         begin();
-        const bool brings = sent.front().early.offer.channels != 0;
-        EXPECT_NE(sent.front().early.source.allocation, 0u);
-        return brings;
+        return sent.front().early.offer.channels != 0;
     };
     const auto leave = [this] { end_.message->leave(); };
-    const auto of = [this](uint64_t row) {  // `total` says how long UCP thinks it is
-        end_.bytes = row;
+    const auto is_pulled = [this] {
+        ats(UCS_OK, end_.bytes, static_cast<send_message *>(end_.message)->id());
+        end_.message->leave();
     };
-    of(256 << 10);
-    EXPECT_TRUE(brings_port()) << "the first one";
-    leave();
+    end_.bytes = short_one;
     for (int i = 0; i < 3; ++i) {
-        EXPECT_FALSE(brings_port());
+        EXPECT_TRUE(brings_port()) << "nothing is known of the peer";
         leave();
     }
-    of((256 << 10) + 1);
-    EXPECT_TRUE(brings_port()) << "a longer one may be piped";
-    leave();
-    of(256 << 10);
+    EXPECT_TRUE(brings_port());
+    is_pulled();
     const size_t sides = ports_lent();
-    send_message &one = begin();
-    EXPECT_EQ(ports_lent(), sides);
-    answer(control_kind::accept_slots, one.id());
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_FALSE(brings_port());
+        EXPECT_EQ(ports_lent(), sides);
+        leave();
+    }
+    end_.bytes = short_one + 1;
+    EXPECT_TRUE(brings_port()) << "a longer one may be piped";
+    answer(control_kind::accept_slots, static_cast<send_message *>(end_.message)->id());
+    leave();
+    end_.bytes = short_one;
+    EXPECT_FALSE(brings_port()) << "that was a longer one";
+    answer(control_kind::accept_slots, static_cast<send_message *>(end_.message)->id());
     leave();
     for (int i = 0; i < 256; ++i) {
         ASSERT_TRUE(brings_port()) << i;
-        leave();
+        is_pulled();
     }
     EXPECT_FALSE(brings_port());
+    answer(control_kind::decline, static_cast<send_message *>(end_.message)->id());
     leave();
+    EXPECT_TRUE(brings_port());
+    leave();
+}
+
+TEST_F(direct_messages_with_early_send, what_cannot_be_pulled_brings_a_port) {
+    end_.bytes = 4096;
+    ats(UCS_OK, end_.bytes, begin().id());
+    end_.message->leave();
+    begin();
+    EXPECT_EQ(sent.front().early.offer.channels, 0u);
+    end_.message->leave();
     with_setting none("UCX_CUDA_NC_PULL_MAX", "1024");
     begin();
-    EXPECT_NE(sent.front().early.offer.channels, 0u) << "nothing so long is pulled";
-    leave();
+    EXPECT_EQ(sent.front().early.source.allocation, 0u);
+    EXPECT_NE(sent.front().early.offer.channels, 0u);
+    end_.message->leave();
+}
+
+// UCP's own RTS meets the error.
+TEST_F(direct_messages_with_early_send, an_rts_that_the_carrier_refuses_is_ucps) {
+    const size_t sides = ports_lent();
+    carrier_error = UCS_ERR_CONNECTION_RESET;
+    EXPECT_EQ(rts_of(nullptr), direct_messages::leaving::now);
+    carrier_error = UCS_OK;
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(ports_lent(), sides);
+    EXPECT_TRUE(sent.empty());
 }
 
 TEST_F(direct_messages_with_early_send, a_message_is_complete_when_it_has_been_pulled) {
@@ -353,6 +382,7 @@ TEST_P(direct_messages_with_source,
     ASSERT_TRUE(acquire_channels(0, gpu::direction::pack, limit));  // it stays under way
     for (bool by_pipe : {false, true}) {
         send_message one(messages_->services(), ep_, end_, 9);
+        one.offer().bring_port();
         one.offered(0);
         control answer = {};
         answer.slot = 1;

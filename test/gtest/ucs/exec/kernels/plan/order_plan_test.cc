@@ -160,7 +160,8 @@ TEST(order_plan, pieces_cover_an_order_and_none_keeps_a_thread_block_long) {
             EXPECT_LE(cut.pieces, std::max(idle, length / longest_piece + 1));
         }
     }
-    EXPECT_EQ(cut_order(8192, 16).pieces, 1u);
+    EXPECT_EQ(cut_order(16383, 16).pieces, 1u);
+    EXPECT_EQ(cut_order(16384, 16).pieces, 2u);
     EXPECT_EQ(cut_order(65536, 16).pieces, 8u);
     EXPECT_EQ(cut_order(65536, 2).length, 32768u);
     EXPECT_EQ(cut_order(1 << 20, 16).pieces, 16u);
