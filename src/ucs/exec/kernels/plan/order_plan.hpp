@@ -119,7 +119,7 @@ CUDA_NC_KERNEL order_line_place read_order_line(const uint32_t *words) {
 
 // How many pieces an order is cut into where `idle` thread blocks wait for one, and how long they
 // are (the last one may be shorter). To share costs less than to read another GPU's memory twice:
-// a piece is as short as one read of each thread (measured on H200: bench/results, pieces).
+// a piece is as short as one read of each thread (measured on two H200: bench/results, announced).
 struct order_cut {
     uint32_t pieces, length;
 };
