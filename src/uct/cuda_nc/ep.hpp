@@ -1,6 +1,8 @@
 // An endpoint: the carrier's, and ours in front of it.
 #pragma once
 
+#include <array>
+
 #include "uct/cuda_nc/memory/process_id.hpp"
 #include "uct/cuda_nc/ucx/abi_parameters.hpp"
 
@@ -27,9 +29,9 @@ struct endpoint {
     bool describes = true;
     bool told_not_to_describe = false;
     uint32_t untaken = 0, most_untaken = 64;
-    // How many short messages the peer has to pull until offers of such bring no port any more.
-    static constexpr uint32_t always_with_port = UINT32_MAX;  // until it pulls the first one
-    uint32_t offers_with_port = always_with_port;
+    // Layouts, by parts of their hashes, of which the peer has pulled a short message; each has a
+    // place of its own, by its hash. 0: none.
+    std::array<uint64_t, 16> pulled = {};
     uint32_t carrier_pid = 0;  // of the peer, as the carrier knows it, in our numbering; 0: unknown
     process_id process = {};   // of the peer, as it named it first
     // peers.hpp: whether its peer was made known; the one that came before it, or that was

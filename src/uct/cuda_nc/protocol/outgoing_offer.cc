@@ -50,21 +50,20 @@ void outgoing_offer::bring_port() noexcept {
 // Longer ones the receiver may find better piped.
 constexpr uint64_t always_pulled = 128 << 10;  // bytes
 
+uint64_t &outgoing_offer::pulled() const noexcept {
+    return ep_.pulled[content_.hash_low % ep_.pulled.size()];
+}
+
 bool outgoing_offer::will_be_pulled() const noexcept {
-    return ep_.offers_with_port == 0 && buffer_.packed_bytes() <= always_pulled;
+    return buffer_.packed_bytes() <= always_pulled && content_.hash_low != 0 &&
+           pulled() == content_.hash_low;
 }
 
 void outgoing_offer::learn(bool pulls) noexcept {
-    constexpr uint32_t some = 256;
-    if (ep_.by_network || buffer_.packed_bytes() > always_pulled) {
-        return;
-    }
-    if (!pulls) {
-        ep_.offers_with_port = some;
-    } else if (ep_.offers_with_port == endpoint::always_with_port) {
-        ep_.offers_with_port = 0;
-    } else if (ep_.offers_with_port != 0) {
-        --ep_.offers_with_port;
+    if (pulls && buffer_.packed_bytes() <= always_pulled) {
+        pulled() = content_.hash_low;
+    } else if (!pulls && will_be_pulled()) {
+        pulled() = 0;
     }
 }
 

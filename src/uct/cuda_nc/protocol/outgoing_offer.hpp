@@ -33,7 +33,7 @@ class outgoing_offer {
     // Acquires a port for it, where a pipe is possible and it has none; without one it is of slots
     // alone.
     void bring_port() noexcept;
-    // What the receiver answers shows whether such offers need a port: it pulls, or not.
+    // The receiver pulls, or not: then offers of that layout need no port, or do.
     void learn(bool pulls) noexcept;
     // It was sent with UCP's data: an answer is awaited for a second.
     void sent_with_data() noexcept;
@@ -58,6 +58,7 @@ class outgoing_offer {
     using clock = tick_clock;
 
     bool will_be_pulled() const noexcept;
+    uint64_t &pulled() const noexcept;  // the layout's place at the endpoint
 
     message_services &services_;
     endpoint &ep_;

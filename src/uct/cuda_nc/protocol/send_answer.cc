@@ -57,9 +57,7 @@ void send_message::offered(uint64_t first) noexcept {
 void send_message::handle_decline(const wire::control &answer) noexcept {
     if (ep_ != nullptr) {
         learn_receivers(*ep_, answer.flags);
-        if (state_ == state::offered && offer_.port() == nullptr) {
-            offer_.learn(false);
-        }
+        offer_.learn(false);
         if ((answer.flags & wire::never) != 0 && ep_->by_network) {
             ep_->may_go_direct = false;
         }
