@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 
 namespace cuda_nc::gpu {
 
@@ -23,8 +24,7 @@ class pace_trial {
         last_ = now;
         // The first ones still feel the way before. Long pauses are the program's own.
         if (count_ >= settling) {
-            elapsed_ += std::min(distance, longest * number);
-            measured_ += number;
+            measure({std::min(distance, longest * number), number});
         }
         count_ += number;
         if (measured_ >= stretch) {
@@ -40,13 +40,42 @@ class pace_trial {
     static constexpr unsigned least_between = 8, most_between = 256;  // trials, in stretches
     static constexpr uint64_t longest = 400000;                       // nanoseconds, of an order
 
+    struct wait {
+        uint64_t distance;
+        unsigned orders;
+    };
+    void measure(wait one) noexcept {
+        elapsed_ += one.distance;
+        measured_ += one.orders;
+        ++waits_;
+        for (wait &other : longest_waits_) {
+            if (one.distance > other.distance) {
+                std::swap(one, other);
+            }
+        }
+    }
+    // How long the stretch took, but for its two longest distances: these say more of what else the
+    // machine does than of the way. Where orders come many at a time there are too few to tell.
+    uint64_t take_elapsed() noexcept {
+        constexpr unsigned few = 16;
+        if (waits_ >= few) {
+            for (const wait &one : longest_waits_) {
+                elapsed_ -= one.distance;
+                measured_ -= one.orders;
+            }
+        }
+        const uint64_t elapsed = elapsed_ * stretch / measured_;
+        elapsed_ = 0;
+        count_ = measured_ = waits_ = 0;
+        longest_waits_ = {};
+        return elapsed;
+    }
+
     // A kernel is preferred: what it saves the CPU shows in no distance.
     bool kernel_is_better() const noexcept { return pace_[1] <= pace_[0] + pace_[0] / 20; }
 
     void end_stretch() noexcept {
-        const uint64_t elapsed = elapsed_ * stretch / measured_;
-        elapsed_ = 0;
-        count_ = measured_ = 0;
+        const uint64_t elapsed = take_elapsed();
         if (!is_warm_) {
             is_warm_ = true;
             return;
@@ -73,6 +102,8 @@ class pace_trial {
     uint64_t last_ = 0, elapsed_ = 0;
     unsigned count_ = 0,
              measured_ = 0;  // orders of a stretch; those whose distances are in elapsed_
+    unsigned waits_ = 0;     // how many distances these are
+    std::array<wait, 2> longest_waits_{};
     bool is_warm_ = false, favours_ = true, tries_ = false, doubts_ = false;
     unsigned between_ = least_between, until_trial_ = 1;
     std::array<uint64_t, 2> pace_{};  // how long a stretch takes without a kernel, and with it

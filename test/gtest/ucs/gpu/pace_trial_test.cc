@@ -62,6 +62,23 @@ TEST(pace_trial, is_not_misled_by_a_slow_start_nor_by_a_hiccup) {
     }
 }
 
+// One order in a hundred comes late, for reasons of the machine's: before, a tenth of processes
+// that gain were without a kernel for hundreds of orders.
+TEST(pace_trial, is_not_misled_by_a_machine_that_is_busy_now_and_then) {
+    unsigned misled = 0;
+    for (unsigned seed = 1; seed <= 200; ++seed) {
+        program gains{13000, 10000, 30};
+        gains.random.seed(seed);
+        double served = 0;
+        for (int i = 0; i < 1500; ++i) {
+            gains.now += gains.random() % 100 == 0 ? 400000 : 0;
+            served += gains.go_on(1);
+        }
+        misled += served < 0.8 * 1500 ? 1 : 0;
+    }
+    EXPECT_LE(misled, 3u) << "of 200";
+}
+
 TEST(pace_trial, prefers_a_kernel_that_changes_little) {
     program same{20000, 20500};
     same.go_on(1000);
