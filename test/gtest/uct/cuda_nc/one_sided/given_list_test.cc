@@ -33,38 +33,55 @@ class given_list_test : public gather_test {
     }
 };
 
+// A kernel that leaves at that moment takes no block that is by itself: then it is asked again.
+constexpr int most_tries = 50;
+
 TEST_F(given_list_test, a_get_begins_before_the_worker_progresses) {
-    const char nothing = 0;
-    copy(both_->local() + list_end - 1, &nothing, 1);
-    const uint64_t before = given();
-    operation one;
-    get(&one);
-    EXPECT_EQ(given(), before + 1);
-    char seen = 0;
-    for (const auto limit = clock::now() + std::chrono::seconds(60);
-         seen != last_byte && clock::now() < limit;) {
-        copy(&seen, both_->local() + list_end - 1, 1);
+    for (int tries = 1;; ++tries) {
+        const char nothing = 0;
+        copy(both_->local() + list_end - 1, &nothing, 1);
+        const uint64_t before = given();
+        operation one;
+        get(&one);
+        if (given() == before && tries < most_tries) {
+            ASSERT_TRUE(both_->run_until_end(one));
+            continue;
+        }
+        EXPECT_EQ(given(), before + 1);
+        char seen = 0;
+        for (const auto limit = clock::now() + std::chrono::seconds(60);
+             seen != last_byte && clock::now() < limit;) {
+            copy(&seen, both_->local() + list_end - 1, 1);
+        }
+        EXPECT_EQ(seen, last_byte);
+        EXPECT_FALSE(one.has_ended());
+        EXPECT_TRUE(both_->run_until_end(one));
+        EXPECT_EQ(one.end.status, UCS_OK);
+        return;
     }
-    EXPECT_EQ(seen, last_byte);
-    EXPECT_FALSE(one.has_ended());
-    EXPECT_TRUE(both_->run_until_end(one));
-    EXPECT_EQ(one.end.status, UCS_OK);
 }
 
 TEST_F(given_list_test, many_are_gathered) {
     constexpr size_t number = list_mover::most_given_singly + 40;
-    const uint64_t before = given();
-    std::vector<operation> all(number);
-    for (operation &one : all) {
-        get(&one, 16 * static_cast<uint64_t>(&one - all.data()));
+    for (int tries = 1;; ++tries) {
+        const uint64_t before = given();
+        std::vector<operation> all(number);
+        for (operation &one : all) {
+            get(&one, 16 * static_cast<uint64_t>(&one - all.data()));
+        }
+        const uint64_t at_once = given();
+        ASSERT_TRUE(both_->run_until_end(all.back()));
+        for (const operation &one : all) {
+            EXPECT_TRUE(one.has_ended());
+            EXPECT_EQ(one.end.status, UCS_OK);
+        }
+        EXPECT_EQ(given(), at_once) << "more than orders pay for";
+        if (at_once == before + list_mover::most_given_singly) {
+            return;
+        }
+        ASSERT_LT(at_once, before + list_mover::most_given_singly);
+        ASSERT_LT(tries, most_tries);
     }
-    EXPECT_EQ(given(), before + list_mover::most_given_singly);
-    EXPECT_TRUE(both_->run_until_end(all.back()));
-    for (const operation &one : all) {
-        EXPECT_TRUE(one.has_ended());
-        EXPECT_EQ(one.end.status, UCS_OK);
-    }
-    EXPECT_EQ(given(), before + list_mover::most_given_singly) << "more than orders pay for";
 }
 
 TEST_F(given_list_test, a_long_block_is_none) {
