@@ -195,13 +195,26 @@ bool device_staging::ensure_device_part(staging_buffer &buffer) noexcept {
     return true;
 }
 
-shared_stream &device_staging::pick_of(streams &all) noexcept {
-    unsigned turn = next_stream_.fetch_add(1, std::memory_order_relaxed);
+shared_stream *device_staging::find_ready(streams &all, unsigned turn) noexcept {
     for (unsigned i = 0; i < streams_per_direction; ++i) {
         shared_stream &one = all[(turn + i) % streams_per_direction];
         std::lock_guard<std::mutex> guard(one.mutex);
         if (one.ready(*device_) != nullptr) {
-            return one;
+            return &one;
+        }
+    }
+    return nullptr;
+}
+
+shared_stream &device_staging::pick_of(streams &all) noexcept {
+    unsigned turn = next_stream_.fetch_add(1, std::memory_order_relaxed);
+    if (shared_stream *one = find_ready(all, turn)) {
+        return *one;
+    }
+    for (streams &others : streams_) {
+        shared_stream *one = &others != &all ? find_ready(others, turn) : nullptr;
+        if (one != nullptr) {
+            return *one;
         }
     }
     return all[turn % streams_per_direction];

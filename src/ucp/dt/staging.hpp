@@ -97,11 +97,12 @@ class device_staging {
     // False: no GPU memory, or the bound is reached.
     bool ensure_device_part(staging_buffer &buffer) noexcept;
 
-    // The next stream in turn; one that cannot be made is skipped where another is there.
+    // The next stream in turn; one that cannot be made is skipped where another is there. Where
+    // none of its kind can be made: one of another kind, which also serves.
     shared_stream &pick_stream(gpu::direction dir) noexcept {
         return pick_of(streams_[static_cast<size_t>(dir)]);
     }
-    // Of those on which no kernel is launched.
+    // Of those on which no kernel is launched, unless the GPU gives no streams for copies alone.
     shared_stream &pick_copies_stream() noexcept { return pick_of(streams_.back()); }
 
     std::unique_ptr<gpu::completion> acquire_completion() noexcept;  // null: out of resources
@@ -110,8 +111,8 @@ class device_staging {
     // Lock its mutex, then call ready_bounce(); false: no pinned memory at all.
     bounce_buffer &bounce() noexcept { return bounce_; }
     bool ready_bounce() noexcept;
-    // Makes what the slow paths need, a completion, the bounce buffer and a stream for each way,
-    // before requests acquire all staging and streams that the process may hold.
+    // Makes what the slow paths need, a completion, the bounce buffer, a stream for each way and
+    // one for copies, before requests acquire all staging and streams that the process may hold.
     void reserve_slow_paths() noexcept {
         if (!bounce_reserved_.load(std::memory_order_acquire)) {
             std::lock_guard<std::mutex> guard(bounce_.mutex);
@@ -119,8 +120,9 @@ class device_staging {
                 release_completion(std::move(one));
             }
             ready_bounce();
-            ready_stream(gpu::direction::pack);
-            ready_stream(gpu::direction::unpack);
+            ready_first(streams_[static_cast<size_t>(gpu::direction::pack)]);
+            ready_first(streams_[static_cast<size_t>(gpu::direction::unpack)]);
+            ready_first(streams_.back());
             bounce_reserved_.store(true, std::memory_order_release);
         }
     }
@@ -141,11 +143,12 @@ class device_staging {
     explicit device_staging(gpu::device *device) noexcept : device_(device) {}
 
     shared_stream &pick_of(streams &all) noexcept;
-    // The first stream of that direction is there afterwards, if one can be made.
-    void ready_stream(gpu::direction dir) noexcept {
-        shared_stream &first = streams_[static_cast<size_t>(dir)][0];
-        std::lock_guard<std::mutex> guard(first.mutex);
-        first.ready(*device_);
+    // One of them that is there or can be made, from `turn` on; null: none.
+    shared_stream *find_ready(streams &all, unsigned turn) noexcept;
+    // The first of them is there afterwards, if one can be made.
+    void ready_first(streams &all) noexcept {
+        std::lock_guard<std::mutex> guard(all[0].mutex);
+        all[0].ready(*device_);
     }
     staging_buffer *pop_idle(unsigned size_log2) noexcept;
     staging_buffer *make(unsigned size_log2) noexcept;

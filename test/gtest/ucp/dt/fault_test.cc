@@ -7,6 +7,7 @@
 
 #include "ucp/dt/message.hpp"
 #include "ucp/dt/device_packer.hpp"
+#include "ucp/dt/staging.hpp"
 #include "ucs/gpu/child_process.hpp"
 
 namespace cuda_nc::test {
@@ -58,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         fault_case{"pinned_memory_now_and_then", "pinned:2,pinned:4,pinned:5", "arrives"},
         fault_case{"no_gpu_memory", "alloc:9+", "arrives"},
         fault_case{"few_streams", "stream:3+", "arrives"},
+        fault_case{"one_stream_is_left", "stream:2+", "one_stream_serves_all"},
         fault_case{"few_events", "event:4+", "arrives"},
         fault_case{"pack_launch_fails", "launch:3", "arrives_on_host"},
         fault_case{"pack_launches_fail", "launch:1+", "arrives_on_host"},
@@ -142,6 +144,23 @@ std::vector<ucs_status_t> carry(place from, place to, bool expect_arrival) {
 TEST(fault_scenario, DISABLED_arrives) {
     for (ucs_status_t one : carry(place::device0, place::device0, true)) {
         EXPECT_EQ(one, UCS_OK);
+    }
+}
+
+// Single contiguous blocks are copied on streams of their own, others by kernels on those of their
+// direction.
+TEST(fault_scenario, DISABLED_one_stream_serves_all) {
+    dt::device_staging *staging = dt::device_staging::get(0);
+    ASSERT_NE(staging, nullptr);
+    const auto is_ready = [&](dt::shared_stream &one) {
+        std::lock_guard<std::mutex> guard(one.mutex);
+        return one.ready(staging->device()) != nullptr;
+    };
+    for (unsigned turn = 0; turn < 9; ++turn) {
+        EXPECT_TRUE(is_ready(staging->pick_stream(gpu::direction::pack)));
+        EXPECT_TRUE(is_ready(staging->pick_stream(gpu::direction::unpack)));
+        EXPECT_TRUE(is_ready(staging->pick_stream(gpu::direction::copy)));
+        EXPECT_TRUE(is_ready(staging->pick_copies_stream()));
     }
 }
 
