@@ -120,6 +120,7 @@ row("no-kernel", "UCX_CUDA_NC_SIM_FAULTS=load:1+", "--", "--kinds ggc --largest 
 row("old-protocols", "UCX_PROTO_ENABLE=n", "--", "--kinds ggch")
 row("short-addresses", "UCX_ADDRESS_VERSION=v2", "--")
 row("little-carrier", "UCX_POSIX_FIFO_SIZE=4", "--", "--window 20 --kinds ggc")
+row("little-carrier-four-ranks", "UCX_POSIX_FIFO_SIZE=4", "--", "--ranks 4 --window 40 --kinds g")
 row("two-lanes", "UCX_MAX_EAGER_LANES=2", "UCX_TLS=cuda_nc,sysv,self", "--", "--kinds ggc")
 row("peer-errors", "UCX_POSIX_ERROR_HANDLING=y", "--", "--peer-errors")
 row("all-transports", "UCX_TLS=all", "UCX_CUDA_NC_TRANSPORT=y", "--")

@@ -193,19 +193,22 @@ void control_channel::left(const unsent &message) noexcept {
 // endpoint. Meanwhile the first message's place is empty.
 unsigned control_channel::send_some(endpoint &ep) noexcept {
     unsigned happened = 0;
-    auto found = unsent_.find(&ep);
-    while (found != unsent_.end() && !found->second.front().bytes.empty()) {
+    for (auto found = unsent_.find(&ep);
+         found != unsent_.end() && !found->second.front().bytes.empty();
+         found = unsent_.find(&ep)) {
         unsent first = std::move(found->second.front());
         found->second.front().bytes.clear();
         const bool is_sent = try_send(ep, first.id, first.bytes.data(), first.bytes.size());
         found = unsent_.find(&ep);
-        if (!is_sent) {
+        if (!is_sent && found != unsent_.end()) {
             found->second.front() = std::move(first);
             break;
         }
         if (found != unsent_.end()) {
             found->second.pop_front();
-            found = found->second.empty() ? unsent_.erase(found) : found;
+            if (found->second.empty()) {
+                unsent_.erase(found);
+            }
         }
         left(first);
         ++happened;

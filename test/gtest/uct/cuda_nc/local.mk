@@ -27,6 +27,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/copy_bytes.hpp \
 	test/gtest/uct/cuda_nc/posting_thread.hpp \
 	test/gtest/uct/cuda_nc/protocol/announcement_test.cc \
+	test/gtest/uct/cuda_nc/protocol/control_channel_test.cc \
 	test/gtest/uct/cuda_nc/protocol/direct_rendezvous_test.cc \
 	test/gtest/uct/cuda_nc/protocol/fuzz_buffers.hpp \
 	test/gtest/uct/cuda_nc/protocol/fuzz_messages.cc \
