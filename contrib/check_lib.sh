@@ -74,7 +74,7 @@ pytest() {
     workers=$(jobs_here)
     [ "$workers" -le 8 ] || workers=8
     say "running test_*.py of test/ in ${folders[*]} (output: $log)"
-    timeout -k 30 "$limit" "$VENV/bin/python3" -m pytest "${folders[@]/#/$ROOT/test/}" -q -rs --durations=20 \
+    timeout -k 30 "$limit" "$VENV/bin/python3" -m pytest "${folders[@]/#/$ROOT/test/}" -q -rs --durations=0 \
         -n "$workers" --dist worksteal --outcomes "$outcomes" "$@" >"$log" 2>&1 </dev/null ||
         status=$?
     while read -r line; do
@@ -90,7 +90,7 @@ pytest() {
     [ -s "$outcomes" ] || report pytest "FAIL pytest: no test ran"
     rm -f "$outcomes"
     [ "$status" = 0 ] || sed -n '/^=* \(ERRORS\|FAILURES\) /,/slowest .* durations/p' "$log" | tail -n 300
-    sed -n '/slowest .* durations/,/^=* short test summary/p' "$log" | head -n 21
+    sed -n '/slowest .* durations/,/^=* short test summary/p' "$log" | awk 'NR <= 21'
     for suite in "${suites[@]}"; do
         summary "$suite" $((SECONDS - start))
     done

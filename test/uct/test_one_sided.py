@@ -15,7 +15,9 @@ KINDS = {
     "short": ("--longest", 16, "--blocks", 3000), "killed": ("--ranks", 3, "--kill"),
     "lists": ("--list",), "fenced lists": ("--list", "--fences"),
 }
-FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": "slow:50"}
+FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": "slow:50",
+          "pinned memory runs out": "pinned:1+", "one pinned allocation fails": "pinned:3",
+          "marks fail now and then": "mark:2,mark:5,mark:9"}
 
 
 def launches(result):

@@ -57,8 +57,12 @@ ucs_status_t list_mover::open_list(lane &on, bool of_pairs) noexcept try {
     return UCS_ERR_NO_MEMORY;
 }
 
-// For the next one that opens. Throws std::bad_alloc.
+// For the next one that opens, unless that had better ask for pinned memory again. Throws
+// std::bad_alloc.
 void list_mover::put_back(lane &on, std::unique_ptr<list> unused) {
+    if (on.gpu != nullptr && !unused->on_host.empty()) {
+        return;
+    }
     unused->clear();
     (unused->most_pairs != 0 ? on.idle : on.idle_without_pairs).push_back(std::move(unused));
 }

@@ -37,8 +37,12 @@ ucs_status_t list_mover::list::copy_block(const gpu::block_pair &block) const no
 // One block after the other, without a kernel.
 ucs_status_t list_mover::list::copy() const noexcept {
     ucs_status_t copied = UCS_OK;
-    for (size_t i = 0; i < num_pairs && copied == UCS_OK; ++i) {
-        copied = copy_block(pairs[i]);
+    for (size_t i = 0; i < num_pairs && copied == UCS_OK;) {
+        gpu::block_pair one = pairs[i++];
+        for (; i < num_pairs && goes_on(one, pairs[i]); ++i) {
+            one.length += pairs[i].length;
+        }
+        copied = copy_block(one);
     }
     return copied;
 }
@@ -67,8 +71,7 @@ ucs_status_t list_mover::list::launch_pairs() noexcept {
     work.count = num_pairs;
     work.max_sms = config().max_sms;
     work.ends = &ends;
-    const ucs_status_t launched = by_copies ? UCS_ERR_UNSUPPORTED : stream->launch(work);
-    if (launched == UCS_OK) {
+    if (!by_copies && memory != nullptr && stream->launch(work) == UCS_OK) {
         return UCS_OK;
     }
     ends.renew();
@@ -115,18 +118,21 @@ ucs_status_t list_mover::list::launch_order() const noexcept {
     return copy_order();
 }
 
-ucs_status_t list_mover::list::make_room(gpu::device &where, bool of_pairs) noexcept {
+ucs_status_t list_mover::list::make_room(gpu::device &where, bool of_pairs) {
     most_pairs = of_pairs ? list_pairs : 0;
     const size_t before_ends = most_pairs * sizeof(gpu::block_pair);
-    ucs_status_t made = where.create_event(&done);
-    if (made == UCS_OK && of_pairs) {
-        made = where.allocate_pinned(before_ends + gpu::end_words::bytes, &memory);
+    const ucs_status_t made = where.create_event(&done);
+    if (made != UCS_OK || !of_pairs) {
+        return made;
     }
-    if (made == UCS_OK && of_pairs) {
+    if (where.allocate_pinned(before_ends + gpu::end_words::bytes, &memory) == UCS_OK) {
         pairs = reinterpret_cast<gpu::block_pair *>(memory->address());
         ends.use(memory->address() + before_ends);
+    } else {
+        nc_debug("no pinned memory for a list of puts and gets: each of its blocks is copied");
+        keep_on_host(list_pairs);
     }
-    return made;
+    return UCS_OK;
 }
 
 void list_mover::list::note_begin(counters::one_sided &kind) noexcept {
@@ -207,7 +213,10 @@ bool list_mover::list::give() noexcept {
 ucs_status_t list_mover::list::enqueue() noexcept {
     began = asked = clock::now();
     const ucs_status_t launched = order != nullptr ? launch_order() : launch_pairs();
-    const ucs_status_t recorded = stream->record(*done);
+    ucs_status_t recorded = stream->record(*done);
+    if (recorded != UCS_OK) {
+        recorded = stream->record(*done);  // nothing else would tell of its end
+    }
     if (launched != UCS_OK) {  // some of it may run
         done->synchronize();
     }

@@ -20,8 +20,8 @@ struct list_mover::list {
     size_t calls_ended = 0;   // in it
     bool first_ends = false;  // the first of these has a completion, the first one of all
     bool is_launched = false;
-    std::unique_ptr<gpu::memory> memory;   // pairs, then end words
-    std::vector<gpu::block_pair> on_host;  // in place of both, and of an event
+    std::unique_ptr<gpu::memory> memory;   // pinned: pairs, then end words
+    std::vector<gpu::block_pair> on_host;  // pairs that no kernel reads, in place of these
     std::unique_ptr<gpu::event> done;
     gpu::device *gpu = nullptr;  // where it is launched, ...
     gpu::stream *stream = nullptr;
@@ -48,13 +48,17 @@ struct list_mover::list {
     ucs_status_t status = UCS_INPROGRESS;
 
     void use(const lane &on) noexcept;
-    // Its pairs lie where the GPU reads them. Else host memory is moved, by the CPU. Without pairs
-    // it has room for one block that is copied.
-    ucs_status_t make_room(gpu::device &where, bool of_pairs) noexcept;
+    // Its pairs lie where the GPU reads them or, where pinned memory has run out, where it does
+    // not, and are copied. Without pairs it has room for one block. Throws std::bad_alloc.
+    ucs_status_t make_room(gpu::device &where, bool of_pairs);
+    // Host memory is moved, by the CPU. Throws std::bad_alloc.
     void make_room_on_host() {
-        most_pairs = host_process::most_blocks;
         most_bytes = host_list_bytes;
-        on_host.resize(most_pairs);
+        keep_on_host(host_process::most_blocks);
+    }
+    void keep_on_host(size_t most) {
+        most_pairs = most;
+        on_host.resize(most);
         pairs = on_host.data();
     }
     bool is_empty() const noexcept { return bytes == 0; }
