@@ -149,6 +149,10 @@ for ranks in (2, 4):
     row(f"killed-peer-posix-{ranks}", "UCX_CUDA_NC_CARRIERS=posix", "UCX_POSIX_ERROR_HANDLING=y",
         "UCX_KEEPALIVE_INTERVAL=0.3s", "--",
         f"--ranks {ranks} --kill-batch 1 --window 24 --kinds gggc --notice-within 5")
+# The killed peer's queue is full: stock UCX waits for room there, and ends no request.
+row("killed-peer-full-queue", "UCX_CUDA_NC_CARRIERS=posix", "UCX_POSIX_ERROR_HANDLING=y",
+    "UCX_KEEPALIVE_INTERVAL=0.3s", "UCX_POSIX_FIFO_SIZE=8", "--",
+    "--kill-batch 1 --window 60 --kinds gggc --notice-within 5")
 # Carriers, devices and settings of which the others are not.
 row("sysv", "UCX_CUDA_NC_CARRIERS=sysv", "--", "--kinds ggch")
 row("shm-device", "UCX_SHM_DEVICES=memory", "--", "--kinds ggch")

@@ -246,6 +246,7 @@ void learn_abilities(interface &iface, carrier_memory *memory) {
         return;
     }
     iface.to_endpoints = (attr.cap.flags & connects) == cap_flag::connect_to_ep;
+    iface.within_machine = (attr.cap.flags & cap_flag::inter_node) == 0;
     if (!config().direct || !has_room_for_messages(attr)) {
         return;
     }

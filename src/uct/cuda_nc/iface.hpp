@@ -42,6 +42,7 @@ struct interface {
     double datatype_slowness = 1;  // selection.hpp
 
     bool to_endpoints;           // the carrier connects endpoints, and no endpoint to an interface
+    bool within_machine;         // it leads nowhere else, and copies what it is given
     carrier_memory *gpu_memory;  // null: the carrier moves none to other hosts
     size_t longest_put;          // bytes
     size_t longest_bcopy;        // bytes, of an am_bcopy

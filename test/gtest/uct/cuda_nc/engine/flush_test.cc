@@ -130,6 +130,18 @@ TEST_F(network_flush, that_cancels_ends_those_that_wait) {
     net_->stuck = false;
 }
 
+// Of a network's carrier this is UCX's to wait for: its queues hold what is to be cancelled.
+TEST_F(network_flush, that_cancels_needs_no_room_within_a_machine) {
+    flushed one;
+    net_->full = 100;
+    EXPECT_EQ(flush(&one, cancel), UCS_ERR_NO_RESOURCE);
+    left_.inside().within_machine = true;
+    EXPECT_EQ(flush(&one), UCS_ERR_NO_RESOURCE);
+    EXPECT_EQ(flush(&one, cancel), UCS_OK);
+    EXPECT_EQ(one.ends, 0u);
+    net_->full = 0;
+}
+
 TEST_F(network_flush, ends_with_its_endpoint) {
     begin();
     flushed one;
