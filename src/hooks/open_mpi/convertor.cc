@@ -62,6 +62,7 @@ void note(void *convertor, const void *datatype, size_t count, const void *buffe
         entry->info = info;
         convertor_tracker::instance().remember(convertor, std::move(entry));
     } catch (...) {
+        forget(convertor);  // an earlier operation's
         nc_error("no memory to serve an MPI operation on GPU memory: Open MPI's own runs");
     }
 }

@@ -162,6 +162,7 @@ ucs_status_t device_packer::launch(staging_buffer &buffer, const staged_range *r
         std::lock_guard<std::mutex> guard(shared.mutex);
         gpu::stream *on = shared.ready(staging_->device());
         if (on == nullptr) {
+            stream_ = nullptr;
             return UCS_ERR_NO_RESOURCE;
         }
         buffer.ends.count = 0;
@@ -200,6 +201,7 @@ ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, cha
         std::lock_guard<std::mutex> guard(shared.mutex);
         gpu::stream *on = shared.ready(staging_->device());
         if (!has_kernels_ || on == nullptr) {
+            stream_ = on != nullptr ? stream_ : nullptr;
             return UCS_ERR_NO_RESOURCE;
         }
         const bool copied = is_copied();
@@ -230,6 +232,7 @@ ucs_status_t device_packer::enqueue_copies(uint64_t offset, uint64_t length, cha
         std::lock_guard<std::mutex> guard(shared.mutex);
         gpu::stream *on = shared.ready(staging_->device());
         if (on == nullptr) {
+            stream_ = nullptr;
             return UCS_ERR_NO_RESOURCE;
         }
         status = enqueue_blocks(*on, ordered, offset, packed, length);
@@ -400,6 +403,7 @@ ucs_status_t device_packer::copy_blocks_once(uint64_t offset, char *packed,
         std::lock_guard<std::mutex> guard(shared.mutex);
         gpu::stream *on = shared.ready(staging_->device());
         if (on == nullptr) {
+            stream_ = nullptr;
             return UCS_ERR_NO_RESOURCE;
         }
         status = enqueue_blocks(*on, *layout_, offset, packed, length);

@@ -114,7 +114,8 @@ class device_packer {
     gpu::allocation_info allocation_;
     uint64_t serial_ = 0;  // 0: none before the first bounce()
     device_staging *staging_ = nullptr;
-    shared_stream *stream_ = nullptr;  // null before the first stream()
+    // Null before the first stream(), and where that one is gone and cannot be made again.
+    shared_stream *stream_ = nullptr;
     layout_ref layout_;
     worklist::work_list_ref list_;  // null where the layout needs no tables, or has no kernels
 };

@@ -94,7 +94,6 @@ void remove_endpoint(interface &iface, endpoint &ep) noexcept {
     const auto known = iface.peers.find(ep.peer);
     if (known != iface.peers.end()) {
         endpoint **link = &known->second;
-        const bool newest = *link == &ep;
         while (*link != nullptr && *link != &ep) {
             link = &(*link)->older;
         }
@@ -103,7 +102,7 @@ void remove_endpoint(interface &iface, endpoint &ep) noexcept {
         }
         if (known->second == nullptr) {
             iface.peers.erase(known);
-        } else if (newest) {
+        } else {
             connected(iface, *known->second);  // what was kept goes its way
         }
     }

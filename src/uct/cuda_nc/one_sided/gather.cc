@@ -39,6 +39,10 @@ ucs_status_t list_mover::open_list(lane &on, bool of_pairs) noexcept try {
             return status;
         }
     }
+    if (on.gpu != nullptr && on.stream == nullptr && on.gpu->create_stream(&on.stream) != UCS_OK) {
+        on.stream.reset();
+        return UCS_ERR_NO_MEMORY;
+    }
     made->use(on);
     if (!of_pairs) {
         std::unique_ptr<gpu::stream> &its = on.copying[on.next_copying];
@@ -130,6 +134,8 @@ ucs_status_t list_mover::append(lane &on, const block_pair &block) noexcept {
 // The block that was alone becomes pairs, as others come. Whoever waits for it waits for its last
 // pair.
 ucs_status_t list_mover::cut_alone(lane &on) noexcept try {
+    reserve_owed();
+    const bool is_told = on.open->has_completions();
     owed_completions failed = {std::move(on.open->completions), UCS_OK, nullptr};
     on.open->completions.clear();
     const size_t calls_ended = std::exchange(on.open->calls_ended, 0);
@@ -144,7 +150,7 @@ ucs_status_t list_mover::cut_alone(lane &on) noexcept try {
         return UCS_OK;
     }
     const ucs_status_t status = failed.status;
-    failure_ = failure_ == UCS_OK ? status : failure_;
+    note_failure(status, is_told);
     owed_.push_back(std::move(failed));
     progress_.start();
     return status;

@@ -211,6 +211,9 @@ bool list_mover::list::give() noexcept {
 }
 
 ucs_status_t list_mover::list::enqueue() noexcept {
+    if (stream == nullptr) {
+        return UCS_ERR_NO_RESOURCE;  // one has failed, and the driver has given no other
+    }
     began = asked = clock::now();
     const ucs_status_t launched = order != nullptr ? launch_order() : launch_pairs();
     ucs_status_t recorded = stream->record(*done);

@@ -68,6 +68,10 @@ struct list_mover::list {
             completions.reserve(2 * completions.size() + 8);
         }
     }
+    // Of each call that has ended in it, and of its order.
+    bool has_completions() const noexcept {
+        return completions.size() == (order != nullptr ? 1 : calls_ended);
+    }
     bool is_full() const noexcept { return num_pairs == most_pairs; }
     void add_pair(const gpu::block_pair &one) noexcept {
         pairs[num_pairs++] = one;

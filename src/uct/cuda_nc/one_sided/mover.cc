@@ -194,17 +194,43 @@ void list_mover::fence() noexcept {
 
 // ---- ends
 
-void list_mover::end_list(lane &on) noexcept try {
+// After a failure no later work may run on its streams. Nor is anything of it to run on.
+void list_mover::renew_streams(lane &on) noexcept {
+    on.stream.reset();  // which waits
+    for (std::unique_ptr<gpu::stream> &one : on.copying) {
+        one.reset();
+    }
+    if (on.gpu->create_stream(&on.stream) != UCS_OK) {
+        on.stream.reset();
+    }
+    for (const auto &one : on.lists) {
+        if (!one->is_launched) {
+            one->use(on);
+        }
+    }
+    if (on.open != nullptr) {
+        on.open->use(on);
+    }
+}
+
+// Completions tell of a failure, and no flush: that of another endpoint has nothing to do with it.
+void list_mover::note_failure(ucs_status_t status, bool is_told) noexcept {
+    failure_ = failure_ == UCS_OK && !is_told ? status : failure_;
+}
+
+bool list_mover::end_list(lane &on) noexcept try {
+    reserve_owed();
     std::unique_ptr<list> ended = std::move(on.lists.front());
     on.lists.pop_front();
     const ucs_status_t own = ended->status;
     const ucs_status_t with_before = ended->continues && own == UCS_OK ? on.last_status : own;
     // For the call that goes on in the next list: this one is all of it where none ended here.
     on.last_status = ended->calls_ended == 0 ? with_before : own;
-    // Of host memory completions alone tell, as of UCX's cma: a flush of another endpoint has
-    // nothing to do with it.
     if (on.process == nullptr) {
-        failure_ = failure_ == UCS_OK ? own : failure_;
+        note_failure(with_before, ended->has_completions());
+    }
+    if (own != UCS_OK && on.gpu != nullptr) {
+        renew_streams(on);
     }
     std::vector<abi::uct_completion *> &all = ended->completions;
     if (ended->continues && ended->first_ends && with_before != own && !all.empty()) {
@@ -218,13 +244,14 @@ void list_mover::end_list(lane &on) noexcept try {
     if (ended->order == nullptr && (on.process == nullptr || on.idle.size() < most_idle_on_host)) {
         put_back(on, std::move(ended));
     }
+    return true;
 } catch (const std::bad_alloc &) {
-    nc_error("out of memory: puts and gets end without a word");
+    nc_error("out of memory: puts and gets end late");
+    return false;
 }
 
 void list_mover::end_lists(lane &on) noexcept {
-    while (!on.lists.empty() && on.lists.front()->query() != UCS_INPROGRESS) {
-        end_list(on);
+    while (!on.lists.empty() && on.lists.front()->query() != UCS_INPROGRESS && end_list(on)) {
     }
 }
 
@@ -421,7 +448,8 @@ ucs_status_t list_mover::add_pending(const void *ep, void *request) noexcept try
     ++last_pending_;
     return UCS_OK;
 } catch (const std::bad_alloc &) {
-    return UCS_ERR_NO_MEMORY;
+    await_all();
+    return UCS_ERR_BUSY;  // there is room, and UCP sends it at once; it knows no other error here
 }
 
 unsigned list_mover::release_pending() noexcept {

@@ -81,7 +81,7 @@ class list_mover {
     void fence() noexcept;
     // Launches what is gathered. UCS_OK: nothing is under way. UCS_INPROGRESS: `completion`, which
     // may be null, is called when all that was added so far has ended. Either tells of a failure
-    // since the flush before.
+    // since the flush before that no completion has told of.
     ucs_status_t flush(abi::uct_completion *completion) noexcept;
     unsigned progress() noexcept;   // how much has happened
     bool is_idle() const noexcept;  // nothing is under way
@@ -146,7 +146,15 @@ class list_mover {
     void begin_at_once(lane &on) noexcept;
     void begin(lane &on, list &closed, bool by_order) noexcept;
     void end_lists(lane &on) noexcept;
-    void end_list(lane &on) noexcept;
+    // So that no completion is lost for want of memory. Throws std::bad_alloc.
+    void reserve_owed() {
+        if (owed_.capacity() - owed_.size() < 2) {
+            owed_.reserve(2 * owed_.size() + 8);
+        }
+    }
+    void renew_streams(lane &on) noexcept;
+    void note_failure(ucs_status_t status, bool is_told) noexcept;
+    bool end_list(lane &on) noexcept;  // false: no memory, and it has not ended
     void await_lists(const lane &on, size_t most) noexcept;
     void await_all() noexcept;
     bool is_left_to_poster() noexcept;
@@ -171,7 +179,7 @@ class list_mover {
     std::deque<pending_entry> pending_;
     uint64_t last_pending_ = 0;      // number
     uint64_t last_number_ = 0;       // of a list
-    ucs_status_t failure_ = UCS_OK;  // the first one that no flush has told of
+    ucs_status_t failure_ = UCS_OK;  // the first one that nothing has told of
     bool calls_ = false;             // completions, not all of which have been called
     unsigned calls_made_ = 0;        // of progress()
     bool progresses_ = false;        // what is added meanwhile is added by whoever progresses

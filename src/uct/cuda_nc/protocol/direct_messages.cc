@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "ucs/base/compiler.hpp"
@@ -164,8 +165,15 @@ void direct_messages::endpoint_closed(endpoint &ep) noexcept {
     flushes_.end(ep, UCS_ERR_CANCELED);
     services_.pending.endpoint_closed(ep);
     services_.control.endpoint_closed(ep);
-    services_.messages.for_each([&ep](auto &one) {
-        if (one.ep() == &ep) {
+    endpoint *const newest = find_peer(services_.iface, ep.peer);
+    endpoint *const other = newest == &ep ? ep.older : newest;
+    services_.messages.for_each([&](auto &one) {
+        if (one.ep() != &ep) {
+            return;
+        }
+        if constexpr (std::is_same_v<decltype(one), receive_message &>) {
+            one.endpoint_closed(other);
+        } else {
             one.endpoint_closed();
         }
     });

@@ -69,9 +69,14 @@ void direct_messages::handle_offer(const data_prefix &prefix, char *message,
     // An early offer may have been answered when UCP already asked for its bytes.
     const receive_message *known =
         services_.messages.find_receive_of(prefix.message, prefix.identity);
-    if (known == nullptr || known->ep() != peer) {
-        accept_or_decline(*peer, buffer, prefix.message, prefix.length, offer, first,
-                          header.request, nullptr);
+    if (known != nullptr && known->ep() != nullptr) {
+        return;
+    }
+    accept_or_decline(*peer, buffer, prefix.message, prefix.length, offer, first, header.request,
+                      nullptr);
+    receive_message *begun = services_.messages.find_receive_of(prefix.message, prefix.identity);
+    if (begun != nullptr && begun->ep() == peer) {
+        begun->answer_by_any_endpoint();  // nothing says over which one the offer came
     }
 }
 

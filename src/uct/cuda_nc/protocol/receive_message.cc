@@ -124,7 +124,12 @@ void receive_message::leave() noexcept {
     if (held_) {
         acknowledge(UCS_ERR_CANCELED);  // else the send would wait for ever
     }
-    if (message_.ep == nullptr || held_) {
+    // One that has sent its FIN writes no more, and would answer no more.
+    const bool sender_is_through = has_fin_ && !held_ && !route_->reads_alone();
+    if (sender_is_through) {
+        route_->release(true);
+    }
+    if (message_.ep == nullptr || held_ || sender_is_through) {
         end();
     } else if (!stopped_) {
         stop_sender();
@@ -153,7 +158,11 @@ void receive_message::handle_withdraw() noexcept {
     end();
 }
 
-void receive_message::endpoint_closed() noexcept {
+void receive_message::endpoint_closed(endpoint *other) noexcept {
+    if (any_endpoint_ && other != nullptr) {
+        message_.ep = other;
+        return;
+    }
     if (held_ && !is_acknowledged_) {
         release_rtr();  // now or never
         return;
@@ -180,6 +189,9 @@ bool receive_message::replaces_fin() noexcept {
     constexpr std::chrono::milliseconds first_pause{1}, last_pause{4096};
     const auto now = agenda::clock::now();
     if (now < next_look_) {
+        if (route_->is_through()) {  // the route may have had the message's time since
+            message_.services.looks.look_at(message_.id, next_look_);
+        }
         return false;
     }
     if (route_->is_through() && !route_->has_failed() && route_->status() == UCS_OK &&

@@ -61,7 +61,10 @@ class receive_message final : public direct_message {
     void handle_cancel() noexcept;
     // The sender's bytes may go away: what reads them stops.
     void handle_withdraw() noexcept;
-    void endpoint_closed() noexcept;
+    // `other` leads to the same peer; null: none does.
+    void endpoint_closed(endpoint *other) noexcept;
+    // UCP may use another endpoint to the peer for the message than ep(): that is for answers.
+    void answer_by_any_endpoint() noexcept { any_endpoint_ = true; }
     unsigned progress() noexcept;  // how much has happened
 
     uint64_t id() const noexcept { return message_.id; }
@@ -88,6 +91,7 @@ class receive_message final : public direct_message {
     std::unique_ptr<plain_memory> plain_;  // null: a datatype of ours
     std::optional<wire::rtr_head> held_;   // UCP's RTR, in whose place ATS is to go
     uint32_t flags_ = 0;                   // of answers to the sender
+    bool any_endpoint_ = false;            // to the peer is as good as message_.ep
     bool stopped_ = false;                 // the sender has been told to stop
     bool is_acknowledged_ = false;         // ATS goes, or has gone
     bool has_fin_ = false;                 // the sender's bytes are all there

@@ -45,6 +45,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/protocol/route_pull_sender_test.cc \
 	test/gtest/uct/cuda_nc/protocol/route_pull_test.cc \
 	test/gtest/uct/cuda_nc/protocol/route_straight_test.cc \
+	test/gtest/uct/cuda_nc/protocol/two_endpoints_test.cc \
 	test/gtest/uct/cuda_nc/stub_carrier.cc \
 	test/gtest/uct/cuda_nc/stub_network.cc \
 	test/gtest/uct/cuda_nc/stub_network.hpp \

@@ -152,19 +152,67 @@ TEST(gather_peer, DISABLED_has_room_for_two_lists) {
     EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));
 }
 
-TEST(gather_short_of_events, what_does_not_fit_is_not_touched_any_more) {
-    if (std::string(gpu::platform::instance().name()) != "sim") {
-        GTEST_SKIP() << "injects failures into the simulated GPU";
+// In a child, whose first kernel moves nothing.
+TEST(gather_peer, DISABLED_goes_on_after_a_kernel_that_failed) {
+    packed_key key;
+    ASSERT_TRUE(gpu::test::receive_from_parent(&key, sizeof(key)));
+    between_processes both(key);
+    ASSERT_TRUE(both.is_there());
+    char byte = 0;
+    copy(both.local() + block_end - 1, &byte, 1);
+
+    operation failed, later;
+    ASSERT_EQ(both.add(direction::get, 0, 64), UCS_OK);
+    ASSERT_EQ(both.add(direction::get, 1000, 64), UCS_OK);
+    both.complete_with(failed);
+    EXPECT_TRUE(both.run_until_end(failed));
+    EXPECT_NE(failed.end.status, UCS_OK);
+    EXPECT_EQ(both.mover().flush(nullptr), UCS_OK) << "its completion has told of it";
+
+    ASSERT_EQ(both.add(direction::get, 0, 64), UCS_OK);
+    ASSERT_EQ(both.add(direction::get, block_end - 64, 64), UCS_OK);
+    both.complete_with(later);
+    EXPECT_TRUE(both.run_until_end(later));
+    EXPECT_EQ(later.end.status, UCS_OK);
+    copy(&byte, both.local() + block_end - 1, 1);
+    EXPECT_EQ(byte, last_byte);
+
+    // Who gave no completion hears of it when it flushes.
+    ASSERT_EQ(both.add(direction::get, 0, 64), UCS_OK);
+    ASSERT_EQ(both.add(direction::get, 1000, 64), UCS_OK);
+    both.mover().complete_with(0, nullptr);
+    operation flush;
+    ASSERT_EQ(both.mover().flush(&flush.end), UCS_INPROGRESS);
+    EXPECT_TRUE(both.run_until_end(flush));
+    EXPECT_NE(flush.end.status, UCS_OK);
+    EXPECT_TRUE(gpu::test::send_to_parent(&byte, 1));
+}
+
+class gather_with_faults : public testing::Test {
+  protected:
+    // The peer's memory is this process's.
+    static void run(const char *scenario, const std::vector<std::string> &environment) {
+        if (std::string(gpu::platform::instance().name()) != "sim") {
+            GTEST_SKIP() << "injects failures into the simulated GPU";
+        }
+        const std::unique_ptr<gpu::memory> memory = make_memory();
+        ASSERT_NE(memory, nullptr);
+        const packed_key key = key_of(*memory);
+        gpu::test::child_process child(scenario, environment);
+        ASSERT_TRUE(child.send(&key, sizeof(key)));
+        char done;
+        EXPECT_TRUE(child.receive(&done, 1)) << child.output();
+        EXPECT_EQ(child.wait(), 0) << child.output();
     }
-    const std::unique_ptr<gpu::memory> memory = make_memory();
-    ASSERT_NE(memory, nullptr);
-    const packed_key key = key_of(*memory);
-    gpu::test::child_process child("gather_peer.DISABLED_has_room_for_two_lists",
-                                   {"UCX_CUDA_NC_SIM_FAULTS=event:6"});
-    ASSERT_TRUE(child.send(&key, sizeof(key)));
-    char done;
-    EXPECT_TRUE(child.receive(&done, 1)) << child.output();
-    EXPECT_EQ(child.wait(), 0) << child.output();
+};
+
+TEST_F(gather_with_faults, what_does_not_fit_is_not_touched_any_more) {
+    run("gather_peer.DISABLED_has_room_for_two_lists", {"UCX_CUDA_NC_SIM_FAULTS=event:6"});
+}
+
+TEST_F(gather_with_faults, a_kernel_that_failed_harms_no_later_list) {
+    run("gather_peer.DISABLED_goes_on_after_a_kernel_that_failed",
+        {"UCX_CUDA_NC_SIM_FAULTS=kernel:1,kernel:3", "UCX_CUDA_NC_MOVER=n"});
 }
 
 }  // namespace

@@ -29,10 +29,12 @@ class fake_end final : public user_buffer {
     uint64_t packed_bytes() const noexcept override { return bytes; }
     uint64_t bytes = total;
     ucs_status_t enqueue(uint64_t offset, uint64_t length, char *packed,
-                         gpu::event &) noexcept override {
+                         gpu::event &done) noexcept override {
         unpacked.push_back({offset, length, packed});
-        return UCS_OK;  // a mark that was never recorded is complete
+        // A mark that was never recorded is complete.
+        return busy != nullptr ? busy->record(done) : UCS_OK;
     }
+    gpu::stream *busy = nullptr;  // whose work unpacking waits for
     ucs_status_t prepare(gpu::pipe_work &work, gpu::stream &,
                          bool in_memory_order) noexcept override {
         in_order = in_memory_order;
