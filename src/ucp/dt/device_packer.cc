@@ -83,6 +83,12 @@ shared_stream &device_packer::stream() noexcept {
     return *stream_;
 }
 
+gpu::stream *device_packer::ready(shared_stream &shared) noexcept {
+    gpu::stream *on = shared.ready(staging_->device());
+    stream_ = on != nullptr ? stream_ : nullptr;
+    return on;
+}
+
 gpu::transfer device_packer::describe(const gpu::memory &packed,
                                       const staged_range &range) const noexcept {
     gpu::transfer work;
@@ -160,9 +166,8 @@ ucs_status_t device_packer::launch(staging_buffer &buffer, const staged_range *r
     ucs_status_t status, marked;
     {
         std::lock_guard<std::mutex> guard(shared.mutex);
-        gpu::stream *on = shared.ready(staging_->device());
+        gpu::stream *on = ready(shared);
         if (on == nullptr) {
-            stream_ = nullptr;
             return UCS_ERR_NO_RESOURCE;
         }
         buffer.ends.count = 0;
@@ -199,9 +204,8 @@ ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, cha
     ucs_status_t status = UCS_ERR_NO_RESOURCE;
     {
         std::lock_guard<std::mutex> guard(shared.mutex);
-        gpu::stream *on = shared.ready(staging_->device());
+        gpu::stream *on = ready(shared);
         if (!has_kernels_ || on == nullptr) {
-            stream_ = on != nullptr ? stream_ : nullptr;
             return UCS_ERR_NO_RESOURCE;
         }
         const bool copied = is_copied();
@@ -230,9 +234,8 @@ ucs_status_t device_packer::enqueue_copies(uint64_t offset, uint64_t length, cha
     ucs_status_t status;
     {
         std::lock_guard<std::mutex> guard(shared.mutex);
-        gpu::stream *on = shared.ready(staging_->device());
+        gpu::stream *on = ready(shared);
         if (on == nullptr) {
-            stream_ = nullptr;
             return UCS_ERR_NO_RESOURCE;
         }
         status = enqueue_blocks(*on, ordered, offset, packed, length);
@@ -401,9 +404,8 @@ ucs_status_t device_packer::copy_blocks_once(uint64_t offset, char *packed,
     ucs_status_t status = UCS_OK, ended;
     {
         std::lock_guard<std::mutex> guard(shared.mutex);
-        gpu::stream *on = shared.ready(staging_->device());
+        gpu::stream *on = ready(shared);
         if (on == nullptr) {
-            stream_ = nullptr;
             return UCS_ERR_NO_RESOURCE;
         }
         status = enqueue_blocks(*on, *layout_, offset, packed, length);

@@ -74,6 +74,8 @@ class device_packer {
   private:
     // Chosen at the first call: most direct messages enqueue nothing here.
     shared_stream &stream() noexcept;
+    // Of stream(), whose mutex is held. Null: it cannot be made, and the next stream() is another.
+    gpu::stream *ready(shared_stream &shared) noexcept;
     // Of the layout's tables, where it has some. The stream must be locked.
     ucs_status_t prepare_tables(gpu::stream &on, uint64_t packed_end) noexcept {
         return list_ != nullptr ? list_->prepare(on, packed_end) : UCS_OK;

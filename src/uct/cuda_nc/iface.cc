@@ -254,9 +254,8 @@ void learn_abilities(interface &iface, carrier_memory *memory) {
     iface.longest_short = (attr.cap.flags & cap_flag::am_short) != 0 ? attr.cap.am.max_short : 0;
     iface.messages = std::make_unique<direct_messages>(iface);
     iface.address.flags |= takes_offers;
-    iface.datatype_slowness = (attr.cap.flags & cap_flag::inter_node) != 0
-                                  ? slowness_between_hosts
-                                  : slowness_within_machine;
+    iface.datatype_slowness =
+        iface.within_machine ? slowness_within_machine : slowness_between_hosts;
     if (config().network_slots && memory != nullptr &&
         can_put_gpu_memory(attr, memory->attributes())) {
         iface.gpu_memory = memory;

@@ -301,6 +301,12 @@ class direct_messages_test : public testing::Test {
         end_.state = 0x7777;
         request_has(end_.state);
     }
+    // One slot is enough then.
+    void offer_from_our_gpu() {
+        const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
+        std::memset(terms_.gpu, 0, sizeof(terms_.gpu));
+        std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    }
     // An accepted offer: the receiver's number of the message.
     uint64_t accepted() {
         offer();

@@ -37,8 +37,7 @@ TEST_F(direct_messages_test, a_message_comes_slot_by_slot_and_is_delivered_once)
 }
 
 TEST_F(direct_messages_test, on_one_gpu_a_message_comes_in_one_slot) {
-    const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
-    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    offer_from_our_gpu();
     uint64_t message = accepted();
     EXPECT_EQ(sent.back().slot, 1u);
     EXPECT_GE(sent.back().length, total - first);
@@ -53,6 +52,31 @@ TEST_F(direct_messages_test, on_one_gpu_a_message_comes_in_one_slot) {
     EXPECT_EQ(end_.unpacked.size(), 1u) << "there is no second slot";
     rest(message);
     EXPECT_EQ(ucp.rest_statuses.back(), UCS_ERR_IO_ERROR);
+}
+
+// The sender is complete, and answers nothing any more.
+TEST_F(direct_messages_test, a_receive_that_leaves_after_the_end_has_come_waits_for_nobody) {
+    gpu::device &device = *gpu::platform::instance().get_device(0);
+    std::unique_ptr<gpu::stream> stream;
+    std::unique_ptr<gpu::memory> memory;
+    ASSERT_EQ(device.create_stream(&stream), UCS_OK);
+    ASSERT_EQ(device.allocate(4096, &memory), UCS_OK);
+    end_.busy = stream.get();
+    offer_from_our_gpu();
+    const size_t lent = regions_lent();
+    const uint64_t message = accepted();
+    for (int i = 0; i < 2000; ++i) {
+        ASSERT_EQ(stream->copy(memory->address(), memory->address() + 64, 64), UCS_OK);
+    }
+    say(control_kind::slot_full, message, 0, first, total - first);
+    rest(message);
+    ASSERT_NE(end_.message, nullptr) << "it is not unpacked yet";
+    sent.clear();
+    end_.message->leave();
+    EXPECT_TRUE(sent.empty());
+    EXPECT_EQ(regions_lent(), lent);
+    progress();
+    EXPECT_FALSE(messages_->is_busy());
 }
 
 TEST_F(direct_messages_test, what_an_interface_tells_itself_waits_for_its_turn) {

@@ -46,9 +46,7 @@ TEST_F(direct_messages_test, between_two_gpus_of_one_process_slots_are_on_the_ho
     EXPECT_EQ(sent.back().flags & host_slots, host_slots);
     say(control_kind::cancel, message);
     sent.clear();
-    const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
-    std::memset(terms_.gpu, 0, sizeof(terms_.gpu));
-    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    offer_from_our_gpu();
     message = accepted();
     EXPECT_EQ(sent.back().flags & host_slots, 0u) << "the same GPU";
     say(control_kind::cancel, message);

@@ -322,9 +322,7 @@ TEST_P(direct_messages_with_source, rows_of_another_gpu_are_copied_where_that_is
 }
 
 TEST_P(direct_messages_with_source, rows_on_the_same_gpu_go_by_a_kernel) {
-    const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
-    std::memset(terms_.gpu, 0, sizeof(terms_.gpu));
-    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    offer_from_our_gpu();
     expect_pull();
     EXPECT_FALSE(end_.launched[0].copies);
 }
@@ -350,9 +348,7 @@ TEST_P(direct_messages_with_source, a_long_detour_is_made_on_one_gpu_alone) {
     expect_pull();
     describe(8, 32);  // 24 bytes beside 8
     expect_slots();
-    const std::string &place = gpu::platform::instance().get_device(0)->properties().bus_id;
-    std::memset(terms_.gpu, 0, sizeof(terms_.gpu));
-    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
+    offer_from_our_gpu();
     expect_pull();
 }
 

@@ -75,31 +75,5 @@ TEST_F(two_endpoints, an_offer_is_answered_once) {
     say(control_kind::cancel, message);
 }
 
-// The sender is complete, and answers nothing any more.
-TEST_F(direct_messages_test, a_receive_that_leaves_after_the_end_has_come_waits_for_nobody) {
-    gpu::device &device = *gpu::platform::instance().get_device(0);
-    std::unique_ptr<gpu::stream> stream;
-    std::unique_ptr<gpu::memory> memory;
-    ASSERT_EQ(device.create_stream(&stream), UCS_OK);
-    ASSERT_EQ(device.allocate(4096, &memory), UCS_OK);
-    end_.busy = stream.get();
-    const std::string &place = device.properties().bus_id;  // one slot for all
-    std::memcpy(terms_.gpu, place.data(), std::min(place.size(), sizeof(terms_.gpu)));
-    const size_t lent = regions_lent();
-    const uint64_t message = accepted();
-    for (int i = 0; i < 2000; ++i) {
-        ASSERT_EQ(stream->copy(memory->address(), memory->address() + 64, 64), UCS_OK);
-    }
-    say(control_kind::slot_full, message, 0, first, total - first);
-    rest(message);
-    ASSERT_NE(end_.message, nullptr) << "it is not unpacked yet";
-    sent.clear();
-    end_.message->leave();
-    EXPECT_TRUE(sent.empty());
-    EXPECT_EQ(regions_lent(), lent);
-    progress();
-    EXPECT_FALSE(messages_->is_busy());
-}
-
 }  // namespace
 }  // namespace cuda_nc::uct
