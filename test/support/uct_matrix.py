@@ -149,6 +149,11 @@ for ranks in (2, 4):
     row(f"killed-peer-posix-{ranks}", "UCX_CUDA_NC_CARRIERS=posix", "UCX_POSIX_ERROR_HANDLING=y",
         "UCX_KEEPALIVE_INTERVAL=0.3s", "--",
         f"--ranks {ranks} --kill-batch 1 --window 24 --kinds gggc --notice-within 5")
+# UCX finishes the state of a synchronous send that it has sent eagerly twice.
+for kinds in ("h", "g"):
+    row(f"killed-peer-synchronous-{kinds}", "UCX_CUDA_NC_CARRIERS=tcp",
+        "UCX_KEEPALIVE_INTERVAL=0.3s", "--", "--ranks 3 --kill-batch 1 --window 24 --calls s "
+        f"--largest 4000 --kinds {kinds}")
 # The killed peer's queue is full: stock UCX waits for room there, and ends no request.
 row("killed-peer-full-queue", "UCX_CUDA_NC_CARRIERS=posix", "UCX_POSIX_ERROR_HANDLING=y",
     "UCX_KEEPALIVE_INTERVAL=0.3s", "UCX_POSIX_FIFO_SIZE=8", "--",

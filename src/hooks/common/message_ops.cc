@@ -223,7 +223,10 @@ void finish(void *state) {
     dt::note_finish(state);
     void *original = unmark(state);
     if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
-        dt::request_state *ended = our_state(state);
+        dt::request_state *ended = dt::request_state::to_finish(state);
+        if (CUDA_NC_UNLIKELY(ended == nullptr)) {
+            return;
+        }
         original = ended->user;
         ended->finish();
     }

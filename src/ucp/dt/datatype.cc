@@ -198,7 +198,10 @@ ucs_status_t unpack(void *state, size_t offset, const void *source, size_t lengt
 void finish(void *state) {
     if (state != nullptr) {
         note_finish(state);
-        auto *ended = request_state::from_ucx(state);
+        request_state *ended = request_state::to_finish(state);
+        if (CUDA_NC_UNLIKELY(ended == nullptr)) {
+            return;
+        }
         auto *type = static_cast<generic_type *>(ended->user);
         ended->finish();
         type->release();

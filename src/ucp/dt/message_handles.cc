@@ -154,4 +154,8 @@ request_state *state_of_message_handle(uintptr_t handle) noexcept {
     return place_at(place_of(handle)).state;
 }
 
+bool is_message_handle_in_use(uintptr_t handle) noexcept {
+    return place_at(place_of(handle)).handle.load(std::memory_order_acquire) == handle;
+}
+
 }  // namespace cuda_nc::dt

@@ -20,8 +20,10 @@ namespace {
 
 // Bytes in host memory are moved at once by the host executor, those in GPU memory by `sender` or
 // `receiver`.
-class state : public request_state {
+class alignas(16) state : public request_state {
   public:
+    using request_state::address_word;
+    using request_state::note_end;
     layout_ref what;  // null where `sender` or `receiver` has it
     char *base = nullptr;
     uint64_t size = 0;      // packed bytes
@@ -172,7 +174,7 @@ void *request_state::to_ucx() noexcept {
     uintptr_t handle = mine.receiver != nullptr ? mine.receiver->handle.value()
                        : mine.sender != nullptr ? mine.sender->handle.value()
                                                 : 0;
-    return CUDA_NC_LIKELY(handle == 0) ? this : reinterpret_cast<void *>(handle);
+    return reinterpret_cast<void *>(CUDA_NC_LIKELY(handle == 0) ? mine.address_word() : handle);
 }
 
 size_t request_state::packed_size() const noexcept {
@@ -227,6 +229,7 @@ void request_state::finish() noexcept {
     if (CUDA_NC_UNLIKELY(statistics_enabled())) {
         count(mine);
     }
+    mine.note_end();
     if (mine.sender != nullptr) {
         mine.sender->leave_transport();
         mine.sender->handle.release();

@@ -7,6 +7,7 @@
 // Different threads may use different requests at the same time, and one request after each other.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -32,13 +33,24 @@ class request_state {
     static request_state *start_unpack(layout_ref what, void *base,
                                        const gpu::memory_info &info) noexcept;
 
-    // To the word that UCX keeps as the message's state, and back. Its two lowest bits are 0.
+    // To the word that UCX keeps as the message's state, and back: a message handle, or the
+    // state's address and, in the bits that addresses leave free, how many messages it has served.
+    // Its two lowest bits are 0.
     void *to_ucx() noexcept;
     static request_state *from_ucx(void *kept) noexcept {
-        auto word = reinterpret_cast<uintptr_t>(kept);
-        return CUDA_NC_LIKELY((word & message_handle_mark) == 0)
-                   ? static_cast<request_state *>(kept)
-                   : state_of_message_handle(word);
+        const auto word = reinterpret_cast<uintptr_t>(kept);
+        return CUDA_NC_LIKELY((word & message_handle_mark) == 0) ? of_address(word)
+                                                                 : state_of_message_handle(word);
+    }
+    // The same for finish(); null: the message has ended. UCX up to 1.22 finishes the state of a
+    // synchronous send twice where the peer dies before it answers.
+    static request_state *to_finish(void *kept) noexcept {
+        const auto word = reinterpret_cast<uintptr_t>(kept);
+        if (CUDA_NC_UNLIKELY((word & message_handle_mark) != 0)) {
+            return is_message_handle_in_use(word) ? state_of_message_handle(word) : nullptr;
+        }
+        request_state *found = of_address(word);
+        return CUDA_NC_LIKELY(found->address_word() == word) ? found : nullptr;
     }
 
     size_t packed_size() const noexcept;
@@ -74,6 +86,31 @@ class request_state {
   protected:
     request_state() = default;
     ~request_state() = default;
+    void note_end() noexcept {
+        served_.store(static_cast<uint16_t>(served_.load(std::memory_order_relaxed) + 1),
+                      std::memory_order_relaxed);
+    }
+    uintptr_t address_word() const noexcept {
+        const auto address = reinterpret_cast<uintptr_t>(this);
+        const uintptr_t served = served_.load(std::memory_order_relaxed);
+        // An allocator that marks addresses (memory tagging of Arm) leaves no bits free.
+        return CUDA_NC_LIKELY(address >> address_bits == 0)
+                   ? address | served << address_bits | count_mark
+                   : address;
+    }
+
+  private:
+    static constexpr unsigned address_bits = 48;
+    static constexpr uintptr_t count_mark = 8;  // the word has a count; in no address of a state
+
+    static request_state *of_address(uintptr_t word) noexcept {
+        constexpr uintptr_t address_mask = (uintptr_t{1} << address_bits) - 1 - count_mark;
+        return reinterpret_cast<request_state *>(
+            CUDA_NC_LIKELY((word & count_mark) != 0) ? word & address_mask : word);
+    }
+
+    // Messages that have ended, modulo 2^16. Read where the state is another message's by now.
+    std::atomic<uint16_t> served_{0};
 };
 
 // Copies the bytes of `what` from one buffer to another laid out alike, each of any served kind;

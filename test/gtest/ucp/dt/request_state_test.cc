@@ -83,6 +83,29 @@ TEST_P(request_state_test, packs_fragments_in_order) {
     });
 }
 
+// UCX may finish a message's state again when it serves the next message.
+TEST_P(request_state_test, what_ucx_keeps_of_a_message_that_has_ended_finds_none) {
+    for_each_message(4, [](random_engine &random, const datatype &type) {
+        buffer memory(type, GetParam().where, random);
+        std::vector<void *> ended;
+        for (int i = 0; i < 4; ++i) {
+            auto *state =
+                i % 2 == 0
+                    ? request_state::start_pack(type.make_layout(), memory.base(), memory.info())
+                    : request_state::start_unpack(type.make_layout(), memory.base(), memory.info());
+            ASSERT_NE(state, nullptr);
+            void *const kept = state->to_ucx();
+            EXPECT_EQ(request_state::from_ucx(kept), state);
+            EXPECT_EQ(request_state::to_finish(kept), state);
+            state->finish();
+            ended.push_back(kept);
+            for (void *one : ended) {
+                EXPECT_EQ(request_state::to_finish(one), nullptr);
+            }
+        }
+    });
+}
+
 TEST_P(request_state_test, packs_all_at_once_without_a_limit) {
     for_each_message(2, [](random_engine &random, const datatype &type) {
         buffer source(type, GetParam().where, random);
