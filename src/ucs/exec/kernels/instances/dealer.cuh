@@ -433,7 +433,8 @@ class dealer {
         auto leave = [](uint32_t part) {
             order_part own = {};
             if (part == 0) {
-                own.words[0] = order_header(order_kind::leave, 0, 0, packed_side::none);
+                own.words[0] =
+                    order_header(order_kind::leave, line_layout::dims1, 0, packed_side::none);
             }
             return own;
         };

@@ -64,8 +64,7 @@ __device__ bool next_piece(const mover_arguments &a, uint32_t tag, team_memory *
 // Ends with a barrier.
 __device__ __forceinline__ void move_piece(team_memory *team) {
     const uint32_t *words = team->words;
-    move_order_line(words, words[order_word::begin], words[order_word::end], threadIdx.x,
-                    mover_threads);
+    move_order(words, words[order_word::begin], words[order_word::end], threadIdx.x, mover_threads);
     team_barrier();
 }
 

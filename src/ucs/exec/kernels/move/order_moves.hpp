@@ -7,8 +7,8 @@ namespace cuda_nc::exec {
 
 // Of bytes [begin, end) of the order that a line describes. Short code: spilled registers would
 // cost more than the bytes.
-template <uint32_t Dims, int W>
-CUDA_NC_KERNEL void move_order_line(const order_line_place &line, uint32_t begin, uint32_t end,
+template <class Place, int W>
+CUDA_NC_KERNEL void move_order_line(const Place &line, uint32_t begin, uint32_t end,
                                     uint32_t thread, uint32_t threads) {
     constexpr int at_once = words_in_flight;
     const uint32_t first = line.first + begin, stop = line.first + end;
@@ -19,7 +19,7 @@ CUDA_NC_KERNEL void move_order_line(const order_line_place &line, uint32_t begin
     CUDA_NC_NO_UNROLL
     for (uint32_t i = thread; i < edges; i += threads) {
         const uint32_t p = i < head - first ? first + i : tail + (i - (head - first));
-        const int64_t at = line.displacement<Dims>(p);
+        const int64_t at = line.displacement(p);
         store_word<1>(line.target + line.target_at(p, at),
                       load_word<1>(line.source + line.source_at(p, at)));
     }
@@ -31,7 +31,7 @@ CUDA_NC_KERNEL void move_order_line(const order_line_place &line, uint32_t begin
         for (int u = 0; u < at_once; ++u) {
             const uint32_t own = p + static_cast<uint32_t>(u) * threads * W;
             if (own < tail) {
-                const int64_t there = line.displacement<Dims>(own);
+                const int64_t there = line.displacement(own);
                 at[u] = line.target_at(own, there);
                 value[u] = load_word<W>(line.source + line.source_at(own, there));
             }
@@ -45,25 +45,38 @@ CUDA_NC_KERNEL void move_order_line(const order_line_place &line, uint32_t begin
     }
 }
 
-template <uint32_t Dims>
+template <class Place>
 CUDA_NC_KERNEL void move_order_line(const uint32_t *words, uint32_t begin, uint32_t end,
                                     uint32_t thread, uint32_t threads) {
-    const order_line_place line = read_order_line(words);
+    const Place line(words);
     switch (word_log2_of_order(words[order_word::header])) {
         case 2:
-            return move_order_line<Dims, 4>(line, begin, end, thread, threads);
+            return move_order_line<Place, 4>(line, begin, end, thread, threads);
         case 3:
-            return move_order_line<Dims, 8>(line, begin, end, thread, threads);
+            return move_order_line<Place, 8>(line, begin, end, thread, threads);
         default:
-            return move_order_line<Dims, 16>(line, begin, end, thread, threads);
+            return move_order_line<Place, 16>(line, begin, end, thread, threads);
     }
 }
 
-CUDA_NC_KERNEL void move_order_line(const uint32_t *words, uint32_t begin, uint32_t end,
-                                    uint32_t thread, uint32_t threads) {
-    return dims_of_order(words[order_word::header]) == 1
-               ? move_order_line<1>(words, begin, end, thread, threads)
-               : move_order_line<2>(words, begin, end, thread, threads);
+// The same for any line.
+CUDA_NC_KERNEL void move_order(const uint32_t *words, uint32_t begin, uint32_t end, uint32_t thread,
+                               uint32_t threads) {
+    switch (layout_of_order(words[order_word::header])) {
+        case line_layout::dims1:
+            return move_order_line<order_rows<1>>(words, begin, end, thread, threads);
+        case line_layout::dims2:
+            return move_order_line<order_rows<2>>(words, begin, end, thread, threads);
+        case line_layout::uniform_list:
+            return move_order_line<order_list<line_layout::uniform_list>>(words, begin, end, thread,
+                                                                          threads);
+        case line_layout::varying_list:
+            return move_order_line<order_list<line_layout::varying_list>>(words, begin, end, thread,
+                                                                          threads);
+        default:
+            return move_order_line<order_list<line_layout::progression>>(words, begin, end, thread,
+                                                                         threads);
+    }
 }
 
 }  // namespace cuda_nc::exec

@@ -1,13 +1,16 @@
 // Orders for a mover's kernel: how one is written into a line of the ring, how it is read again,
 // and how it is cut. Same code on CPU and GPU, so that tests can run all of it.
 //
-// A line says all of an order: one block repeated over one or two dims, by words of 4 to 16 bytes,
-// on both sides or on one with contiguous memory on the other. Code for other layouts was tried in
-// the same kernel: with what it needs (descriptions fetched across the bus, more registers) it took
-// 10 to 20 us where a launch takes 9 to 10 (one H100, bench/results/2026-11-24-h100-bursts.md).
+// A line says all of an order: blocks on both sides, or on one with contiguous memory on the other,
+// by words of 4 to 16 bytes. They are one block repeated over one or two dims, or a list whose
+// tables lie in the GPU's memory. Lists that repeat took longer than by a launch
+// (bench/results/2026-11-27-h200x2-lists-by-orders.md). Other layouts would need descriptions
+// fetched across the bus: with these an order took 10 to 20 us where a launch takes 9 to 10 (one
+// H100, bench/results/2026-11-24-h100-bursts.md).
 #pragma once
 
 #include "ucs/exec/kernels/move/divide32.hpp"
+#include "ucs/exec/kernels/move/locate.hpp"
 #include "ucs/exec/kernels/move/word.hpp"
 #include "ucs/gpu/mover.hpp"
 #include "ucs/gpu/order_ring.hpp"
@@ -31,29 +34,52 @@ constexpr uint32_t source = 6, target = 8, first = 10, block_length = 11, block_
 constexpr uint32_t stride = 13, count = 15, count_magic = 16;  // of the first dim, ...
 constexpr uint32_t next_stride = 17;                           // ... and of the second
 constexpr uint32_t number = 21, piece = 22;  // low bits of the order's; of this piece, from 0
+// In place of block_length and what follows, of lists; addresses of tables. Of one length:
+constexpr uint32_t displacement_at = 13, frame_displacement = 15, block_first = 17;
+// Of different lengths:
+constexpr uint32_t its_displacement = 11, its_frame_displacement = 13;
+constexpr uint32_t packed_table = 15, frame_packed = 17;
+constexpr uint32_t unit_block = 19;                   // null: there is none
+constexpr uint32_t num_blocks = 10, list_first = 23;  // in whose four lowest bits is `first`
+// Of a progression:
+constexpr uint32_t first_length = 11, length_step = 12, block_stride = 13;
 }  // namespace order_word
 constexpr uint32_t most_line_dims = 2, least_line_word_log2 = 2;
+// Bytes of a list's order: longer ones gain nothing (measured in the same place).
+constexpr uint64_t longest_list_order = uint64_t{256} << 10;
 
 enum class order_kind : uint32_t { leave, move };
 // Which side of a line is contiguous.
 enum class packed_side : uint32_t { none, source, target };
+// How the blocks lie.
+enum class line_layout : uint32_t {
+    dims1,  // one block, repeated over one dim ...
+    dims2,  // ... or two
+    uniform_list,
+    varying_list,  // of different lengths
+    progression    // a varying list without tables
+};
 
-CUDA_NC_KERNEL uint32_t order_header(order_kind kind, uint32_t dims, uint32_t word_log2,
+// A header, from its lowest bit: kind, layout, word, packed side (4 bits each), is_into_own_memory
+// (1); of a list's tables granule_log2 (5) and unit_log2 (6).
+constexpr uint32_t layout_at = 4, word_at = 8, side_at = 12, granule_at = 17, unit_at = 22;
+
+CUDA_NC_KERNEL uint32_t order_header(order_kind kind, line_layout what, uint32_t word_log2,
                                      packed_side packed) {
-    return static_cast<uint32_t>(kind) | dims << 4 | word_log2 << 8 |
-           static_cast<uint32_t>(packed) << 12;
+    return static_cast<uint32_t>(kind) | static_cast<uint32_t>(what) << layout_at |
+           word_log2 << word_at | static_cast<uint32_t>(packed) << side_at;
 }
 CUDA_NC_KERNEL order_kind kind_of_order(uint32_t header) {
     return static_cast<order_kind>(header & 15);
 }
-CUDA_NC_KERNEL uint32_t dims_of_order(uint32_t header) {
-    return header >> 4 & 15;
+CUDA_NC_KERNEL line_layout layout_of_order(uint32_t header) {
+    return static_cast<line_layout>(header >> layout_at & 15);
 }
 CUDA_NC_KERNEL uint32_t word_log2_of_order(uint32_t header) {
-    return header >> 8 & 15;
+    return header >> word_at & 15;
 }
 CUDA_NC_KERNEL packed_side packed_side_of_order(uint32_t header) {
-    return static_cast<packed_side>(header >> 12 & 3);
+    return static_cast<packed_side>(header >> side_at & 3);
 }
 // Of moves alone: a bit of the header beside those of order_header().
 constexpr uint32_t into_own_memory_bit = 1u << 16;
@@ -64,15 +90,34 @@ CUDA_NC_KERNEL bool is_into_own_memory(uint32_t header) {
 // Writes `one` into *words_p. False: the kernel does not serve it.
 bool plan_order(const gpu::move_order &one, uint32_t (*words_p)[gpu::order_words]) noexcept;
 
-// What a line says of where the bytes lie. Each thread makes its own, in registers: so nothing of
-// it is divided or indexed there.
-struct order_line_place {
+CUDA_NC_KERNEL uint64_t order_number(const uint32_t *words, uint32_t at) {
+    return uint64_t{words[at + 1]} << 32 | words[at];
+}
+template <class Entry>
+CUDA_NC_KERNEL const Entry *order_table(const uint32_t *words, uint32_t at) {
+    return reinterpret_cast<const Entry *>(static_cast<uintptr_t>(order_number(words, at)));
+}
+CUDA_NC_KERNEL fast_divide32 order_divide(uint32_t divisor, uint32_t magic) {
+    fast_divide32 made;
+    made.divisor = divisor;
+    made.magic = magic;
+    made.shift = log2_ceil(divisor);
+    return made;
+}
+
+// What a line says of the two sides. Each thread makes its own, in registers: so nothing of it is
+// divided or indexed there.
+struct order_sides {
     const char *source;  // displacement 0; of a contiguous side offset 0
     char *target;
     packed_side packed;
     uint32_t first;  // of the order's offsets
-    fast_divide32 by_block, by_count;
-    int64_t stride, next_stride;
+
+    CUDA_NC_KERNEL explicit order_sides(const uint32_t *words)
+        : source(order_table<char>(words, order_word::source)),
+          target(const_cast<char *>(order_table<char>(words, order_word::target))),
+          packed(packed_side_of_order(words[order_word::header])),
+          first(words[order_word::first]) {}
 
     // Of offset p, which lies at displacement `at` of a layout.
     CUDA_NC_KERNEL int64_t source_at(uint32_t p, int64_t at) const {
@@ -81,8 +126,22 @@ struct order_line_place {
     CUDA_NC_KERNEL int64_t target_at(uint32_t p, int64_t at) const {
         return packed == packed_side::target ? p : at;
     }
-    // Of offset p, for that many dims.
-    template <uint32_t Dims>
+};
+
+// ... and of a block that is repeated over so many dims.
+template <uint32_t Dims>
+struct order_rows : order_sides {
+    fast_divide32 by_block, by_count;
+    int64_t stride, next_stride;
+
+    CUDA_NC_KERNEL explicit order_rows(const uint32_t *words)
+        : order_sides(words),
+          by_block(order_divide(words[order_word::block_length], words[order_word::block_magic])),
+          by_count(order_divide(words[order_word::count], words[order_word::count_magic])),
+          stride(static_cast<int64_t>(order_number(words, order_word::stride))),
+          next_stride(static_cast<int64_t>(order_number(words, order_word::next_stride))) {}
+
+    // Of offset p.
     CUDA_NC_KERNEL int64_t displacement(uint32_t p) const {
         const uint32_t pass = by_block.quotient(p);
         const uint32_t in_block = by_block.remainder(p, pass);
@@ -95,27 +154,50 @@ struct order_line_place {
         }
     }
 };
-CUDA_NC_KERNEL order_line_place read_order_line(const uint32_t *words) {
-    auto number = [&](uint32_t at) { return uint64_t{words[at + 1]} << 32 | words[at]; };
-    auto divide = [&](uint32_t divisor_at, uint32_t magic_at) {
-        fast_divide32 made;
-        made.divisor = words[divisor_at];
-        made.magic = words[magic_at];
-        made.shift = log2_ceil(made.divisor);
-        return made;
-    };
-    order_line_place line;
-    line.source =
-        reinterpret_cast<const char *>(static_cast<uintptr_t>(number(order_word::source)));
-    line.target = reinterpret_cast<char *>(static_cast<uintptr_t>(number(order_word::target)));
-    line.packed = packed_side_of_order(words[order_word::header]);
-    line.first = words[order_word::first];
-    line.by_block = divide(order_word::block_length, order_word::block_magic);
-    line.by_count = divide(order_word::count, order_word::count_magic);
-    line.stride = static_cast<int64_t>(number(order_word::stride));
-    line.next_stride = static_cast<int64_t>(number(order_word::next_stride));
-    return line;
-}
+
+// ... and of a list. Its part has what the list's locator reads, and no more.
+template <line_layout What>
+struct order_list : order_sides {
+    using locator = std::conditional_t<
+        What == line_layout::uniform_list, uniform_locator,
+        std::conditional_t<What == line_layout::progression, progression_locator, varying_locator>>;
+    part of;
+
+    CUDA_NC_KERNEL explicit order_list(const uint32_t *words) : order_sides(words) {
+        using namespace order_word;
+        of.granule_log2 = static_cast<uint8_t>(words[header] >> granule_at & 31);
+        if constexpr (What == line_layout::uniform_list) {
+            of.by_block = order_divide(words[block_length], words[block_magic]);
+            of.tables.displacement = order_table<uint32_t>(words, displacement_at);
+            of.tables.frame_displacement = order_table<int64_t>(words, frame_displacement);
+            of.block_first = words[block_first];
+        } else if constexpr (What == line_layout::varying_list) {
+            of.tables.displacement = order_table<uint32_t>(words, its_displacement);
+            of.tables.frame_displacement = order_table<int64_t>(words, its_frame_displacement);
+            of.tables.packed = order_table<uint32_t>(words, packed_table);
+            of.tables.frame_packed = order_table<uint64_t>(words, frame_packed);
+            of.tables.unit_block = order_table<uint32_t>(words, unit_block);
+            of.tables.unit_log2 = words[header] >> unit_at & 63;
+            of.num_blocks = words[num_blocks];
+            of.list_first = words[list_first] & ~15u;
+            first = words[list_first] & 15;
+        } else {
+            of.progression.first_length = words[first_length];
+            of.progression.length_step = static_cast<int32_t>(words[length_step]);
+            of.progression.stride = static_cast<int64_t>(order_number(words, block_stride));
+            of.list_first = words[list_first];
+        }
+    }
+
+    // Of offset p.
+    CUDA_NC_KERNEL int64_t displacement(uint32_t p) const {
+        part list = of;
+        list.num_dims = 0;  // so the compiler sees that nothing is indexed
+        cursor there;
+        locator::seek(list, p, &there);
+        return there.displacement;
+    }
+};
 
 // How many pieces an order is cut into where `idle` thread blocks wait for one, and how long they
 // are (the last one may be shorter). To share costs less than to read another GPU's memory twice:

@@ -14,8 +14,9 @@ namespace {
 // smaller thread blocks over all of them.
 constexpr uint32_t limited_threads = 1024;
 
-// log2 of the widest word that divides both addresses of every block.
-unsigned common_align_log2(const part &a, unsigned layout_align_log2) {
+}  // namespace
+
+unsigned common_align_log2(const part &a, unsigned layout_align_log2) noexcept {
     auto base = reinterpret_cast<uintptr_t>(a.base);
     auto packed = reinterpret_cast<uintptr_t>(a.packed);
     if (a.dir != gpu::direction::copy) {
@@ -30,6 +31,8 @@ unsigned common_align_log2(const part &a, unsigned layout_align_log2) {
     }
     return std::min(layout_align_log2, trailing_zeros(base | packed, 4));
 }
+
+namespace {
 
 // Most bytes of blocks that move by words of 1, 2 and 4 bytes.
 using word_limits = uint32_t gpu::kernel_rules::*const[3];

@@ -67,6 +67,9 @@ void join_thread_blocks(kernel_choice *choice, uint32_t most) noexcept;
 // part in chunks of `chunk_size` bytes. It has rules of its own, as mostly the link is the limit.
 kernel_choice choose_mover(const part &a, unsigned align_log2, uint32_t chunk_size) noexcept;
 
+// log2 of the widest word that divides both addresses of every block. `align_log2` is the layout's.
+unsigned common_align_log2(const part &a, unsigned align_log2) noexcept;
+
 // Bytes of the shortest words that a locator is used for: shorter ones of a progression take longer
 // to find than to move.
 template <class Locator>
