@@ -22,13 +22,14 @@ class arrival_rhythm {
         }
     }
 
-    // Orders come now, by a clock in nanoseconds that never goes back. `alone`: those before them
-    // were launched, and no kernel has waited since.
+    // Orders come now, by a clock in nanoseconds that never goes back, of `bytes` on average.
+    // `alone`: those before them were launched, and no kernel has waited since.
     //
     // By a kernel they would have ended sooner, and mostly the next ones would come sooner by that,
     // and by what their sender's kernel saves. Else messages between two processes whose distances
     // lie just above what is waited for would stay there, and those just below likewise.
-    void note(uint64_t now, bool alone = false) noexcept {
+    void note(uint64_t now, uint64_t bytes, bool alone = false) noexcept {
+        saved_ += (saved_by(bytes) - saved_) / memory;
         if (last_ != 0) {
             const uint64_t distance = now - last_;
             for (unsigned i = 0; i < steps; ++i) {
@@ -40,7 +41,7 @@ class arrival_rhythm {
             while (met < steps && distance > sure_[met]) {
                 ++met;
             }
-            if (met == steps && alone && distance <= sure_[steps - 1] + 2 * saved) {
+            if (met == steps && alone && distance <= sure_[steps - 1] + 2 * saved_) {
                 met = steps - 1;
             }
             if (met < steps) {
@@ -52,7 +53,7 @@ class arrival_rhythm {
     }
 
     // By a margin: what an order saves is not the same everywhere.
-    bool pays() const noexcept { return best().gain > known_ * (saved / 5); }
+    bool pays() const noexcept { return best().gain > known_ * (saved_ / 5); }
     // Whether, besides, most orders come sooner after one than a kernel needs to begin: then it is
     // for several that one is launched, and the first of them may wait for it.
     bool in_bursts() const noexcept { return pays() && most_come_soon(); }
@@ -64,10 +65,11 @@ class arrival_rhythm {
     static constexpr int64_t certain = 1 << 20;  // a share of all
     static constexpr unsigned memory_log2 = 5;
     static constexpr int64_t memory = 1 << memory_log2;  // orders, about
-    // Nanoseconds, measured on H100s: what a kernel that is there saves for each order; what the
-    // first of a burst loses by its launch; what one that comes by itself does, which is launched
-    // before the kernel.
-    static constexpr int64_t saved = 4000, lost_in_bursts = 5000, lost_alone = 12000;
+    // Nanoseconds, measured on H100s: what a kernel that is there saves for a short order, and for
+    // each MiB besides; what the first of a burst loses by its launch; what one that comes by
+    // itself does, which is launched before the kernel.
+    static constexpr int64_t saved_at_least = 4000, saved_a_mib = 4000;
+    static constexpr int64_t lost_in_bursts = 5000, lost_alone = 12000;
     static constexpr uint64_t begins = 20000;  // a kernel's launch, until its first order has ended
     static constexpr int64_t waited_per_cost = 16;  // to wait so long counts as one nanosecond
     struct choice {
@@ -82,6 +84,11 @@ class arrival_rhythm {
         return std::max<uint64_t>(most_ >> (steps - 1 - step), 1);
     }
 
+    static constexpr int64_t saved_by(uint64_t bytes) noexcept {
+        constexpr uint64_t mib = uint64_t{1} << 20;
+        const auto most = static_cast<int64_t>(std::min(bytes, mib));
+        return saved_at_least + saved_a_mib * most / static_cast<int64_t>(mib);
+    }
     bool most_come_soon() const noexcept {
         int64_t soon = 0;
         for (unsigned i = 0; i < steps && sure_[i] <= begins; ++i) {
@@ -100,7 +107,7 @@ class arrival_rhythm {
             waited += waits_[i];
             const int64_t missed = known_ - met;
             const int64_t gain =
-                met * saved - missed * lost - (waited + missed * wait) / waited_per_cost;
+                met * saved_ - missed * lost - (waited + missed * wait) / waited_per_cost;
             if (gain > found.gain) {
                 found = {gain, bound(i)};
             }
@@ -115,6 +122,7 @@ class arrival_rhythm {
     static constexpr uint64_t most_margin = 10000;
     std::array<uint64_t, steps> sure_{};
     uint64_t last_ = 0;
+    int64_t saved_ = saved_at_least;       // by an order, on average
     int64_t known_ = 0;                    // the share of distances that have been seen
     std::array<int64_t, steps> shares_{};  // of distances up to sure(i) and beyond the one before
     std::array<int64_t, steps> waits_{};   // these distances, by their shares

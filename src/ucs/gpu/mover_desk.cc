@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "ucs/base/log.hpp"
@@ -14,6 +15,13 @@ namespace {
 
 uint64_t bytes_of_long(const move_order &one) noexcept {
     return one.length > longest_of_many ? one.length : 0;
+}
+
+// Bytes.
+uint64_t mean_length(const move_order *orders, size_t number) noexcept {
+    return std::accumulate(orders, orders + number, uint64_t{0},
+                           [](uint64_t sum, const move_order &one) { return sum + one.length; }) /
+           std::max<size_t>(number, 1);
 }
 
 }  // namespace
@@ -116,7 +124,7 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     expects_ = false;
     // Another CPU's clock may be a little behind.
     now_ = std::max(now_, static_cast<uint64_t>(tick_clock::now().time_since_epoch().count()));
-    rhythm_.note(now_, std::exchange(were_alone_, false));
+    rhythm_.note(now_, mean_length(orders, number), std::exchange(were_alone_, false));
     if (how.tried) {
         trial_.note(now_, static_cast<unsigned>(number));
     }

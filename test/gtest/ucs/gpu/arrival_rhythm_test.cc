@@ -11,8 +11,8 @@ constexpr uint64_t most = 50000;
 
 struct heard {
     arrival_rhythm rhythm{most};
-    uint64_t now = 1;
-    void after(uint64_t ns, bool alone = false) { rhythm.note(now += ns, alone); }
+    uint64_t now = 1, bytes = 0;
+    void after(uint64_t ns, bool alone = false) { rhythm.note(now += ns, bytes, alone); }
 };
 
 TEST(arrival_rhythm, a_few_orders_say_nothing) {
@@ -52,6 +52,25 @@ TEST(arrival_rhythm, a_kernel_is_tried_where_orders_would_come_sooner_with_it) {
         }
         EXPECT_TRUE(other.rhythm.pays()) << distance;
         EXPECT_EQ(other.rhythm.wait(), most);
+    }
+}
+
+// Such messages take 22 us by launches and 15 by a kernel, and a machine delays one of them now and
+// then.
+TEST(arrival_rhythm, long_orders_save_more_so_that_a_kernel_pays_at_longer_distances) {
+    for (uint64_t bytes : {uint64_t{8}, uint64_t{1} << 20, uint64_t{1} << 40}) {
+        heard one;
+        one.bytes = bytes;
+        for (int i = 0; i < 200; ++i) {
+            one.after(i % 8 == 7 ? 70000 : 45000, true);
+        }
+        EXPECT_EQ(one.rhythm.pays(), bytes > 8) << bytes;
+        heard slow;
+        slow.bytes = bytes;
+        for (int i = 0; i < 200; ++i) {
+            slow.after(60000, true);
+        }
+        EXPECT_FALSE(slow.rhythm.pays()) << bytes;
     }
 }
 
