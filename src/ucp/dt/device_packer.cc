@@ -130,7 +130,8 @@ ucs_status_t device_packer::enqueue_range(gpu::stream &stream, staging_buffer &b
 }
 
 bool device_packer::give_order(staging_buffer &buffer, const staged_range &range) noexcept {
-    if ((!is_copied() && !zero_copy()) || !tables_ready(range.offset + range.length)) {
+    if (!has_kernels_ || (!is_copied() && !zero_copy()) ||
+        !tables_ready(range.offset + range.length)) {
         return false;
     }
     buffer.ordered = range;

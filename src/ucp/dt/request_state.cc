@@ -23,7 +23,7 @@ namespace {
 class alignas(16) state : public request_state {
   public:
     using request_state::address_word;
-    using request_state::note_end;
+    using request_state::note_use;
     layout_ref what;  // null where `sender` or `receiver` has it
     char *base = nullptr;
     uint64_t size = 0;      // packed bytes
@@ -51,6 +51,7 @@ bool needs_gpu(const layout &what, const gpu::memory_info &info) noexcept {
 
 __attribute__((always_inline)) inline void begin(state &made, const layout &what,
                                                  gpu::memory_kind kind, bool packing) noexcept {
+    made.note_use();
     made.user = nullptr;
     made.size = what.packed_size();
     made.packing = packing;
@@ -92,6 +93,7 @@ gpu_state<side> *start_on_gpu(layout_ref &what, pointer base, const gpu::memory_
     trace_mark(packing ? "send begins" : "receive begins", 0, made->size);
     gpu::beat_pulses(gpu::beat::post);
     if (CUDA_NC_UNLIKELY(made->end.begin(std::move(what), base, info) != UCS_OK)) {
+        made->note_use();
         free_list<gpu_state<side>>::release(made);
         return nullptr;
     }
@@ -229,7 +231,7 @@ void request_state::finish() noexcept {
     if (CUDA_NC_UNLIKELY(statistics_enabled())) {
         count(mine);
     }
-    mine.note_end();
+    mine.note_use();
     if (mine.sender != nullptr) {
         mine.sender->leave_transport();
         mine.sender->handle.release();

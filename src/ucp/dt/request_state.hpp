@@ -34,8 +34,8 @@ class request_state {
                                        const gpu::memory_info &info) noexcept;
 
     // To the word that UCX keeps as the message's state, and back: a message handle, or the
-    // state's address and, in the bits that addresses leave free, how many messages it has served.
-    // Its two lowest bits are 0.
+    // state's address and, in the bits that addresses leave free, a number that its next messages
+    // do not have. Its two lowest bits are 0.
     void *to_ucx() noexcept;
     static request_state *from_ucx(void *kept) noexcept {
         const auto word = reinterpret_cast<uintptr_t>(kept);
@@ -86,16 +86,17 @@ class request_state {
   protected:
     request_state() = default;
     ~request_state() = default;
-    void note_end() noexcept {
-        served_.store(static_cast<uint16_t>(served_.load(std::memory_order_relaxed) + 1),
-                      std::memory_order_relaxed);
+    // A message begins, or ends.
+    void note_use() noexcept {
+        const auto next = static_cast<uint16_t>(uses_.load(std::memory_order_relaxed) + 1);
+        uses_.store(next, std::memory_order_relaxed);
     }
     uintptr_t address_word() const noexcept {
         const auto address = reinterpret_cast<uintptr_t>(this);
-        const uintptr_t served = served_.load(std::memory_order_relaxed);
+        const uintptr_t uses = uses_.load(std::memory_order_relaxed);
         // An allocator that marks addresses (memory tagging of Arm) leaves no bits free.
         return CUDA_NC_LIKELY(address >> address_bits == 0)
-                   ? address | served << address_bits | count_mark
+                   ? address | uses << address_bits | count_mark
                    : address;
     }
 
@@ -109,8 +110,16 @@ class request_state {
             CUDA_NC_LIKELY((word & count_mark) != 0) ? word & address_mask : word);
     }
 
-    // Messages that have ended, modulo 2^16. Read where the state is another message's by now.
-    std::atomic<uint16_t> served_{0};
+    // Of each state that is made another one: memory is used again.
+    static uint16_t first_use() noexcept {
+        static std::atomic<uint16_t> last{0};
+        constexpr uint16_t apart = 2 * 5003;  // even: the state is not in use
+        return last.fetch_add(apart, std::memory_order_relaxed);
+    }
+
+    // Beginnings and ends of messages, modulo 2^16; odd while the state is in use. Read where the
+    // state is another message's by now.
+    std::atomic<uint16_t> uses_{first_use()};
 };
 
 // Copies the bytes of `what` from one buffer to another laid out alike, each of any served kind;

@@ -41,6 +41,8 @@ constexpr uint64_t longest_order = uint64_t{1} << 20;  // bytes
 // Of orders that are under way together, those above `longest_of_many` count up to `most_together`:
 // a mover has fewer thread blocks than launches have, and many long moves gain more by those.
 constexpr uint64_t longest_of_many = uint64_t{256} << 10, most_together = uint64_t{1} << 20;
+// The same of lists with tables, whose words take longer to find.
+constexpr uint64_t longest_listed_of_many = uint64_t{64} << 10;
 constexpr uint64_t longest_stay_us = 1000;  // microseconds, of one launch
 
 struct move_order {

@@ -13,8 +13,14 @@
 namespace cuda_nc::gpu {
 namespace {
 
+bool has_tables(const layout_view *side) noexcept {
+    return side != nullptr && side->num_blocks > 1 && side->progression.first_length == 0;
+}
+
 uint64_t bytes_of_long(const move_order &one) noexcept {
-    return one.length > longest_of_many ? one.length : 0;
+    const uint64_t most =
+        has_tables(one.target) || has_tables(one.source) ? longest_listed_of_many : longest_of_many;
+    return one.length > most ? one.length : 0;
 }
 
 // Bytes.

@@ -250,6 +250,30 @@ TEST_P(mover_test, few_long_orders_are_taken_at_a_time) {
     }
 }
 
+TEST_P(mover_test, lists_with_tables_count_as_long_sooner) {
+    constexpr uint64_t length = longest_listed_of_many, total = 3 * length;
+    random_move move;
+    move.from = random_buffer(std::make_shared<hand_made_layout>(
+        std::vector<piece>{{0, length}, {3 * length, length}, {5 * length, length}},
+        std::vector<layout_dim>{}, false));
+    move.to = random_buffer(move.from);
+    fill(&move);
+    move_order one = move.order;
+    one.packed_offset = 0;
+    one.length = total;
+    std::vector<mover::ticket> given;
+    for (uint64_t bytes = total; bytes <= most_together; bytes += total) {
+        given.push_back(give(one));
+    }
+    EXPECT_EQ(offer(one, std::chrono::milliseconds(50)), 0u);
+    one.length = longest_listed_of_many;
+    given.push_back(give(one));
+    for (mover::ticket which : given) {
+        EXPECT_EQ(await(which), UCS_OK);
+        mover_->release(which);
+    }
+}
+
 // Those that are left would be launched, and one launch moves all of them.
 TEST_P(mover_test, long_orders_that_come_together_are_taken_all_or_none) {
     plain_move move = make_plain(most_together / 8);
