@@ -1,5 +1,7 @@
 #include "ucs/gpu/given_orders.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 
 namespace cuda_nc::gpu {
@@ -82,7 +84,13 @@ ucs_status_t given_orders::query() noexcept {
 }
 
 ucs_status_t given_orders::await() noexcept {
-    while (query() == UCS_INPROGRESS) {
+    // Where processes or threads share a core, the others must go on: the order may be theirs.
+    constexpr unsigned quick_polls = 512, polls_between_yields = 64;
+    for (unsigned polls = 1; query() == UCS_INPROGRESS; ++polls) {
+        relax();
+        if (polls > quick_polls && polls % polls_between_yields == 0) {
+            sched_yield();
+        }
     }
     return status_;
 }
