@@ -154,8 +154,9 @@ request_state *state_of_message_handle(uintptr_t handle) noexcept {
     return place_at(place_of(handle)).state;
 }
 
-bool is_message_handle_in_use(uintptr_t handle) noexcept {
-    return place_at(place_of(handle)).handle.load(std::memory_order_acquire) == handle;
+request_state *find_state_of_message_handle(uintptr_t handle) noexcept {
+    const handle_place &where = place_at(place_of(handle));
+    return where.handle.load(std::memory_order_acquire) == handle ? where.state : nullptr;
 }
 
 }  // namespace cuda_nc::dt

@@ -44,7 +44,7 @@ class message_handle {
 
 // `handle` must be in use.
 request_state *state_of_message_handle(uintptr_t handle) noexcept;
-// `handle` is in use, or was.
-bool is_message_handle_in_use(uintptr_t handle) noexcept;
+// `handle` is in use, or was; then null.
+request_state *find_state_of_message_handle(uintptr_t handle) noexcept;
 
 }  // namespace cuda_nc::dt

@@ -47,7 +47,7 @@ class request_state {
     static request_state *to_finish(void *kept) noexcept {
         const auto word = reinterpret_cast<uintptr_t>(kept);
         if (CUDA_NC_UNLIKELY((word & message_handle_mark) != 0)) {
-            return is_message_handle_in_use(word) ? state_of_message_handle(word) : nullptr;
+            return find_state_of_message_handle(word);
         }
         request_state *found = of_address(word);
         return CUDA_NC_LIKELY(found->address_word() == word) ? found : nullptr;

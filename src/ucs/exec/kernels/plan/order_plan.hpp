@@ -9,6 +9,8 @@
 // H100, bench/results/2026-11-24-h100-bursts.md).
 #pragma once
 
+#include <type_traits>
+
 #include "ucs/exec/kernels/move/divide32.hpp"
 #include "ucs/exec/kernels/move/locate.hpp"
 #include "ucs/exec/kernels/move/word.hpp"
