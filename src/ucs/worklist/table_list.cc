@@ -12,8 +12,9 @@ constexpr uint64_t first_part_frames = 16;  // small, so that the first kernel s
 constexpr uint64_t largest_part_frames = 256;
 constexpr size_t table_alignment = 256;
 
-// A unit has a few blocks: the index costs at most 2 bytes a block, a search 2 or 3 steps.
-constexpr uint32_t least_unit_log2 = 10;
+// A unit has a few blocks: the index costs at most 2 bytes a block, a search 2 or 3 steps, each of
+// which waits for memory.
+constexpr uint32_t least_unit_log2 = 6;
 constexpr uint64_t blocks_per_unit = 2;
 
 }  // namespace

@@ -185,6 +185,41 @@ struct varying_locator {
         find_block(a, p, block_p, pass_p);
     }
 
+    // Where `N` offsets lie, of a list without dims and without wide tables. The searches go side
+    // by side: what each step of all of them reads is waited for once.
+    template <int N>
+    CUDA_NC_KERNEL static void find_places(const part &a, const uint32_t (&p)[N],
+                                           int64_t (&displacement)[N]) {
+        uint32_t low[N], high[N], offset[N];  // offset: within the frame
+        CUDA_NC_UNROLL
+        for (int u = 0; u < N; ++u) {
+            bracket(a, a.list_first + p[u], &low[u], &high[u], &offset[u]);
+        }
+        bool goes_on = true;
+        while (goes_on) {
+            uint32_t middle[N], entry[N];
+            CUDA_NC_UNROLL
+            for (int u = 0; u < N; ++u) {  // of a search that has ended it is read for nothing
+                middle[u] = low[u] + (high[u] - low[u] + 1) / 2;
+                entry[u] = a.tables.packed[middle[u]];
+            }
+            goes_on = false;
+            CUDA_NC_UNROLL
+            for (int u = 0; u < N; ++u) {
+                const bool behind = entry[u] > offset[u] && low[u] < high[u];
+                high[u] = behind ? middle[u] - 1 : high[u];
+                low[u] = behind || low[u] == high[u] ? low[u] : middle[u];
+                goes_on |= low[u] < high[u];
+            }
+        }
+        CUDA_NC_UNROLL
+        for (int u = 0; u < N; ++u) {
+            const bool first = (low[u] & (frame_blocks - 1)) == 0;
+            displacement[u] =
+                listed_displacement(a, low[u]) + offset[u] - (first ? 0 : a.tables.packed[low[u]]);
+        }
+    }
+
     // Any block from the part's first on. A block behind the part's end begins at `part_end`; its
     // table entries may not be uploaded yet and are not read. `known` is a block whose frame is
     // uploaded.
@@ -263,26 +298,42 @@ struct varying_locator {
         return low;
     }
 
-    CUDA_NC_KERNEL static uint32_t find(const part &a, uint64_t offset) {
-        uint32_t low = 0, high = a.num_blocks - 1;
+    // The blocks [*low_p, *high_p] one of which holds the offset.
+    CUDA_NC_KERNEL static void bracket_by_unit(const part &a, uint64_t offset, uint32_t *low_p,
+                                               uint32_t *high_p) {
+        *low_p = 0;
+        *high_p = a.num_blocks - 1;
         if (a.tables.unit_block != nullptr) {
             const uint32_t *unit = a.tables.unit_block + (offset >> a.tables.unit_log2);
-            low = unit[0];
-            high = unit[1];
+            *low_p = unit[0];
+            *high_p = unit[1];
         }
+    }
+
+    // ... all of them in the frame of which it is offset *in_frame_p.
+    CUDA_NC_KERNEL static void bracket(const part &a, uint64_t offset, uint32_t *low_p,
+                                       uint32_t *high_p, uint32_t *in_frame_p) {
+        uint32_t low, high;
+        bracket_by_unit(a, offset, &low, &high);
+        const uint32_t frame = search(a.tables.frame_packed, low >> frame_blocks_log2,
+                                      high >> frame_blocks_log2, offset);
+        const uint32_t frame_low = frame << frame_blocks_log2;
+        const uint32_t frame_high = frame_low + static_cast<uint32_t>(frame_blocks) - 1;
+        *low_p = low > frame_low ? low : frame_low;
+        *high_p = high < frame_high ? high : frame_high;
+        *in_frame_p = static_cast<uint32_t>(offset - a.tables.frame_packed[frame]);
+    }
+
+    CUDA_NC_KERNEL static uint32_t find(const part &a, uint64_t offset) {
+        uint32_t low, high, in_frame;
         if (a.tables.wide_packed != nullptr) {
+            bracket_by_unit(a, offset, &low, &high);
             return search(a.tables.wide_packed, low, high, offset);
         }
-        uint32_t frame = search(a.tables.frame_packed, low >> frame_blocks_log2,
-                                high >> frame_blocks_log2, offset);
-        uint32_t frame_low = frame << frame_blocks_log2;
-        uint32_t frame_high = frame_low + static_cast<uint32_t>(frame_blocks) - 1;
-        low = low > frame_low ? low : frame_low;
-        high = high < frame_high ? high : frame_high;
+        bracket(a, offset, &low, &high, &in_frame);
         // The frame's first entry is 0 and may not be uploaded yet; the search never reads the
         // entry at `low`.
-        return search(a.tables.packed, low, high,
-                      static_cast<uint32_t>(offset - a.tables.frame_packed[frame]));
+        return search(a.tables.packed, low, high, in_frame);
     }
 };
 

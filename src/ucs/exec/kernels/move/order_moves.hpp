@@ -27,13 +27,13 @@ CUDA_NC_KERNEL void move_order_line(const Place &line, uint32_t begin, uint32_t 
     for (uint32_t p = head + thread * W; p < tail; p += threads * W * at_once) {
         word<W> value[at_once];
         int64_t at[at_once];
+        line.find_places(p, threads * W, tail - W, at);
         CUDA_NC_UNROLL
         for (int u = 0; u < at_once; ++u) {
             const uint32_t own = p + static_cast<uint32_t>(u) * threads * W;
             if (own < tail) {
-                const int64_t there = line.displacement(own);
-                at[u] = line.target_at(own, there);
-                value[u] = load_word<W>(line.source + line.source_at(own, there));
+                value[u] = load_word<W>(line.source + line.source_at(own, at[u]));
+                at[u] = line.target_at(own, at[u]);
             }
         }
         CUDA_NC_UNROLL

@@ -130,6 +130,19 @@ struct order_sides {
     }
 };
 
+// Displacements of offsets p, p + step, ... up to `last`, one after the other.
+template <class Line, int N>
+CUDA_NC_KERNEL void find_each_place(const Line &line, uint32_t p, uint32_t step, uint32_t last,
+                                    int64_t (&displacements)[N]) {
+    CUDA_NC_UNROLL
+    for (int u = 0; u < N; ++u) {
+        const uint32_t own = p + static_cast<uint32_t>(u) * step;
+        if (own <= last) {
+            displacements[u] = line.displacement(own);
+        }
+    }
+}
+
 // ... and of a block that is repeated over so many dims.
 template <uint32_t Dims>
 struct order_rows : order_sides {
@@ -154,6 +167,11 @@ struct order_rows : order_sides {
             return static_cast<int64_t>(by_count.remainder(pass, next)) * stride +
                    static_cast<int64_t>(next) * next_stride + in_block;
         }
+    }
+    template <int N>
+    CUDA_NC_KERNEL void find_places(uint32_t p, uint32_t step, uint32_t last,
+                                    int64_t (&displacements)[N]) const {
+        find_each_place(*this, p, step, last, displacements);
     }
 };
 
@@ -198,6 +216,20 @@ struct order_list : order_sides {
         cursor there;
         locator::seek(list, p, &there);
         return there.displacement;
+    }
+    template <int N>
+    CUDA_NC_KERNEL void find_places(uint32_t p, uint32_t step, uint32_t last,
+                                    int64_t (&displacements)[N]) const {
+        if constexpr (What == line_layout::varying_list) {
+            uint32_t all[N];
+            CUDA_NC_UNROLL
+            for (int u = 0; u < N; ++u) {
+                all[u] = min_u32(p + static_cast<uint32_t>(u) * step, last);
+            }
+            locator::find_places(of, all, displacements);
+        } else {
+            find_each_place(*this, p, step, last, displacements);
+        }
     }
 };
 

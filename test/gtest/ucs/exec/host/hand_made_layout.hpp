@@ -50,6 +50,7 @@ class hand_made_layout {
         } else {
             view_.kind = dims.empty() ? shape::contiguous : shape::strided;
         }
+        view_.align_log2 = align_log2();
         map_.reserve(passes * list_.size());
         enumerate(static_cast<int>(dims.size()) - 1, 0);
         for (const piece &one : map_) {
@@ -71,6 +72,17 @@ class hand_made_layout {
     int64_t upper() const { return upper_; }
 
   private:
+    uint8_t align_log2() const {
+        uint64_t all = 16;
+        for (const piece &one : list_) {
+            all |= static_cast<uint64_t>(one.displacement) | one.length;
+        }
+        for (unsigned d = 0; d < view_.num_dims; ++d) {
+            all |= static_cast<uint64_t>(view_.dims[d].stride);
+        }
+        return static_cast<uint8_t>(__builtin_ctzll(all));
+    }
+
     void enumerate(int d, int64_t displacement) {
         if (d < 0) {
             for (const piece &one : list_) {

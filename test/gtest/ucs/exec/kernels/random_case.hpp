@@ -188,7 +188,6 @@ class case_maker {
         random_case c;
         c.layout = std::make_unique<hand_made_layout>(list, dims, below(8) == 0);
         c.view = c.layout->view();
-        set_alignment(list, &c.view);
         if (c.view.num_blocks > 1 && c.view.block_length == 0 && below(4) != 0) {
             index_units(&c);
         }
@@ -278,17 +277,6 @@ class case_maker {
         }
         std::shuffle(dims.begin(), dims.end(), random_);
         return dims;
-    }
-
-    static void set_alignment(const std::vector<piece> &list, layout_view *view) {
-        uint64_t all = 16;
-        for (const piece &one : list) {
-            all |= static_cast<uint64_t>(one.displacement) | one.length;
-        }
-        for (unsigned d = 0; d < view->num_dims; ++d) {
-            all |= static_cast<uint64_t>(view->dims[d].stride);
-        }
-        view->align_log2 = static_cast<uint8_t>(__builtin_ctzll(all));
     }
 
     void index_units(random_case *c) {

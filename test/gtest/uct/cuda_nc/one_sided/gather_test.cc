@@ -106,8 +106,8 @@ TEST_F(gather_test, a_flush_waits_for_requests_that_found_no_room) {
                  both_.get()};
     ucs_status_t status = UCS_OK;
     for (size_t i = 0; i <= list_mover::most_lists && status == UCS_OK; ++i) {
-        status = both_->add(direction::get, 0, 1);
-        both_->mover().flush(nullptr);  // closes the list
+        status = both_->add(direction::get, 1 + i, 1);  // no two write one byte
+        both_->mover().flush(nullptr);                  // closes the list
     }
     ASSERT_EQ(status, UCS_ERR_NO_RESOURCE);
     ASSERT_EQ(both_->mover().add_pending(&waiting, &waiting), UCS_OK);

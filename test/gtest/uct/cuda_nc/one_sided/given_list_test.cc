@@ -1,7 +1,6 @@
 // Lists that the GPU's mover is given as orders, in place of a launch.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,8 +10,6 @@
 
 namespace cuda_nc::uct {
 namespace {
-
-using clock = std::chrono::steady_clock;
 
 uint64_t given() {
     return counters::all().on_gpus.given_lists;
@@ -48,12 +45,7 @@ TEST_F(given_list_test, a_get_begins_before_the_worker_progresses) {
             continue;
         }
         EXPECT_EQ(given(), before + 1);
-        char seen = 0;
-        for (const auto limit = clock::now() + std::chrono::seconds(60);
-             seen != last_byte && clock::now() < limit;) {
-            copy(&seen, both_->local() + list_end - 1, 1);
-        }
-        EXPECT_EQ(seen, last_byte);
+        EXPECT_TRUE(await_last_byte(list_end - 1));
         EXPECT_FALSE(one.has_ended());
         EXPECT_TRUE(both_->run_until_end(one));
         EXPECT_EQ(one.end.status, UCS_OK);
