@@ -19,7 +19,9 @@ struct byte_run {
 class type_map {
   public:
     type_map() = default;
-    type_map(std::vector<byte_run> runs, int64_t extent) : runs_(std::move(runs)), ub_(extent) {
+    type_map(std::vector<byte_run> runs, int64_t extent) : type_map(std::move(runs), 0, extent) {}
+    type_map(std::vector<byte_run> runs, int64_t lb, int64_t ub)
+        : runs_(std::move(runs)), lb_(lb), ub_(ub) {
         bounded_ = true;
         for (const byte_run &run : runs_) {
             size_ += run.length;
@@ -42,6 +44,17 @@ class type_map {
 
     // `count` copies, one extent apart.
     void add_many(const type_map &element, int64_t count, int64_t displacement) {
+        if (count > 1 && element.is_solid()) {  // bytes by the million
+            const byte_run &run = element.runs_[0];
+            add({{{run.displacement, run.length * count, false}},
+                 element.lb_,
+                 element.lb_ + element.extent() * count},
+                displacement);
+            return;
+        }
+        if (runs_.empty() && count > 0) {
+            runs_.reserve(element.runs_.size() * static_cast<size_t>(count));
+        }
         for (int64_t i = 0; i < count; ++i) {
             add(element, displacement + i * element.extent());
         }
@@ -134,6 +147,11 @@ class type_map {
     }
 
   private:
+    // Copies of it, one extent apart, are one run.
+    bool is_solid() const {
+        return runs_.size() == 1 && !runs_[0].padding && runs_[0].length == extent();
+    }
+
     void add_run(const byte_run &run) {
         if (run.length == 0) {
             return;
@@ -158,6 +176,9 @@ class type_map {
 
 // Bytes of `count` elements.
 inline type_map repeated(const type_map &element, int64_t count) {
+    if (count == 1) {
+        return element;
+    }
     type_map result;
     result.add_many(element, count, 0);
     return result;
