@@ -13,9 +13,12 @@ def case():
     unwatched = {"UCX_CUDA_NC_PULL_MAX": 0}
     common.run("mpirun", "-np", 2, program, "open", "--count", options.count, limit=180,
                env=common.environment(options.backend, common.TRANSPORT, unwatched)).must_be_right()
-    for size in (64 << 10, 3 << 20):
-        common.run("mpirun", "-np", 2, program, "contiguous", "--count", options.count, "--bytes", size,
-                   limit=180, env=common.environment(options.backend, common.TRANSPORT)).must_be_right()
+    # With ONE_SIDED=n UCX reads contiguous messages by its own transport, else by our gets.
+    for gets in ({"UCX_CUDA_NC_ONE_SIDED": "n"}, {}):
+        for size in (64 << 10, 3 << 20):
+            common.run("mpirun", "-np", 2, program, "contiguous", "--count", options.count, "--bytes",
+                       size, limit=180, env=common.environment(
+                           options.backend, common.TRANSPORT, gets)).must_be_right()
 
 
 common.main(case)

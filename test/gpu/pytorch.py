@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """PyTorch shares tensors between the same processes by CUDA IPC, imported before and after our first
-message."""
+pull."""
 import sys
 
 import common

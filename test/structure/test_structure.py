@@ -464,6 +464,11 @@ def test_protocol_document_lists_every_control_message():
         f'{names}: a new kind goes to the end of both, and protocol_version goes up')
 
 
+def test_protocol_document_has_the_version():
+    version = re.search(r'protocol_version = (\d+);', code_of(f'{PROTOCOL}/wire.hpp')).group(1)
+    assert f'`protocol_version`, {version} |' in text_of('docs/protocol.md')
+
+
 def main():
     global ROOT
     arguments = sys.argv[1:]

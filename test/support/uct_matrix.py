@@ -112,8 +112,7 @@ for fault in ("launch:6", "launch:8+", "mark:7", "kernel:5", "stuck:3"):
     if fault.startswith(("kernel", "stuck")):
         between.append("--may-fail")
     faulty = f"UCX_CUDA_NC_SIM_FAULTS={fault}"
-    if fault != "launch:8+":
-        row(f"pull-{fault}", faulty, "--", *between)
+    row(f"pull-{fault}", faulty, "--", *between)
     row(f"pipe-{fault}", faulty, "UCX_CUDA_NC_PULL_MAX=0", "--", *between)
     row(f"slots-{fault}", faulty, "UCX_CUDA_NC_PIPE=n", "--", *between)
 row("no-kernel", "UCX_CUDA_NC_SIM_FAULTS=load:1+", "--", "--kinds ggc --largest 100000")

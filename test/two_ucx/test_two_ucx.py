@@ -25,6 +25,8 @@ SIM = {"UCX_CUDA_NC_GPU": "sim", "UCX_CUDA_NC_SIM_DELAY": 20, "UCX_WARN_UNUSED_E
        "UCX_CUDA_NC_TRANSPORT": "n"}
 TRANSPORT = {"UCX_CUDA_NC_TRANSPORT": "y", "UCX_TLS": "cuda_nc,posix,self",
              "UCX_CUDA_NC_DIRECT_THRESH": 1, "UCX_RNDV_THRESH": 1000}
+# As it is where nothing is set.
+DEFAULT = {"UCX_CUDA_NC_TRANSPORT": "auto"}
 STATS = {"UCX_CUDA_NC_STATS": "y"}
 WAYS = ("plugin", "shim")
 
@@ -50,7 +52,7 @@ def expect_clients(result, runs):
 
 @pytest.mark.parametrize("reverse", [False, True], ids=["first", "second"])
 @pytest.mark.parametrize("clients", CLIENTS, ids=lambda pair: "+".join(map(name_of, pair)))
-@pytest.mark.parametrize("settings", [{}, TRANSPORT], ids=["default", "transport"])
+@pytest.mark.parametrize("settings", [{}, TRANSPORT, DEFAULT], ids=["none", "transport", "default"])
 @by_way
 def test_clients(run, builder, way, settings, clients, reverse):
     libraries = [builder.client(*client) for client in clients]
@@ -62,7 +64,7 @@ def test_clients(run, builder, way, settings, clients, reverse):
     expect_clients(result, {release: 2 * sum(release == one for one, _ in clients)
                             for release, _ in clients})
     assert "DONE" in result.lines()
-    if settings:
+    if settings is TRANSPORT:
         # UCX before 1.22 loads no module; the shim serves them all.
         served = sum(way == "shim" or release == uct.LAST for release, naming in clients)
         assert result.count(f"GPU to GPU: sent {2 * served} by pull") == 1, result.output
@@ -77,14 +79,15 @@ ORDERS = {
 }
 
 
+@pytest.mark.parametrize("settings", [{}, DEFAULT], ids=["none", "default"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("client", BESIDE_MPI, ids=name_of)
 @by_way
-def test_beside_mpi(run, builder, way, client, order):
+def test_beside_mpi(run, builder, way, client, order, settings):
     libraries = {"c": builder.client(*client), "m": builder.mpi_part()}
     steps = [f"{libraries[step[0]]}:{step[1]}" for step in ORDERS[order].split()]
     result = run("mpirun", "-np", 2, builder.steps(), *steps,
-                 env=mpi.environment(uct.LOADED[way], SIM, STATS))
+                 env=mpi.environment(uct.LOADED[way], SIM, settings, STATS))
     expect_clients(result, {client[0]: 2 * ORDERS[order].count("cr")})
     assert result.count("RIGHT mpi") == 2 * ORDERS[order].count("mr"), result.output
     assert result.count("DONE") == 2, result.output

@@ -62,7 +62,7 @@ const setting_field settings_table[] = {
         "used one leaves first."),
     FIELD(gpu_memory, max_sms, "MAX_SMS", "0", nullptr, kind::number,
           "Most multiprocessors for a pack kernel and most thread blocks for a pipe; 0: no limit, "
-          "but 32 for kernels on pinned memory, which the bus limits."),
+          "but 32 for kernels on pinned memory, which the bus limits; 1 to 15: no mover either."),
     FIELD(gpu_memory, profile, "PROFILE", "auto", nullptr, kind::file,
           "File with this machine's figures, from nc_perftest tune; auto: the user's file for this "
           "host; none: usual figures for its GPUs."),

@@ -283,9 +283,11 @@ ucs_status_t table_list::prepare(gpu::stream &on, uint64_t packed_end) noexcept 
         } else {
             memory_.keep_for_ever();
         }
-        nc_error("the work list of a %s layout could not be moved to GPU %d: %s",
-                 source_->describe().c_str(), services_.device.properties().ordinal,
-                 status_text(status != UCS_OK ? status : marked));
+        nc_error(
+            "the work list of a layout (%s) could not be moved to GPU %d: %s; messages under "
+            "way with it go by slower ways, later ones get another list",
+            source_->describe().c_str(), services_.device.properties().ordinal,
+            status_text(status != UCS_OK ? status : marked));
         return status != UCS_OK ? status : marked;
     }
     uploads_.push_back(std::move(record));

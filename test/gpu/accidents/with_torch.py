@@ -1,5 +1,6 @@
 """with_torch.py before|after: two ranks. Rank 0 shares a tensor by CUDA IPC with rank 1, and both
-exchange derived datatypes in tensors; PyTorch is imported before MPI's first message, or after."""
+exchange derived datatypes in tensors; PyTorch is imported before MPI's first message, or
+after one between GPUs that has been pulled."""
 import ctypes
 import ctypes.util
 import os
@@ -75,14 +76,51 @@ def exchange(mpi, torch, tensor, number):
             sys.exit(f"WRONG message {number}")
 
 
+class GpuRows:
+    """GPU memory without PyTorch, by the driver: of GPU `ordinal`."""
+
+    def __init__(self, ordinal, size):
+        self._driver = ctypes.CDLL("libcuda.so.1")
+        self.size, self.address = size, ctypes.c_uint64()
+        context, device, count = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
+        self._call("cuInit", 0)
+        self._call("cuDeviceGetCount", ctypes.byref(count))
+        self._call("cuDeviceGet", ctypes.byref(device), ordinal % count.value)
+        self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self._call("cuCtxSetCurrent", context)
+        self._call("cuMemAlloc_v2", ctypes.byref(self.address), ctypes.c_size_t(size))
+
+    def _call(self, name, *arguments):
+        if getattr(self._driver, name)(*arguments) != 0:
+            sys.exit(f"{name} failed")
+
+    def fill(self, byte):
+        self._call("cuMemsetD8_v2", self.address, ctypes.c_ubyte(byte), ctypes.c_size_t(self.size))
+        self._call("cuCtxSynchronize")
+
+    def bytes(self):
+        found = ctypes.create_string_buffer(self.size)
+        self._call("cuMemcpyDtoH_v2", found, self.address, ctypes.c_size_t(self.size))
+        return found.raw
+
+
+def pull_without_torch(mpi):
+    """A message between GPUs, which is pulled."""
+    number, rows = 7, 8192
+    memory = GpuRows(mpi.rank, rows * 128)
+    memory.fill(number if mpi.rank == 0 else 0)
+    made = mpi.rows(rows)
+    (mpi.send if mpi.rank == 0 else mpi.receive)(memory.address.value, 1, made)
+    if mpi.rank == 1 and memory.bytes() != (bytes([number] * 64) + bytes(64)) * rows:
+        sys.exit("WRONG message before PyTorch")
+
+
 def main():
     if sys.argv[1] == "before":
         import torch
     mpi = Mpi()
-    # A message in host memory: the product is loaded, and has served something.
-    buffer = ctypes.create_string_buffer(1280)
-    rows = mpi.rows(10)
-    (mpi.send if mpi.rank == 0 else mpi.receive)(ctypes.addressof(buffer), 1, rows)
+    if sys.argv[1] == "after":
+        pull_without_torch(mpi)
     import torch
     torch.cuda.set_device(mpi.rank % torch.cuda.device_count())
     own = torch.zeros(1 << 20, dtype=torch.uint8, device="cuda")

@@ -190,12 +190,24 @@ struct varying_locator {
     template <int N>
     CUDA_NC_KERNEL static void find_places(const part &a, const uint32_t (&p)[N],
                                            int64_t (&displacement)[N]) {
-        uint32_t low[N], high[N], offset[N];  // offset: within the frame
+        uint32_t low[N], high[N], offset[N], begin[N];  // the last two: within the frame
         CUDA_NC_UNROLL
         for (int u = 0; u < N; ++u) {
-            bracket(a, a.list_first + p[u], &low[u], &high[u], &offset[u]);
+            bracket_by_unit(a, a.list_first + p[u], &low[u], &high[u]);
         }
-        bool goes_on = true;
+        uint32_t frame[N];
+        CUDA_NC_UNROLL
+        for (int u = 0; u < N; ++u) {
+            frame[u] = bracket_by_frame(a, a.list_first + p[u], &low[u], &high[u]);
+        }
+        bool goes_on = false;
+        CUDA_NC_UNROLL
+        for (int u = 0; u < N; ++u) {
+            offset[u] =
+                static_cast<uint32_t>(a.list_first + p[u] - a.tables.frame_packed[frame[u]]);
+            begin[u] = packed_in_frame(a, low[u]);
+            goes_on |= low[u] < high[u];
+        }
         while (goes_on) {
             uint32_t middle[N], entry[N];
             CUDA_NC_UNROLL
@@ -206,17 +218,18 @@ struct varying_locator {
             goes_on = false;
             CUDA_NC_UNROLL
             for (int u = 0; u < N; ++u) {
-                const bool behind = entry[u] > offset[u] && low[u] < high[u];
-                high[u] = behind ? middle[u] - 1 : high[u];
-                low[u] = behind || low[u] == high[u] ? low[u] : middle[u];
-                goes_on |= low[u] < high[u];
+                if (low[u] < high[u]) {
+                    const bool behind = entry[u] > offset[u];
+                    high[u] = behind ? middle[u] - 1 : high[u];
+                    low[u] = behind ? low[u] : middle[u];
+                    begin[u] = behind ? begin[u] : entry[u];
+                    goes_on |= low[u] < high[u];
+                }
             }
         }
         CUDA_NC_UNROLL
         for (int u = 0; u < N; ++u) {
-            const bool first = (low[u] & (frame_blocks - 1)) == 0;
-            displacement[u] =
-                listed_displacement(a, low[u]) + offset[u] - (first ? 0 : a.tables.packed[low[u]]);
+            displacement[u] = listed_displacement(a, low[u]) + (offset[u] - begin[u]);
         }
     }
 
@@ -268,8 +281,12 @@ struct varying_locator {
         if (block == a.num_blocks) {
             return a.list_size;
         }
-        uint64_t start = a.tables.frame_packed[block >> frame_blocks_log2];
-        return (block & (frame_blocks - 1)) == 0 ? start : start + a.tables.packed[block];
+        return a.tables.frame_packed[block >> frame_blocks_log2] + packed_in_frame(a, block);
+    }
+
+    // The frame's first entry is 0 and may not be uploaded yet.
+    CUDA_NC_KERNEL static uint32_t packed_in_frame(const part &a, uint32_t block) {
+        return (block & (frame_blocks - 1)) == 0 ? 0 : a.tables.packed[block];
     }
 
     CUDA_NC_KERNEL static void fill(const part &a, uint64_t offset, cursor *c) {
@@ -310,30 +327,28 @@ struct varying_locator {
         }
     }
 
-    // ... all of them in the frame of which it is offset *in_frame_p.
-    CUDA_NC_KERNEL static void bracket(const part &a, uint64_t offset, uint32_t *low_p,
-                                       uint32_t *high_p, uint32_t *in_frame_p) {
-        uint32_t low, high;
-        bracket_by_unit(a, offset, &low, &high);
-        const uint32_t frame = search(a.tables.frame_packed, low >> frame_blocks_log2,
-                                      high >> frame_blocks_log2, offset);
+    // ... those of them in the offset's frame, whose number it returns.
+    CUDA_NC_KERNEL static uint32_t bracket_by_frame(const part &a, uint64_t offset, uint32_t *low_p,
+                                                    uint32_t *high_p) {
+        const uint32_t frame = search(a.tables.frame_packed, *low_p >> frame_blocks_log2,
+                                      *high_p >> frame_blocks_log2, offset);
         const uint32_t frame_low = frame << frame_blocks_log2;
         const uint32_t frame_high = frame_low + static_cast<uint32_t>(frame_blocks) - 1;
-        *low_p = low > frame_low ? low : frame_low;
-        *high_p = high < frame_high ? high : frame_high;
-        *in_frame_p = static_cast<uint32_t>(offset - a.tables.frame_packed[frame]);
+        *low_p = *low_p > frame_low ? *low_p : frame_low;
+        *high_p = *high_p < frame_high ? *high_p : frame_high;
+        return frame;
     }
 
     CUDA_NC_KERNEL static uint32_t find(const part &a, uint64_t offset) {
-        uint32_t low, high, in_frame;
+        uint32_t low, high;
+        bracket_by_unit(a, offset, &low, &high);
         if (a.tables.wide_packed != nullptr) {
-            bracket_by_unit(a, offset, &low, &high);
             return search(a.tables.wide_packed, low, high, offset);
         }
-        bracket(a, offset, &low, &high, &in_frame);
-        // The frame's first entry is 0 and may not be uploaded yet; the search never reads the
-        // entry at `low`.
-        return search(a.tables.packed, low, high, in_frame);
+        const uint32_t frame = bracket_by_frame(a, offset, &low, &high);
+        // The search never reads the entry at `low`.
+        return search(a.tables.packed, low, high,
+                      static_cast<uint32_t>(offset - a.tables.frame_packed[frame]));
     }
 };
 
