@@ -16,9 +16,10 @@ namespace cuda_nc::hooks::local {
 // Whether `rank` is the caller, and not of another group.
 bool is_self(handle comm, int rank) noexcept;
 
+// Of calls that complete one message, which leave MPI_ERROR as it is.
 inline void give(const status_words &found, void *status) noexcept {
     if (status != status_ignore && status != nullptr) {
-        std::memcpy(status, &found, sizeof(found));
+        std::memcpy(status, &found, sizeof(found.words[0]) * status_words::error);
     }
 }
 

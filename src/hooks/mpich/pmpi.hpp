@@ -22,7 +22,8 @@ inline const void *const in_place = reinterpret_cast<const void *>(-1);
 
 // An MPI_Status; the last three are source, tag, error.
 struct status_words {
-    int words[5] = {0, 0, process_null, 0, 0};
+    static constexpr int error = 4;  // the place of MPI_ERROR, which is the last
+    int words[error + 1] = {0, 0, process_null, 0, 0};
 };
 inline void *const status_ignore = reinterpret_cast<void *>(1);
 

@@ -93,7 +93,9 @@ varying_side::arrays &staged_call::stage(varying_side *side, use how) {
         memory.add(side->buffer, side->place_of(i), side->counts[i], side->type_of(i));
         elements += side->counts[i];
         if (side->types != nullptr) {
-            made.types[block] = static_cast<int>(dense(side->types[i]));
+            // Where there are no elements MPICH takes MPI_DATATYPE_NULL.
+            made.types[block] =
+                static_cast<int>(side->counts[i] > 0 ? dense(side->types[i]) : byte_type);
         }
     }
     side->buffer = add(std::move(memory), how);
@@ -268,7 +270,9 @@ int staged_call::wait(int number, void **states, double, void *) {
 
 int staged_call::query(void *state, void *status) noexcept {
     const auto *call = static_cast<const staged_call *>(state);
-    std::memcpy(status, &call->status_, sizeof(call->status_));
+    status_words found = call->status_;
+    found.words[status_words::error] = call->error_;  // which MPI_Waitsome tells of
+    std::memcpy(status, &found, sizeof(found));
     return call->error_;
 }
 

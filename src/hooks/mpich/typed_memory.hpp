@@ -53,10 +53,10 @@ class typed_memory {
     // The first `length` packed bytes, at most.
     void unpack(const void *from, uint64_t length) const;
 
-    // To and from host memory that is laid out alike: its byte d is at to[d - lowest()]. With one
-    // part alone.
-    int64_t lowest() const noexcept;
-    uint64_t span() const noexcept;
+    // To and from host memory that is laid out alike, in which each element has all of its extent:
+    // its byte d is at to[d - lowest()]. With one part alone.
+    int64_t lowest() const noexcept { return lowest_; }
+    uint64_t span() const noexcept { return static_cast<uint64_t>(highest_ - lowest_); }
     void copy_to(char *to) const;
     void copy_from(const char *from) const;
 
@@ -66,9 +66,11 @@ class typed_memory {
         char *base;
     };
     void must(ucs_status_t status) const;
+    void note_bounds(const layout &what, count_t count, handle type) noexcept;
 
     handle comm_;
     uint64_t size_ = 0;
+    int64_t lowest_ = 0, highest_ = 0;
     std::vector<part> parts_;
 };
 

@@ -24,6 +24,7 @@ class typed_buffer {
     void *address() const { return start_ + origin_; }
     const type_map &map() const { return map_; }
     int64_t size() const { return map_.size(); }  // packed bytes
+    bool is_on_device() const { return where_.is_device(); }
 
     // New bytes everywhere.
     void refill(uint64_t key);

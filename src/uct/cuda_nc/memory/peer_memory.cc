@@ -95,12 +95,22 @@ struct opened {
 
     // The caller holds the lock.
     void close_unused() noexcept {
+        // The system is asked once for owners that follow each other, as those of users' do.
+        process_id asked = {};
+        bool asked_is_gone = false;
+        const auto has_gone = [&](const process_id &owner) {
+            if (owner != asked || asked == process_id{}) {
+                asked = owner;
+                asked_is_gone = is_gone(owner);
+            }
+            return asked_is_gone;
+        };
         for (auto at = all.begin(); at != all.end();) {
-            bool unused = at->second.memory.use_count() == 1 && is_gone(at->second.owner);
+            bool unused = at->second.memory.use_count() == 1 && has_gone(at->second.owner);
             at = unused ? all.erase(at) : std::next(at);
         }
         for (auto at = of_users.begin(); at != of_users.end();) {
-            bool unused = is_idle(at->second) && is_gone(at->first.owner);
+            bool unused = is_idle(at->second) && has_gone(at->first.owner);
             at = unused ? erase(at) : std::next(at);
         }
     }
@@ -228,7 +238,10 @@ void close_idle_memory_of_users() noexcept {
 
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t id, uint64_t base) noexcept try {
-    constexpr size_t most = 64;
+    // As many as the layers of a large model have, each with two allocations of its own: where they
+    // are used by turns, one too many would let each be opened anew every time. Fewer of those that
+    // keep memory which their owner has freed.
+    constexpr size_t most = 256, most_coexisting = 64;
     static const bool may_keep =
         gpu::platform::instance().watch_ipc_conflicts(close_idle_memory_of_users);
     if (!may_keep) {
@@ -259,7 +272,7 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     }
     if (found == peers.of_users.end()) {
         peers.close_unused();
-        if (peers.of_users.size() >= most) {
+        if (peers.of_users.size() >= (coexists ? most_coexisting : most)) {
             peers.close_one_of_users();
         }
         std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);

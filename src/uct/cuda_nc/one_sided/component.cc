@@ -1,5 +1,6 @@
 #include "uct/cuda_nc/one_sided/component.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -331,7 +332,7 @@ packed_key registered_memory::key_of(uint64_t address, uint64_t length) {
     std::lock_guard<std::mutex> guard(mutex_);
     if (keeper == nullptr) {
         last_ = key;
-    } else if (keepers_.empty() || keepers_.back() != keeper) {
+    } else if (std::find(keepers_.begin(), keepers_.end(), keeper) == keepers_.end()) {
         keepers_.push_back(std::move(keeper));
     }
     return key;

@@ -204,7 +204,7 @@ void list_mover::renew_streams(lane &on) noexcept {
         on.stream.reset();
     }
     for (const auto &one : on.lists) {
-        if (!one->is_launched) {
+        if (!one->is_launched || one->orders.is_given()) {  // orders that fail are launched
             one->use(on);
         }
     }

@@ -148,6 +148,47 @@ TEST(given_list_peer, DISABLED_gets_without_a_mover) {
     EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));
 }
 
+// In a child whose mover dies and whose kernels fail: gets by orders, several at a time, end.
+TEST(given_list_peer, DISABLED_gets_that_fail) {
+    packed_key key;
+    ASSERT_TRUE(gpu::test::receive_from_parent(&key, sizeof(key)));
+    between_processes both(key);
+    ASSERT_TRUE(both.is_there());
+    for (int i = 0; i < 10; ++i) {
+        operation all[6];
+        uint64_t offset = 0;
+        for (operation &one : all) {
+            ASSERT_EQ(both.add(direction::get, offset, 1), UCS_OK);
+            both.complete_with(one);
+            offset += 64;
+        }
+        for (const operation &one : all) {
+            EXPECT_TRUE(both.run_until_end(one));
+        }
+    }
+    const char done = 0;
+    EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));
+}
+
+// With sanitizers they see that no list uses a stream that has gone.
+TEST(failing_lists, end_although_the_mover_dies_and_kernels_fail) {
+    if (std::string(gpu::platform::instance().name()) != "sim") {
+        GTEST_SKIP() << "injects failures into the simulated GPU";
+    }
+    const std::unique_ptr<gpu::memory> memory = make_memory();
+    ASSERT_NE(memory, nullptr);
+    const packed_key key = key_of(*memory);
+    for (const char *faults : {"mover_dies:1,kernel:1", "mover_dies:1,kernel:1+",
+                               "mover_dies:2,launch:1+", "mover_dies:1,copy:3+,launch:1+"}) {
+        gpu::test::child_process child("given_list_peer.DISABLED_gets_that_fail",
+                                       {std::string("UCX_CUDA_NC_SIM_FAULTS=") + faults});
+        ASSERT_TRUE(child.send(&key, sizeof(key)));
+        char done;
+        EXPECT_TRUE(child.receive(&done, 1)) << faults << child.output();
+        EXPECT_EQ(child.wait(), 0) << faults << child.output();
+    }
+}
+
 class failing_mover : public testing::TestWithParam<const char *> {};
 
 TEST_P(failing_mover, its_lists_are_launched) {
