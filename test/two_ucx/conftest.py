@@ -17,7 +17,7 @@ class Builder:
         self._directory = directory
         self._fetch = fetch
         self._done = {}
-        self._run = Runner(120, product.LOGS / f"two_ucx/build-{os.getpid()}.log",
+        self._run = Runner(600, product.LOGS / f"two_ucx/build-{os.getpid()}.log",
                            product.environment())
 
     def _once(self, key, make):

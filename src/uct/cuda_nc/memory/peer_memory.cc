@@ -238,10 +238,7 @@ void close_idle_memory_of_users() noexcept {
 
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t id, uint64_t base) noexcept try {
-    // As many as the layers of a large model have, each with two allocations of its own: where they
-    // are used by turns, one too many would let each be opened anew every time. Fewer of those that
-    // keep memory which their owner has freed.
-    constexpr size_t most = 256, most_coexisting = 64;
+    constexpr size_t most = 64;
     static const bool may_keep =
         gpu::platform::instance().watch_ipc_conflicts(close_idle_memory_of_users);
     if (!may_keep) {
@@ -272,7 +269,7 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     }
     if (found == peers.of_users.end()) {
         peers.close_unused();
-        if (peers.of_users.size() >= (coexists ? most_coexisting : most)) {
+        if (peers.of_users.size() >= most) {
             peers.close_one_of_users();
         }
         std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);
