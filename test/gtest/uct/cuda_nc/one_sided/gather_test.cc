@@ -29,7 +29,7 @@ TEST_F(gather_test, a_block_in_two_lists_ends_with_its_last_byte) {
     copy(both_->local() + list_end - 1, &nothing, 1);
     copy(both_->local() + block_end - 1, &nothing, 1);
     operation before, first, second;
-    ASSERT_EQ(both_->add(direction::get, 0, 1), UCS_OK);
+    ASSERT_EQ(both_->add(direction::get, 1, 1), UCS_OK);  // a byte that no later one writes
     both_->complete_with(before);  // so that the next ones do not begin at once
     first.watched = both_->local() + block_end - 1;
     ASSERT_EQ(both_->add_bytes(), UCS_OK);
