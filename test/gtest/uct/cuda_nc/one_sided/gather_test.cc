@@ -134,7 +134,7 @@ TEST(gather_peer, DISABLED_has_room_for_two_lists) {
 
     // Those that were accepted, and one during which the driver has none.
     operation busy, accepted;
-    ASSERT_EQ(both.add(direction::get, 0, 1), UCS_OK);
+    ASSERT_EQ(both.add(direction::get, 1, 1), UCS_OK);  // a byte that no later one writes
     both.complete_with(busy);
     ASSERT_EQ(both.add_bytes(), UCS_OK);
     both.complete_with(accepted);
