@@ -106,6 +106,7 @@ varying_side::arrays &staged_call::stage(varying_side *side, use how) {
 void staged_call::stage_alike(const void **buffer_p, count_t count, handle type, use how) {
     typed_memory memory(comm_);
     memory.add(*buffer_p, 0, count, type);
+    memory.lay_out(count, type);
     host_bytes bytes(memory.span());
     if (how != use::receive) {
         memory.copy_to(bytes.start());

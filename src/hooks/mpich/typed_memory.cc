@@ -100,7 +100,6 @@ void typed_memory::add(const void *buffer, int64_t place, count_t count, handle 
         nc_error("a datatype in GPU memory cannot be served: its layout cannot be read");
         throw failure{comm_, error_other};
     }
-    note_bounds(*what, count, type);
     if (what->packed_size() != 0) {
         size_ += what->packed_size();
         parts_.push_back({std::move(what), dt::displaced(buffer, place)});
@@ -146,12 +145,16 @@ void typed_memory::unpack(const void *from, uint64_t length) const {
     }
 }
 
-// An operator of the program may touch all of each element, as it would in the program's array.
-void typed_memory::note_bounds(const layout &what, count_t count, handle type) noexcept {
+void typed_memory::lay_out(count_t count, handle type) noexcept {
+    if (count <= 0) {
+        return;
+    }
     intptr_t lower_bound = 0, extent = 0;
     pmpi().Type_get_extent(type, &lower_bound, &extent);
-    lowest_ = std::min<int64_t>(lowest_, what.lower_bound());
-    highest_ = std::max<int64_t>(highest_, what.upper_bound());
+    for (const part &one : parts_) {
+        lowest_ = std::min<int64_t>(lowest_, one.what->lower_bound());
+        highest_ = std::max<int64_t>(highest_, one.what->upper_bound());
+    }
     for (const int64_t element : {int64_t{0}, static_cast<int64_t>(count - 1) * extent}) {
         lowest_ = std::min<int64_t>(lowest_, element + std::min<int64_t>(lower_bound, 0));
         highest_ = std::max<int64_t>(

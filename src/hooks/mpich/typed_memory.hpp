@@ -53,8 +53,10 @@ class typed_memory {
     // The first `length` packed bytes, at most.
     void unpack(const void *from, uint64_t length) const;
 
-    // To and from host memory that is laid out alike, in which each element has all of its extent:
-    // its byte d is at to[d - lowest()]. With one part alone.
+    // To and from host memory that is laid out alike: its byte d is at to[d - lowest()]. With one
+    // part alone, of so many elements, whose extents it holds as a whole: an operator of the
+    // program may touch all of them, as it would in the program's array. To be said first.
+    void lay_out(count_t count, handle type) noexcept;
     int64_t lowest() const noexcept { return lowest_; }
     uint64_t span() const noexcept { return static_cast<uint64_t>(highest_ - lowest_); }
     void copy_to(char *to) const;
@@ -66,7 +68,6 @@ class typed_memory {
         char *base;
     };
     void must(ucs_status_t status) const;
-    void note_bounds(const layout &what, count_t count, handle type) noexcept;
 
     handle comm_;
     uint64_t size_ = 0;

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "ucs/gpu/child_process.hpp"
 #include "uct/cuda_nc/copy_bytes.hpp"
@@ -88,6 +90,21 @@ class between_processes {
     std::unique_ptr<gpu::memory> local_;
     list_mover mover_{ucx_, nullptr, nullptr};
 };
+
+// Runs `scenario` in a child with these faults and settings; the peer's memory is this process's.
+inline void run_with_faults(const char *scenario, const std::vector<std::string> &environment) {
+    if (std::string(gpu::platform::instance().name()) != "sim") {
+        GTEST_SKIP() << "injects failures into the simulated GPU";
+    }
+    const std::unique_ptr<gpu::memory> memory = make_memory();
+    ASSERT_NE(memory, nullptr);
+    const packed_key key = key_of(*memory);
+    gpu::test::child_process child(scenario, environment);
+    ASSERT_TRUE(child.send(&key, sizeof(key)));
+    char done;
+    EXPECT_TRUE(child.receive(&done, 1)) << child.output();
+    EXPECT_EQ(child.wait(), 0) << child.output();
+}
 
 // The other process runs gather_peer.DISABLED_lends_memory (gather_test.cc).
 class gather_test : public testing::Test {

@@ -188,31 +188,14 @@ TEST(gather_peer, DISABLED_goes_on_after_a_kernel_that_failed) {
     EXPECT_TRUE(gpu::test::send_to_parent(&byte, 1));
 }
 
-class gather_with_faults : public testing::Test {
-  protected:
-    // The peer's memory is this process's.
-    static void run(const char *scenario, const std::vector<std::string> &environment) {
-        if (std::string(gpu::platform::instance().name()) != "sim") {
-            GTEST_SKIP() << "injects failures into the simulated GPU";
-        }
-        const std::unique_ptr<gpu::memory> memory = make_memory();
-        ASSERT_NE(memory, nullptr);
-        const packed_key key = key_of(*memory);
-        gpu::test::child_process child(scenario, environment);
-        ASSERT_TRUE(child.send(&key, sizeof(key)));
-        char done;
-        EXPECT_TRUE(child.receive(&done, 1)) << child.output();
-        EXPECT_EQ(child.wait(), 0) << child.output();
-    }
-};
-
-TEST_F(gather_with_faults, what_does_not_fit_is_not_touched_any_more) {
-    run("gather_peer.DISABLED_has_room_for_two_lists", {"UCX_CUDA_NC_SIM_FAULTS=event:6"});
+TEST(gather_with_faults, what_does_not_fit_is_not_touched_any_more) {
+    run_with_faults("gather_peer.DISABLED_has_room_for_two_lists",
+                    {"UCX_CUDA_NC_SIM_FAULTS=event:6"});
 }
 
-TEST_F(gather_with_faults, a_kernel_that_failed_harms_no_later_list) {
-    run("gather_peer.DISABLED_goes_on_after_a_kernel_that_failed",
-        {"UCX_CUDA_NC_SIM_FAULTS=kernel:1,kernel:3", "UCX_CUDA_NC_MOVER=n"});
+TEST(gather_with_faults, a_kernel_that_failed_harms_no_later_list) {
+    run_with_faults("gather_peer.DISABLED_goes_on_after_a_kernel_that_failed",
+                    {"UCX_CUDA_NC_SIM_FAULTS=kernel:1,kernel:3", "UCX_CUDA_NC_MOVER=n"});
 }
 
 }  // namespace

@@ -172,38 +172,19 @@ TEST(given_list_peer, DISABLED_gets_that_fail) {
 
 // With sanitizers they see that no list uses a stream that has gone.
 TEST(failing_lists, end_although_the_mover_dies_and_kernels_fail) {
-    if (std::string(gpu::platform::instance().name()) != "sim") {
-        GTEST_SKIP() << "injects failures into the simulated GPU";
-    }
-    const std::unique_ptr<gpu::memory> memory = make_memory();
-    ASSERT_NE(memory, nullptr);
-    const packed_key key = key_of(*memory);
     for (const char *faults : {"mover_dies:1,kernel:1", "mover_dies:1,kernel:1+",
                                "mover_dies:2,launch:1+", "mover_dies:1,copy:3+,launch:1+"}) {
-        gpu::test::child_process child("given_list_peer.DISABLED_gets_that_fail",
-                                       {std::string("UCX_CUDA_NC_SIM_FAULTS=") + faults});
-        ASSERT_TRUE(child.send(&key, sizeof(key)));
-        char done;
-        EXPECT_TRUE(child.receive(&done, 1)) << faults << child.output();
-        EXPECT_EQ(child.wait(), 0) << faults << child.output();
+        SCOPED_TRACE(faults);
+        run_with_faults("given_list_peer.DISABLED_gets_that_fail",
+                        {std::string("UCX_CUDA_NC_SIM_FAULTS=") + faults});
     }
 }
 
 class failing_mover : public testing::TestWithParam<const char *> {};
 
 TEST_P(failing_mover, its_lists_are_launched) {
-    if (std::string(gpu::platform::instance().name()) != "sim") {
-        GTEST_SKIP() << "injects failures into the simulated GPU";
-    }
-    const std::unique_ptr<gpu::memory> memory = make_memory();
-    ASSERT_NE(memory, nullptr);
-    const packed_key key = key_of(*memory);
-    gpu::test::child_process child("given_list_peer.DISABLED_gets_without_a_mover",
-                                   {std::string("UCX_CUDA_NC_SIM_FAULTS=") + GetParam()});
-    ASSERT_TRUE(child.send(&key, sizeof(key)));
-    char done;
-    EXPECT_TRUE(child.receive(&done, 1)) << child.output();
-    EXPECT_EQ(child.wait(), 0) << child.output();
+    run_with_faults("given_list_peer.DISABLED_gets_without_a_mover",
+                    {std::string("UCX_CUDA_NC_SIM_FAULTS=") + GetParam()});
 }
 
 INSTANTIATE_TEST_SUITE_P(, failing_mover,
