@@ -50,6 +50,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/memory/quarantine.hpp \
 	src/uct/cuda_nc/memory/ring.cc \
 	src/uct/cuda_nc/memory/ring.hpp \
+	src/uct/cuda_nc/memory/room_by_need.hpp \
 	src/uct/cuda_nc/memory/shared_handle.cc \
 	src/uct/cuda_nc/memory/shared_handle.hpp \
 	src/uct/cuda_nc/memory/this_machine.cc \

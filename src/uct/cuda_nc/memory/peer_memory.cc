@@ -8,10 +8,12 @@
 #include <mutex>
 #include <new>
 #include <tuple>
+#include <utility>
 
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/shared_memory.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
+#include "uct/cuda_nc/memory/room_by_need.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -77,7 +79,8 @@ struct opened {
     std::mutex mutex;
     std::map<key, allocation> all;
     std::map<user_key, user_allocation> of_users;
-    uint64_t uses = 0;  // of users' allocations
+    uint64_t uses = 0;                                 // of users' allocations
+    room_by_need<std::pair<user_key, uint64_t>> room;  // for them, by their ids
     // The one that was used last: most messages come from where the one before them came from.
     using user_place = std::map<user_key, user_allocation>::iterator;
     user_place recent = of_users.end();
@@ -125,8 +128,23 @@ struct opened {
         }
     }
 
-    // The least recently used one that nobody uses now.
-    void close_one_of_users() noexcept {
+    // Before one more is opened.
+    void make_room(const user_key &coming, uint64_t id) noexcept {
+        const bool returned = room.forget({coming, id});
+        while (room.should_close(returned, of_users.size())) {
+            const user_place oldest = least_recently_used();
+            if (oldest == of_users.end()) {
+                return;
+            }
+            if (oldest->second.memory != nullptr) {
+                room.remember({oldest->first, oldest->second.id});
+            }
+            erase(oldest);
+        }
+    }
+
+    // Of those that nobody uses now.
+    user_place least_recently_used() noexcept {
         auto oldest = of_users.end();
         for (auto at = of_users.begin(); at != of_users.end(); ++at) {
             if (is_idle(at->second) &&
@@ -134,9 +152,7 @@ struct opened {
                 oldest = at;
             }
         }
-        if (oldest != of_users.end()) {
-            erase(oldest);
-        }
+        return oldest;
     }
 };
 
@@ -238,7 +254,6 @@ void close_idle_memory_of_users() noexcept {
 
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t id, uint64_t base) noexcept try {
-    constexpr size_t most = 64;
     static const bool may_keep =
         gpu::platform::instance().watch_ipc_conflicts(close_idle_memory_of_users);
     if (!may_keep) {
@@ -269,9 +284,7 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     }
     if (found == peers.of_users.end()) {
         peers.close_unused();
-        if (peers.of_users.size() >= most) {
-            peers.close_one_of_users();
-        }
+        peers.make_room(name, id);
         std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);
         if (memory == nullptr) {  // perhaps some of its place still belongs to one that is gone
             peers.close_idle_of_users([&](const user_key &other) {

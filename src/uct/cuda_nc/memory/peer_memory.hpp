@@ -23,9 +23,10 @@ peer_memory reach_peer_memory(int device, const gpu::ipc_handle &handle, const p
                               uint64_t offset, uint64_t length, size_t alignment) noexcept;
 
 // An allocation that the user made in process `owner`, another than ours, at `base` and with `id`
-// (see gpu::allocation_info). Some dozens stay open. What the user frees meanwhile stays allocated
-// until we or UCX need its place, or as many others have been reached. One that could not be opened
-// is tried again after a second, and then after twice as long each time, a minute at most.
+// (see gpu::allocation_info). 64 stay open, and more where those that were closed are reached again
+// (room_by_need.hpp). What the user frees meanwhile stays allocated until we or UCX need its place,
+// or as many others have been reached. One that could not be opened is tried again after a second,
+// and then after twice as long each time, a minute at most.
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t id, uint64_t base) noexcept;
 

@@ -494,6 +494,25 @@ TEST_P(direct_messages_with_source, an_allocation_takes_the_place_of_one_that_wa
     EXPECT_EQ(peer_allocations_open(), before + 1);
 }
 
+TEST_P(direct_messages_with_source, allocations_that_are_reached_by_turns_stay_open) {
+    constexpr uint64_t number = 100;  // the same memory by other names
+    std::vector<std::weak_ptr<gpu::memory>> seen(number);
+    for (int round = 0; round < 4; ++round) {
+        for (uint64_t i = 0; i < number; ++i) {
+            const bool was_open = !seen[i].expired();
+            peer_memory one = reach(100 + i, 4096 * (1 + i));
+            ASSERT_TRUE(one);
+            EXPECT_TRUE(round < 2 || was_open) << round << " " << i;
+            seen[i] = one.keeper;
+        }
+    }
+    const size_t open = peer_allocations_open();
+    for (uint64_t i = 0; i < 20 * number; ++i) {  // such as are reached once do not stay
+        ASSERT_TRUE(reach(10000 + i, 4096 * (10000 + i)));
+    }
+    EXPECT_LE(peer_allocations_open(), open);
+}
+
 TEST_P(direct_messages_with_source,
        an_allocation_that_cannot_be_opened_is_not_tried_again_at_once) {
     close_memory_of_the_gone();
