@@ -68,6 +68,8 @@ MAKE = {
                      f"OUTPUT={_mpi_programs}", _mpi_programs / "random-types"),
     "mpi_sizes": ("-f", product.ROOT / "bench/mpi_sizes.mk", "MPICXX=mpicxx",
                   f"OUTPUT={product.LOCAL}/mpi_sizes"),
+    "mpi_turns": ("-f", product.ROOT / "bench/mpi_turns.mk", "MPICXX=mpicxx",
+                  f"OUTPUT={product.LOCAL}/mpi_turns"),
     "strided_put": ("-f", product.ROOT / "bench/strided_put.mk", "MPICXX=mpicxx",
                     f"PRODUCT={product.INSTALL}", f"UCX={product.ucx()}",
                     f"OUTPUT={product.LOCAL}/strided_put"),
@@ -79,6 +81,7 @@ PROGRAMS = {
     "strided": _program("strided"),
     "random_types": (_mpi_programs / "random-types", None),
     "mpi_sizes": (product.LOCAL / "mpi_sizes", None),
+    "mpi_turns": (product.LOCAL / "mpi_turns", None),
     "strided_put": (product.LOCAL / "strided_put", None),
 }
 

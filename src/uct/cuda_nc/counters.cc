@@ -28,6 +28,11 @@ std::string describe_one_sided() {
     return text;
 }
 
+std::string describe_mappings() {
+    const uint64_t made = counters::all().mappings;
+    return made == 0 ? "" : "Peers' GPU memory: mapped " + std::to_string(made) + " times";
+}
+
 std::string describe() {
     const counters &c = counters::all();
     auto text = [](const std::atomic<uint64_t> &what) {
@@ -66,6 +71,7 @@ void counters::report_at_exit() noexcept {
     static const bool added = [] {
         add_statistics_source(describe);
         add_statistics_source(describe_one_sided);
+        add_statistics_source(describe_mappings);
         return true;
     }();
     static_cast<void>(added);

@@ -12,6 +12,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/shared_memory.hpp"
+#include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/memory/room_by_need.hpp"
 
@@ -291,6 +292,9 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
                 return other.place_and_owner() == name.place_and_owner();
             });
             memory = open_on_gpu(device, handle);
+        }
+        if (memory != nullptr) {
+            count(counters::all().mappings);
         }
         found = peers.of_users
                     .emplace(name, user_allocation{std::move(memory), handle, id,
