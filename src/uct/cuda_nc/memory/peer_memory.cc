@@ -113,9 +113,13 @@ struct opened {
             bool unused = at->second.memory.use_count() == 1 && has_gone(at->second.owner);
             at = unused ? all.erase(at) : std::next(at);
         }
+        const size_t before = of_users.size();
         for (auto at = of_users.begin(); at != of_users.end();) {
             bool unused = is_idle(at->second) && has_gone(at->first.owner);
             at = unused ? erase(at) : std::next(at);
+        }
+        if (of_users.size() != before) {
+            room.shrink_to(of_users.size());
         }
     }
 
@@ -129,26 +133,36 @@ struct opened {
         }
     }
 
-    // Before one more is opened.
+    // Where one more was opened. What could not be opened takes no room.
     void make_room(const user_key &coming, uint64_t id) noexcept {
-        const bool returned = room.forget({coming, id});
-        while (room.should_close(returned, of_users.size())) {
-            const user_place oldest = least_recently_used();
+        const auto is_open = [](const auto &one) { return one.second.memory != nullptr; };
+        const auto open =
+            static_cast<size_t>(std::count_if(of_users.begin(), of_users.end(), is_open));
+        for (size_t left = room.to_close(room.forget({coming, id}), open); left != 0; --left) {
+            const user_place oldest = least_recently_used(true);
             if (oldest == of_users.end()) {
                 return;
             }
-            if (oldest->second.memory != nullptr) {
-                room.remember({oldest->first, oldest->second.id});
-            }
+            room.remember({oldest->first, oldest->second.id});
             erase(oldest);
         }
     }
 
-    // Of those that nobody uses now.
-    user_place least_recently_used() noexcept {
+    // Where one more could not be opened: those are bounded, too.
+    void forget_one_that_failed() noexcept {
+        if (of_users.size() >= 2 * room.most) {
+            const user_place oldest = least_recently_used(false);
+            if (oldest != of_users.end()) {
+                erase(oldest);
+            }
+        }
+    }
+
+    // Of those that are open and that nobody uses now, or of those that could not be opened.
+    user_place least_recently_used(bool is_open) noexcept {
         auto oldest = of_users.end();
         for (auto at = of_users.begin(); at != of_users.end(); ++at) {
-            if (is_idle(at->second) &&
+            if (is_idle(at->second) && (at->second.memory != nullptr) == is_open &&
                 (oldest == of_users.end() || at->second.last_use < oldest->second.last_use)) {
                 oldest = at;
             }
@@ -285,9 +299,9 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     }
     if (found == peers.of_users.end()) {
         peers.close_unused();
-        peers.make_room(name, id);
         std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);
-        if (memory == nullptr) {  // perhaps some of its place still belongs to one that is gone
+        if (memory == nullptr &&
+            !coexists) {  // perhaps some of its place still belongs to one that is gone
             peers.close_idle_of_users([&](const user_key &other) {
                 return other.place_and_owner() == name.place_and_owner();
             });
@@ -295,6 +309,9 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         }
         if (memory != nullptr) {
             count(counters::all().mappings);
+            peers.make_room(name, id);
+        } else {
+            peers.forget_one_that_failed();
         }
         found = peers.of_users
                     .emplace(name, user_allocation{std::move(memory), handle, id,

@@ -10,6 +10,7 @@
 // One user at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
@@ -24,21 +25,25 @@ class room_by_need {
 
     size_t room() const noexcept { return room_; }
 
-    // One more is to be opened, while `open` are open. Whether the one that was used least recently
-    // is to be closed; then the caller asks again. `returned`: forget() found the new one.
-    bool should_close(bool returned, size_t open) noexcept {
+    // One more is to be opened, while `open` are open. How many are to be closed, those first that
+    // were used least recently: two at most, so no open waits for many closes. `returned`: forget()
+    // found the new one.
+    size_t to_close(bool returned, size_t open) noexcept {
         if (open < room_) {
-            return false;
+            return 0;
         }
         if (returned && room_ < most) {
             ++room_;
-            return false;
+            return 0;
         }
         if (!returned && room_ > least && ++opened_once_ % 4 == 0) {
             --room_;
         }
-        return true;
+        return std::min(open - room_ + 1, size_t{2});
     }
+
+    // Those that needed the room are gone, and `open` are left.
+    void shrink_to(size_t open) noexcept { room_ = std::clamp(open, least, room_); }
 
     // It was closed for want of room.
     void remember(const name &one) noexcept try {

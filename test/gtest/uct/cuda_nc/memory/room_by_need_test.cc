@@ -23,7 +23,7 @@ class opener {
         }
         ++opened_;
         const bool returned = room_.forget(one);
-        while (room_.should_close(returned, open_.size())) {
+        for (size_t left = room_.to_close(returned, open_.size()); left != 0; --left) {
             room_.remember(open_.front());
             open_.pop_front();
         }
@@ -96,7 +96,10 @@ TEST(room_by_need_test, the_room_shrinks_when_others_come_that_do_not_return) {
     opener all;
     all.go_round(0, 1000, 3);
     ASSERT_EQ(all.open(), 1000u);
-    all.go_round(1000000, 4 * 1000, 1);
+    all.go_round(1000000, 400, 1);
+    EXPECT_EQ(all.room(), 900u);
+    EXPECT_EQ(all.open(), 900u);
+    all.go_round(2000000, 4 * 900, 1);
     EXPECT_EQ(all.open(), least);
     EXPECT_EQ(all.room(), least);
 }
@@ -109,6 +112,27 @@ TEST(room_by_need_test, what_comes_back_after_a_long_time_makes_its_room_again) 
     all.opened_since();
     all.go_round(0, 200, 20);
     EXPECT_LE(all.opened_since(), 2 * 200u);
+}
+
+TEST(room_by_need_test, no_open_closes_many) {
+    room_of_numbers room;
+    EXPECT_EQ(room.to_close(false, least - 1), 0u);
+    EXPECT_EQ(room.to_close(false, least), 1u);
+    EXPECT_EQ(room.to_close(false, most), 2u) << "as many as were in use at once";
+}
+
+TEST(room_by_need_test, the_room_goes_with_those_who_needed_it) {
+    room_of_numbers room;
+    for (uint64_t open = least; open < 500; ++open) {
+        EXPECT_EQ(room.to_close(true, open), 0u);
+    }
+    ASSERT_EQ(room.room(), 500u);
+    room.shrink_to(600);
+    EXPECT_EQ(room.room(), 500u);
+    room.shrink_to(200);
+    EXPECT_EQ(room.room(), 200u);
+    room.shrink_to(0);
+    EXPECT_EQ(room.room(), least);
 }
 
 TEST(room_by_need_test, a_name_is_remembered_for_a_time) {
