@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -29,7 +31,9 @@ process_status status_of(uint32_t pid) noexcept {
     std::snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
     FILE *file = std::fopen(path, "r");
     if (file == nullptr) {
-        found.is_absent = errno == ENOENT;
+        // /proc may hide other users' processes (hidepid).
+        found.is_absent =
+            errno == ENOENT && kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
         return found;
     }
     size_t length = std::fread(text, 1, sizeof(text) - 1, file);
@@ -51,9 +55,15 @@ process_status status_of(uint32_t pid) noexcept {
     return found;
 }
 
+// 0 where /proc is that of another PID namespace: its numbers are not ours.
 uint32_t own_pid_space() noexcept {
+    char self[16] = {};
     struct stat status;
-    return stat("/proc/self/ns/pid", &status) == 0 ? static_cast<uint32_t>(status.st_ino) : 0;
+    return readlink("/proc/self", self, sizeof(self) - 1) > 0 &&
+                   std::strtol(self, nullptr, 10) == getpid() &&
+                   stat("/proc/self/ns/pid", &status) == 0
+               ? static_cast<uint32_t>(status.st_ino)
+               : 0;
 }
 
 std::atomic<const process_id *> own{nullptr};  // no lock: a child would have it, too
