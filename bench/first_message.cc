@@ -5,27 +5,20 @@
 //
 // CUDA's context and the connection exist before the clock starts: the buffers were allocated and
 // an empty message was exchanged. Uses MPI alone.
-#include <mpi.h>
-
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bench/test_memory.hpp"
+#include "bench/two_ranks.hpp"
 
 namespace {
 
-struct options {
-    std::string memory = "cuda", label = "mpi";
+struct options : two_ranks {
     size_t bytes = 64 << 10;
     bool contiguous = false;
 } chosen;
-
-int rank_;
 
 // Half of the bytes that `span` bytes have, laid out so.
 MPI_Datatype layout(const std::string &name, size_t bytes) {
@@ -61,7 +54,7 @@ MPI_Datatype layout(const std::string &name, size_t bytes) {
 double exchange(test_memory &buffer, MPI_Datatype type) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double start = MPI_Wtime();
-    if (rank_ == 0) {
+    if (chosen.rank == 0) {
         MPI_Send(buffer.address(), 1, type, 1, 1, MPI_COMM_WORLD);
         MPI_Recv(nullptr, 0, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     } else {
@@ -75,27 +68,14 @@ double exchange(test_memory &buffer, MPI_Datatype type) {
 
 int main(int argc, char **argv) {
     CLI::App app("What the first GPU messages cost: mpirun -np 2 first_message", "first_message");
-    app.add_option("--memory", chosen.memory, "Where the buffers lie: host, cuda or sim")
-        ->check(CLI::IsMember({"host", "cuda", "sim"}))
-        ->capture_default_str();
-    app.add_option("--label", chosen.label, "Text for the result lines")->capture_default_str();
+    chosen.add_options(&app);
     app.add_option("--bytes", chosen.bytes, "Bytes of a message, a multiple of 4096")
         ->capture_default_str();
     app.add_flag("--contiguous", chosen.contiguous, "Contiguous messages alone");
     CLI11_PARSE(app, argc, argv);
-    MPI_Init(&argc, &argv);
-    int size;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    if (size != 2) {
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
+    chosen.start(&argc, &argv);
     const size_t span = 4 * chosen.bytes;
-    std::unique_ptr<test_memory> buffer = test_memory::make(chosen.memory, span, rank_);
-    if (!buffer) {
-        std::fprintf(stderr, "no %s memory\n", chosen.memory.c_str());
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
+    std::unique_ptr<test_memory> buffer = chosen.allocate(chosen.memory, span);
     const std::vector<std::string> names =
         chosen.contiguous ? std::vector<std::string>{"contiguous"}
                           : std::vector<std::string>{"64", "8", "4096", "indexed", "transpose"};
@@ -112,7 +92,7 @@ int main(int argc, char **argv) {
             later.push_back(exchange(*buffer, type));
         }
         std::sort(later.begin(), later.end());
-        if (rank_ == 0) {
+        if (chosen.rank == 0) {
             std::printf("%-12s %-10s first five, us:%s  later: %9.1f\n", chosen.label.c_str(),
                         name.c_str(), times.c_str(), later[later.size() / 2]);
             std::fflush(stdout);

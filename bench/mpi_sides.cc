@@ -9,28 +9,23 @@
 //
 // A time is half of a round trip in which the sides change places: each rank sends with the first
 // layout of its name and receives with the second.
-#include <mpi.h>
-
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bench/test_memory.hpp"
+#include "bench/two_ranks.hpp"
 #include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
-struct options {
-    std::string memory = "cuda", label = "mpi", only;
+struct options : two_ranks {
+    std::string only;
     int repeats = 100;
     size_t largest = size_t(64) << 20;
 } chosen;
 
-int rank_;
 long wrong_;
 
 // Elements of 8 bytes.
@@ -67,11 +62,7 @@ struct side {
             MPI_Type_free(&next);
         }
         MPI_Type_commit(&type);
-        memory = test_memory::make(where, span(), rank_);
-        if (!memory) {
-            std::fprintf(stderr, "no %s memory\n", where.c_str());
-            MPI_Abort(MPI_COMM_WORLD, 2);
-        }
+        memory = chosen.allocate(where, span());
     }
     ~side() { MPI_Type_free(&type); }
     side(const side &) = delete;
@@ -117,10 +108,11 @@ struct side {
 double round_trip(side &send, side &receive) {
     const double start = MPI_Wtime();
     for (int turn = 0; turn < 2; ++turn) {
-        if (turn == rank_) {
-            MPI_Send(send.memory->address(), send.count, send.type, 1 - rank_, 1, MPI_COMM_WORLD);
+        if (turn == chosen.rank) {
+            MPI_Send(send.memory->address(), send.count, send.type, 1 - chosen.rank, 1,
+                     MPI_COMM_WORLD);
         } else {
-            MPI_Recv(receive.memory->address(), receive.count, receive.type, 1 - rank_, 1,
+            MPI_Recv(receive.memory->address(), receive.count, receive.type, 1 - chosen.rank, 1,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         }
     }
@@ -151,11 +143,11 @@ const pair pairs[] = {
 void run(const pair &what, size_t bytes) {
     side send(what.from, bytes, what.host_from ? "host" : chosen.memory);
     side receive(what.to, bytes, what.host_to ? "host" : chosen.memory);
-    send.fill(rank_);
+    send.fill(chosen.rank);
     receive.clear();
     MPI_Barrier(MPI_COMM_WORLD);
     round_trip(send, receive);
-    receive.check(1 - rank_);
+    receive.check(1 - chosen.rank);
     receive.clear();
     MPI_Barrier(MPI_COMM_WORLD);
     // A way that is very slow is not measured for long.
@@ -169,8 +161,8 @@ void run(const pair &what, size_t bytes) {
             times.push_back(time);
         }
     }
-    receive.check(1 - rank_);
-    if (rank_ == 0) {
+    receive.check(1 - chosen.rank);
+    if (chosen.rank == 0) {
         std::printf("%s %-18s %9zu B: %10.1f us\n", chosen.label.c_str(), what.name, bytes,
                     cuda_nc::tools::median_of(times));
         std::fflush(stdout);
@@ -181,23 +173,14 @@ void run(const pair &what, size_t bytes) {
 
 int main(int argc, char **argv) {
     CLI::App app("Messages with differently laid out sides: mpirun -np 2 mpi_sides", "mpi_sides");
-    app.add_option("--memory", chosen.memory, "Where the buffers lie: host, cuda or sim")
-        ->check(CLI::IsMember({"host", "cuda", "sim"}))
-        ->capture_default_str();
-    app.add_option("--label", chosen.label, "Text for the result lines")->capture_default_str();
+    chosen.add_options(&app);
     app.add_option("--only", chosen.only, "Pairs whose names contain this");
     app.add_option("--repeats", chosen.repeats, "Round trips of each pair, at most")
         ->capture_default_str();
     app.add_option("--largest", chosen.largest, "Bytes of the largest message")
         ->capture_default_str();
     CLI11_PARSE(app, argc, argv);
-    MPI_Init(&argc, &argv);
-    int size;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    if (size != 2) {
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
+    chosen.start(&argc, &argv);
     for (size_t bytes = size_t(64) << 10; bytes <= chosen.largest;
          bytes *= bytes == 64 << 10 ? 16 : 8) {
         for (const pair &what : pairs) {
@@ -209,11 +192,5 @@ int main(int argc, char **argv) {
             }
         }
     }
-    long wrong = 0;
-    MPI_Reduce(&wrong_, &wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank_ == 0) {
-        std::printf("%s wrong bytes: %ld\n", chosen.label.c_str(), wrong);
-    }
-    MPI_Finalize();
-    return rank_ == 0 && wrong != 0;
+    return chosen.finish(wrong_);
 }

@@ -1,9 +1,3 @@
 # Messages whose sides are laid out differently, by any MPI's compiler: make -f mpi_sides.mk MPICXX=mpicxx OUTPUT=FILE
-here := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
-MPICXX ?= mpicxx
-OUTPUT ?= mpi_sides
-sources := $(addprefix $(here),mpi_sides.cc test_memory.cc)
-
-$(OUTPUT): $(sources) $(here)test_memory.hpp \
-	$(here)../src/tools/perftest/support/statistics.hpp
-	$(MPICXX) -std=c++17 -O2 -Wall -Wextra -I$(here).. -I$(here)../src $(sources) -o $@ -ldl
+program := mpi_sides
+include $(dir $(abspath $(lastword $(MAKEFILE_LIST))))two_ranks.mk

@@ -3,29 +3,24 @@
 //
 //   mpirun -np 2 mpi_sizes [--memory host|cuda|sim] [--repeats N] [--label TEXT] [--largest BYTES]
 //                          [--contiguous]
-#include <mpi.h>
-
-#include <CLI/CLI.hpp>
-
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bench/test_memory.hpp"
+#include "bench/two_ranks.hpp"
 #include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
-struct options {
-    std::string memory = "cuda", label = "mpi";
+struct options : two_ranks {
     int repeats = 200;
     size_t largest = size_t(64) << 20;
     bool contiguous = false;
 } chosen;
 
-int rank_, wrong_;
+int wrong_;
 
 unsigned char pattern(size_t i, int salt) {
     return static_cast<unsigned char>((i + 1) * 0x9E3779B97F4A7C15ull >> 56) ^
@@ -42,11 +37,7 @@ std::unique_ptr<test_memory> take_memory(size_t size) {
         taken = std::move(found->second);
         unused_.erase(found);
     } else {
-        taken = test_memory::make(chosen.memory, size, rank_);
-    }
-    if (taken == nullptr) {
-        std::fprintf(stderr, "no %s memory\n", chosen.memory.c_str());
-        MPI_Abort(MPI_COMM_WORLD, 2);
+        taken = chosen.allocate(chosen.memory, size);
     }
     return taken;
 }
@@ -67,7 +58,7 @@ struct message {
         MPI_Type_commit(&type);
         send = take_memory(span());
         receive = take_memory(span());
-        send->write(image(rank_));
+        send->write(image(chosen.rank));
         receive->write(std::vector<unsigned char>(span(), 0xa5));
     }
     ~message() {
@@ -87,7 +78,7 @@ struct message {
         return made;
     }
     void check() const {
-        std::vector<unsigned char> seen = receive->read(), sent = image(1 - rank_);
+        std::vector<unsigned char> seen = receive->read(), sent = image(1 - chosen.rank);
         for (size_t i = 0; i < seen.size(); ++i) {
             bool covered = block == 0 || i / block % 2 == 0;
             wrong_ += seen[i] != (covered ? sent[i] : 0xa5);
@@ -98,10 +89,10 @@ struct message {
 double ping_pong(message &m) {
     double start = MPI_Wtime();
     for (int turn = 0; turn < 2; ++turn) {
-        if (turn == rank_) {
-            MPI_Send(m.send->address(), 1, m.type, 1 - rank_, 1, MPI_COMM_WORLD);
+        if (turn == chosen.rank) {
+            MPI_Send(m.send->address(), 1, m.type, 1 - chosen.rank, 1, MPI_COMM_WORLD);
         } else {
-            MPI_Recv(m.receive->address(), 1, m.type, 1 - rank_, 1, MPI_COMM_WORLD,
+            MPI_Recv(m.receive->address(), 1, m.type, 1 - chosen.rank, 1, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
         }
     }
@@ -113,11 +104,11 @@ double both_ways(std::vector<std::unique_ptr<message>> &all) {
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime();
     for (size_t i = 0; i < all.size(); ++i) {
-        MPI_Irecv(all[i]->receive->address(), 1, all[i]->type, 1 - rank_, static_cast<int>(i),
+        MPI_Irecv(all[i]->receive->address(), 1, all[i]->type, 1 - chosen.rank, static_cast<int>(i),
                   MPI_COMM_WORLD, &requests[i]);
     }
     for (size_t i = 0; i < all.size(); ++i) {
-        MPI_Isend(all[i]->send->address(), 1, all[i]->type, 1 - rank_, static_cast<int>(i),
+        MPI_Isend(all[i]->send->address(), 1, all[i]->type, 1 - chosen.rank, static_cast<int>(i),
                   MPI_COMM_WORLD, &requests[all.size() + i]);
     }
     MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
@@ -125,7 +116,7 @@ double both_ways(std::vector<std::unique_ptr<message>> &all) {
 }
 
 void line(const char *what, size_t bytes, size_t block, size_t messages, double us) {
-    if (rank_ == 0) {
+    if (chosen.rank == 0) {
         std::printf("%s %-9s %9zu B block %5zu x %2zu: %9.1f us %7.1f GB/s each way\n",
                     chosen.label.c_str(), what, bytes, block, messages, us,
                     static_cast<double>(bytes * messages) / us / 1e3);
@@ -192,10 +183,7 @@ void run() {
 int main(int argc, char **argv) {
     CLI::App app("Two ranks exchange vectors of several sizes: mpirun -np 2 mpi_sizes",
                  "mpi_sizes");
-    app.add_option("--memory", chosen.memory, "Where the buffers lie: host, cuda or sim")
-        ->check(CLI::IsMember({"host", "cuda", "sim"}))
-        ->capture_default_str();
-    app.add_option("--label", chosen.label, "Text for the result lines")->capture_default_str();
+    chosen.add_options(&app);
     app.add_option("--repeats", chosen.repeats, "Exchanges of messages below 16 MiB")
         ->capture_default_str();
     app.add_option("--largest", chosen.largest, "Bytes of the largest message")
@@ -203,20 +191,8 @@ int main(int argc, char **argv) {
     app.add_flag("--contiguous", chosen.contiguous,
                  "Contiguous memory alone, for an MPI without us");
     CLI11_PARSE(app, argc, argv);
-    MPI_Init(&argc, &argv);
-    int size;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    if (size != 2) {
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
+    chosen.start(&argc, &argv);
     run();
     unused_.clear();
-    int wrong = 0;
-    MPI_Reduce(&wrong_, &wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank_ == 0) {
-        std::printf("%s wrong bytes: %d\n", chosen.label.c_str(), wrong);
-    }
-    MPI_Finalize();
-    return wrong != 0;
+    return chosen.finish(wrong_);
 }

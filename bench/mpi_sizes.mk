@@ -1,9 +1,3 @@
 # Messages of several sizes, by any MPI's compiler: make -f mpi_sizes.mk MPICXX=mpicxx OUTPUT=FILE
-here := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
-MPICXX ?= mpicxx
-OUTPUT ?= mpi_sizes
-sources := $(addprefix $(here),mpi_sizes.cc test_memory.cc)
-
-$(OUTPUT): $(sources) $(here)test_memory.hpp \
-	$(here)../src/tools/perftest/support/statistics.hpp
-	$(MPICXX) -std=c++17 -O2 -Wall -Wextra -I$(here).. -I$(here)../src $(sources) -o $@ -ldl
+program := mpi_sizes
+include $(dir $(abspath $(lastword $(MAKEFILE_LIST))))two_ranks.mk

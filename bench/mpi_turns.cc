@@ -7,32 +7,26 @@
 //
 // A time is half of a round trip: the median of a round of all allocations, divided by their
 // number. The first two rounds are not timed.
-#include <mpi.h>
-
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bench/test_memory.hpp"
+#include "bench/two_ranks.hpp"
 #include "tools/perftest/support/statistics.hpp"
 
 namespace {
 
 constexpr int block = 64;  // bytes; the blocks lie twice as far apart
 
-struct options {
-    std::string memory = "cuda", label = "mpi";
+struct options : two_ranks {
     int rounds = 20;
     int bytes = 64 << 10;
     size_t allocated = size_t(4) << 20;  // bytes; CUDA's of less than 2 MiB share pages
     std::vector<int> allocations = {1, 64, 80, 256};
 } chosen;
 
-int rank_;
 size_t measured_;  // how many times; allocations of before may have lain at the same addresses
 
 unsigned char pattern(size_t at, size_t number, int rank) {
@@ -46,18 +40,14 @@ struct buffers {
 
     explicit buffers(int number) {
         for (int i = 0; i < number; ++i) {
-            all.push_back(test_memory::make(chosen.memory, chosen.allocated, rank_));
-            if (all.back() == nullptr) {
-                std::fprintf(stderr, "no %s memory\n", chosen.memory.c_str());
-                MPI_Abort(MPI_COMM_WORLD, 2);
-            }
+            all.push_back(chosen.allocate(chosen.memory, chosen.allocated));
         }
     }
     void fill() {
         for (size_t i = 0; i < all.size(); ++i) {
             std::vector<unsigned char> image(chosen.allocated);
             for (size_t at = 0; at < chosen.allocated; ++at) {
-                image[at] = pattern(at, i, rank_);
+                image[at] = pattern(at, i, chosen.rank);
             }
             all[i]->write(image);
         }
@@ -69,7 +59,7 @@ struct buffers {
             const std::vector<unsigned char> seen = all[i]->read();
             for (size_t at = 0; at < chosen.allocated; ++at) {
                 const bool sent = at < span && (contiguous || at % (2 * block) < block);
-                found += seen[at] != (sent ? pattern(at, i, 1 - rank_) : 0xa5);
+                found += seen[at] != (sent ? pattern(at, i, 1 - chosen.rank) : 0xa5);
             }
         }
         return found;
@@ -94,10 +84,10 @@ long measure(int number, bool contiguous) {
         for (int i = 0; i < number; ++i) {
             for (int turn = 0; turn < 2; ++turn) {
                 const auto at = static_cast<size_t>(i);
-                if (turn == rank_) {
-                    MPI_Send(from.all[at]->address(), 1, type, 1 - rank_, 1, MPI_COMM_WORLD);
+                if (turn == chosen.rank) {
+                    MPI_Send(from.all[at]->address(), 1, type, 1 - chosen.rank, 1, MPI_COMM_WORLD);
                 } else {
-                    MPI_Recv(to.all[at]->address(), 1, type, 1 - rank_, 1, MPI_COMM_WORLD,
+                    MPI_Recv(to.all[at]->address(), 1, type, 1 - chosen.rank, 1, MPI_COMM_WORLD,
                              MPI_STATUS_IGNORE);
                 }
             }
@@ -106,7 +96,7 @@ long measure(int number, bool contiguous) {
             times.push_back((MPI_Wtime() - start) / 2 / number * 1e6);
         }
     }
-    if (rank_ == 0) {
+    if (chosen.rank == 0) {
         std::printf("%s %-10s %9d B, %4d allocations: %10.1f us\n", chosen.label.c_str(),
                     contiguous ? "contiguous" : "blocks", chosen.bytes, number,
                     cuda_nc::tools::median_of(times));
@@ -123,10 +113,7 @@ long measure(int number, bool contiguous) {
 
 int main(int argc, char **argv) {
     CLI::App app("Messages from many allocations by turns: mpirun -np 2 mpi_turns", "mpi_turns");
-    app.add_option("--memory", chosen.memory, "Where the buffers lie: host, cuda or sim")
-        ->check(CLI::IsMember({"host", "cuda", "sim"}))
-        ->capture_default_str();
-    app.add_option("--label", chosen.label, "Text for the result lines")->capture_default_str();
+    chosen.add_options(&app);
     app.add_option("--rounds", chosen.rounds, "Rounds that are timed")
         ->check(CLI::Range(1, 1000000))
         ->capture_default_str();
@@ -142,24 +129,12 @@ int main(int argc, char **argv) {
     CLI11_PARSE(app, argc, argv);
     chosen.bytes = chosen.bytes / block * block;
     chosen.allocated = std::max(chosen.allocated, 2 * static_cast<size_t>(chosen.bytes));
-    MPI_Init(&argc, &argv);
-    int size;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    if (size != 2) {
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
+    chosen.start(&argc, &argv);
     long wrong_here = 0;
     for (int number : chosen.allocations) {
         wrong_here += measure(number, false);
         // UCX itself reads what is contiguous, and does not know a simulated GPU's memory.
         wrong_here += chosen.memory == "sim" ? 0 : measure(number, true);
     }
-    long wrong = 0;
-    MPI_Reduce(&wrong_here, &wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
-    if (rank_ == 0) {
-        std::printf("%s wrong bytes: %ld\n", chosen.label.c_str(), wrong);
-    }
-    MPI_Finalize();
-    return rank_ == 0 && wrong != 0;
+    return chosen.finish(wrong_here);
 }

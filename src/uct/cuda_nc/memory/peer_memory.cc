@@ -300,8 +300,8 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     if (found == peers.of_users.end()) {
         peers.close_unused();
         std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);
-        if (memory == nullptr &&
-            !coexists) {  // perhaps some of its place still belongs to one that is gone
+        // Perhaps some of its place still belongs to one that is gone.
+        if (memory == nullptr && !coexists) {
             peers.close_idle_of_users([&](const user_key &other) {
                 return other.place_and_owner() == name.place_and_owner();
             });
