@@ -38,6 +38,8 @@
     X(int32_t, opal_datatype_add, "libopen-pal", datatype_add,                                     \
       (void *base, const void *added, size_t count, ptrdiff_t displacement, ptrdiff_t extent),     \
       (base, added, count, displacement, extent))                                                  \
+    X(int32_t, opal_datatype_resize, "libopen-pal", datatype_resize,                               \
+      (void *datatype, ptrdiff_t lb, ptrdiff_t extent), (datatype, lb, extent))                    \
     X(int32_t, opal_datatype_commit, "libopen-pal", datatype_commit, (void *datatype), (datatype))
 
 /* Every message of UCP comes through these: they are redirected only where a process may profit. */

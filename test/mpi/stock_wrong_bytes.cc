@@ -48,8 +48,11 @@ std::vector<example> examples() {
     MPI_Datatype of_second;
     MPI_Type_create_indexed_block(1, 1, &second, MPI_DOUBLE, &of_second);
     MPI_Type_create_resized(of_second, 0, 8, &type);
-    MPI_Type_free(&of_second);
     all.push_back({"3 x the second MPI_DOUBLE of two, resized to one", type, 3, {8}, 8, 8});
+    MPI_Type_commit(&of_second);  // then the resized type is committed from its birth
+    MPI_Type_create_resized(of_second, 0, 8, &type);
+    MPI_Type_free(&of_second);
+    all.push_back({"3 x the same, resized when it was committed", type, 3, {8}, 8, 8});
     return all;
 }
 

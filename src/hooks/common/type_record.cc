@@ -55,8 +55,9 @@ bool type_record::make_locked(uint64_t count, uint64_t expected_size,
         return false;
     }
     layout_ref what = count == 1 ? element_ : element_->repeat(count, extent_);
-    if (what == nullptr) {
-        refuse("its layout cannot be repeated");
+    if (what == nullptr) {  // so many elements go by the MPI library; fewer may still be ours
+        nc_info("%" PRIu64 " elements of datatype %s in one message are left to %s", count,
+                mpi.name(datatype).c_str(), mpi.product());
         return false;
     }
     if (expected_size != unknown_size && what->packed_size() != expected_size) {

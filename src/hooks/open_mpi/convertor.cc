@@ -121,7 +121,8 @@ int32_t move(bool packs, move_f original, void *convertor, iovec *parts, uint32_
         return status;
     }
     for (uint32_t part = 0; part < *num_parts_p; ++part) {
-        if (is_device_memory(parts[part].iov_base)) {
+        // Where no byte is due, the original alone knows whether the message is complete.
+        if (parts[part].iov_len != 0 && is_device_memory(parts[part].iov_base)) {
             return move_by_host(packs, original, convertor, parts, num_parts_p, length_p);
         }
     }

@@ -14,12 +14,15 @@ struct datatype_words {
     static constexpr uint16_t committed = 0x4;
     static constexpr uint16_t contiguous = 0x10;  // the bytes of one element
     static constexpr uint16_t no_gaps = 0x20;     // and those of any number of elements
+    static constexpr uint16_t user_ub = 0x80;     // the program set the upper bound
 
     uint16_t flags;
     uint16_t id;
     uint32_t used_types;
     size_t size;  // packed bytes of one element
     ptrdiff_t true_lb, true_ub, lb, ub;
+    size_t num_members;
+    uint32_t alignment;  // bytes; the extent is rounded up to it
 };
 
 // The list of members of an opal_datatype_t.

@@ -1,5 +1,6 @@
 #include "hooks/open_mpi/type_faults.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -74,6 +75,23 @@ bool reserve(member_list &list, size_t more) noexcept {
     return true;
 }
 
+// Open MPI rounds the upper bound up to the alignment with every addition, also to a pair of copies
+// that nobody asked for. Sets it as the one addition that was asked for would have: `ends` is where
+// the last byte of what was added lies. A bound that the program set stays.
+void round_once(void *base, size_t offset, ptrdiff_t old_ub, ptrdiff_t ends) noexcept {
+    char *const at = static_cast<char *>(base) + offset;
+    datatype_words words;
+    std::memcpy(&words, at, sizeof(words));
+    if ((words.flags & datatype_words::user_ub) != 0) {
+        return;
+    }
+    words.ub = std::max(old_ub, ends);
+    const auto alignment = static_cast<ptrdiff_t>(std::max<uint32_t>(words.alignment, 1));
+    const ptrdiff_t over = (words.ub - words.lb) % alignment;
+    words.ub += over != 0 ? alignment - over : 0;
+    std::memcpy(at, &words, sizeof(words));
+}
+
 // Adds `count` copies, two or more, each one byte in front of the one before it. Pairs of them are
 // two bytes apart, which is no sign for anything.
 int32_t add_backwards(const opal_originals &originals, void *base, const void *added, size_t count,
@@ -94,11 +112,18 @@ int32_t add_backwards(const opal_originals &originals, void *base, const void *a
         !reserve(*members_of(base, words), 3 * members + 2 * loop)) {
         return out_of_resource;
     }
+    datatype_words before, one;
+    read_words(originals, base, &before);
+    read_words(originals, added, &one);
     const auto odd = displacement - static_cast<ptrdiff_t>(count - 1);
     int32_t status = add(pair.get(), added, 1, 0, 0);
     status = status != 0 ? status : add(pair.get(), added, 1, -1, 0);
     status = status != 0 ? status : add(base, pair.get(), count / 2, displacement, -2);
-    return status != 0 || count % 2 == 0 ? status : add(base, added, 1, odd, 0);
+    status = status != 0 || count % 2 == 0 ? status : add(base, added, 1, odd, 0);
+    if (status == 0) {
+        round_once(base, words, before.ub, displacement + one.ub);
+    }
+    return status;
 }
 
 // The flags that the other words allow, and that UCX's layer of Open MPI understands.
@@ -117,6 +142,19 @@ uint16_t true_flags(const datatype_words &words) noexcept {
     return flags;
 }
 
+void mend_flags(const opal_originals &originals, void *datatype) noexcept {
+    datatype_words words;
+    if (!read_words(originals, datatype, &words)) {
+        return;
+    }
+    const uint16_t flags = true_flags(words);
+    if (flags != words.flags) {
+        nc_debug("a datatype is not contiguous, though Open MPI takes it for that");
+        std::memcpy(static_cast<char *>(datatype) + originals.api->datatype_words_offset(), &flags,
+                    sizeof(flags));
+    }
+}
+
 }  // namespace
 
 int32_t datatype_add(void *base, const void *added, size_t count, ptrdiff_t displacement,
@@ -131,16 +169,18 @@ int32_t datatype_add(void *base, const void *added, size_t count, ptrdiff_t disp
     return originals.opal_datatype_add(base, added, count, displacement, extent);
 }
 
+int32_t datatype_resize(void *datatype, ptrdiff_t lb, ptrdiff_t extent) noexcept {
+    const opal_originals &originals = opal();
+    const int32_t status = originals.opal_datatype_resize(datatype, lb, extent);
+    mend_flags(originals, datatype);
+    return status;
+}
+
 int32_t datatype_commit(void *datatype) noexcept {
     const opal_originals &originals = opal();
     datatype_words words;
     if (read_words(originals, datatype, &words) && (words.flags & datatype_words::committed) == 0) {
-        const uint16_t flags = true_flags(words);
-        if (flags != words.flags) {
-            nc_debug("a datatype is not contiguous, though Open MPI takes it for that");
-            std::memcpy(static_cast<char *>(datatype) + originals.api->datatype_words_offset(),
-                        &flags, sizeof(flags));
-        }
+        mend_flags(originals, datatype);
     }
     return originals.opal_datatype_commit(datatype);
 }

@@ -92,7 +92,26 @@ void pack_external(harness &t) {
     }
 }
 
+// No element, into and out of a packed buffer that is full, in host and in GPU memory.
+void pack_nothing(harness &t) {
+    const made_type &type = samples().front().type;
+    for (memory *where : {&t.host(), &t.device()}) {
+        for (memory *of : {&t.host(), &t.device()}) {
+            typed_buffer elements(*of, type, 1, 5);
+            typed_buffer packed(*where, contiguous(16, basic("BYTE")), 1, 7);
+            int position = 16;
+            int packs = MPI_Pack(elements.address(), 0, type.handle(), packed.address(), 16,
+                                 &position, MPI_COMM_WORLD);
+            int unpacks = MPI_Unpack(packed.address(), 16, &position, elements.address(), 0,
+                                     type.handle(), MPI_COMM_WORLD);
+            t.expect(packs == MPI_SUCCESS && unpacks == MPI_SUCCESS, "no element is no error");
+            t.expect(position == 16 && packed.right() && elements.right(), "nothing moved");
+        }
+    }
+}
+
 const registration tests[] = {
+    {"pack_nothing", pack_nothing},
     {"pack_unpack", pack_unpack},
     {"packed_messages", packed_messages},
     // the CPU alone changes the byte order

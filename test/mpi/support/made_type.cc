@@ -52,7 +52,7 @@ made_type contiguous(int count, const made_type &old) {
     MPI_Datatype handle;
     MPI_Type_contiguous(count, old.handle(), &handle);
     return finish_type(handle, repeated(old.map(), count),
-                       "contiguous(" + std::to_string(count) + "," + old.text() + ")", known);
+                       "contiguous(" + std::to_string(count) + "," + old.text() + ")", regular);
 }
 
 made_type hvector(int count, int length, int64_t stride, const made_type &old) {
@@ -65,7 +65,7 @@ made_type hvector(int count, int length, int64_t stride, const made_type &old) {
     return finish_type(handle, std::move(map),
                        "hvector(" + std::to_string(count) + "," + std::to_string(length) + "," +
                            std::to_string(stride) + "," + old.text() + ")",
-                       known);
+                       regular);
 }
 
 made_type vector(int count, int length, int stride, const made_type &old) {
@@ -78,7 +78,7 @@ made_type vector(int count, int length, int stride, const made_type &old) {
     return finish_type(handle, std::move(map),
                        "vector(" + std::to_string(count) + "," + std::to_string(length) + "," +
                            std::to_string(stride) + "," + old.text() + ")",
-                       known);
+                       regular);
 }
 
 made_type indexed(const std::vector<placement> &blocks, const made_type &old) {

@@ -13,7 +13,8 @@
 namespace mpi_test {
 
 // open: a struct's bounds are those of its resized members, if any, else of all.
-enum bounds_are { known, open };
+// regular: of copies at one distance, whose extent is rounded up once.
+enum bounds_are { known, open, regular };
 
 class made_type {
   public:
@@ -52,14 +53,15 @@ class made_type {
 
     // Takes the bounds from the MPI library where the standard leaves them to it: for types without
     // bytes or with overlap, and the padding that rounds an extent up (Open MPI at times adds
-    // more).
+    // more, but not to regular types).
     void adopt_bounds(bounds_are bounds) {
         MPI_Aint lb = 0;
         MPI_Aint extent = 0;
         MPI_Type_get_extent(handle_, &lb, &extent);
         int64_t padding = extent - map_.extent();
-        constexpr int64_t most_padding = 64;
-        if (bounds == open || map_.size() == 0 || map_.overlaps() ||
+        constexpr int64_t largest_alignment = 16;
+        const int64_t most_padding = bounds == regular ? largest_alignment - 1 : 64;
+        if (bounds == open || map_.size() == 0 || (bounds == known && map_.overlaps()) ||
             (lb == map_.lb() && padding > 0 && padding <= most_padding)) {
             map_.resize(lb, extent);
         }

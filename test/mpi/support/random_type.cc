@@ -96,7 +96,9 @@ made_type random_darray(random_stream &random, const made_type &old) {
 
 made_type random_resized(random_stream &random, const made_type &old) {
     int64_t size = reach(old);
-    switch (random.next() % 4) {
+    switch (random.next() % 5) {
+        case 4:  // as if there were no gap
+            return resized(0, old.map().size(), old);
         case 0:  // the next copy in front
             return resized(old.map().true_ub() - old.map().extent(), -size, old);
         case 1:  // a gap behind
@@ -122,7 +124,8 @@ made_type wrapped(random_stream &random, const made_type &old) {
         case 1:
             return vector(count, length, static_cast<int>(stride), old);
         case 2:
-            return hvector(count, length, stride * extent + random.between(0, 7), old);
+            return hvector(count, length,
+                           random.one_in(4) ? -1 : stride * extent + random.between(0, 7), old);
         case 3:
             return hvector(count, length, stride * extent, old);
         case 4:
@@ -154,6 +157,9 @@ made_type random_type(random_stream &random, const random_type_limits &limits) {
         // a wrapper makes about 24 copies at most; the largest arrays are dropped below
         if (!fits(type, 24, 64 * reach(type), limits)) {
             break;
+        }
+        if (random.one_in(3)) {  // what is made of a committed type may be committed, too
+            type.commit();
         }
         made_type next = wrapped(random, type);
         if (fits(next, 1, reach(next), limits)) {

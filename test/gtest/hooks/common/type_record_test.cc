@@ -40,6 +40,15 @@ TEST(type_record, a_type_whose_sizes_disagree_is_left_to_its_own_library) {
         << said;
 }
 
+TEST(type_record, a_count_that_is_too_large_is_left_to_the_library_for_that_message) {
+    test::library_stub library;
+    const type_record type(library, nullptr);
+    counted_layout made;
+    EXPECT_FALSE(type.make(UINT64_MAX / 2, unknown_size, &made));
+    ASSERT_TRUE(type.make(2, 64, &made));
+    EXPECT_EQ(made.what->packed_size(), 64);
+}
+
 TEST(type_record, host_memory_is_served_where_the_library_packs_it_wrongly) {
     test::library_stub library;
     counted_layout made;

@@ -12,7 +12,7 @@ struct object {
     alignas(8) char bytes[256] = {};
 
     object(size_t header, ptrdiff_t size, uint16_t flags) {
-        datatype_words words = {flags, 9, 1, static_cast<size_t>(size), 0, size, 0, size};
+        datatype_words words = {flags, 9, 1, static_cast<size_t>(size), 0, size, 0, size, 1, 1};
         std::memcpy(bytes + header, &words, sizeof(words));
     }
 };
