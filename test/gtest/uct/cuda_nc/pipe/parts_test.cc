@@ -1,20 +1,13 @@
 // The pieces that pipes and rings are made of.
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <map>
 #include <random>
-#include <thread>
 
 #include "ucs/base/settings.hpp"
-#include "ucs/gpu/child_process.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/pipe/shape.hpp"
 #include "uct/cuda_nc/pipe/port.hpp"
-#include "uct/cuda_nc/memory/process_id.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -108,92 +101,6 @@ TEST(lent_memory, regions_are_apart_bounded_and_used_again) {
     region large = acquire_region(0, size_t(16) << 20);
     ASSERT_TRUE(large) << "halves do not join" << refused;
     release_region(large);
-}
-
-TEST(process_id, a_process_is_gone_when_it_has_ended) {
-    EXPECT_FALSE(is_gone(own_process_id()));
-    EXPECT_TRUE(is_own(own_process_id()));
-    EXPECT_FALSE(is_own(process_id{})) << "not known";
-    EXPECT_FALSE(is_gone(process_id{})) << "not known";
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        char byte;
-        close(ends[1]);
-        _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);
-    }
-    process_id one = process_id_of(static_cast<uint32_t>(child));
-    EXPECT_EQ(one.pid, static_cast<uint32_t>(child));
-    EXPECT_FALSE(is_gone(one));
-    EXPECT_FALSE(is_own(one));
-    process_id earlier = one;
-    --earlier.started;
-    EXPECT_TRUE(is_gone(earlier)) << "its number was given to another";
-    process_id elsewhere = one;
-    ++elsewhere.pid_space;
-    close(ends[0]);
-    close(ends[1]);
-    waitpid(child, nullptr, 0);
-    EXPECT_TRUE(is_gone(one));
-    EXPECT_FALSE(is_gone(elsewhere)) << "not known";
-}
-
-TEST(process_id, a_child_is_not_its_parent) {
-    const process_id parent = own_process_id();
-    EXPECT_EQ(parent.pid, static_cast<uint32_t>(getpid()));
-    const pid_t child = fork();
-    if (child == 0) {
-        const process_id own = own_process_id();
-        const bool right =
-            own.pid == static_cast<uint32_t>(getpid()) && own != parent && own == own_process_id();
-        _exit(right ? 0 : 1);
-    }
-    int status = -1;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    EXPECT_EQ(own_process_id(), parent);
-}
-
-constexpr std::chrono::seconds patience{20};
-
-bool is_gone_within(const process_id &process, std::chrono::milliseconds limit) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    while (!is_gone(process)) {
-        if (std::chrono::steady_clock::now() > end) {
-            return false;
-        }
-        usleep(1000);
-    }
-    return true;
-}
-
-// In a child: the first thread ends, another goes on.
-TEST(process_id, DISABLED_first_thread_ends) {
-    std::thread([] { pause(); }).detach();
-    char byte = 1;
-    gpu::test::send_to_parent(&byte, 1);
-    syscall(SYS_exit, 0);
-}
-
-// The kernel shows both as zombies.
-TEST(process_id, a_process_of_which_its_parent_has_not_heard_is_gone_when_all_its_threads_are) {
-    const pid_t ended = fork();
-    if (ended == 0) {
-        _exit(0);
-    }
-    EXPECT_TRUE(is_gone_within(process_id_of(static_cast<uint32_t>(ended)), patience));
-    waitpid(ended, nullptr, 0);
-
-    gpu::test::child_process child("process_id.DISABLED_first_thread_ends", {});
-    char byte;
-    ASSERT_TRUE(child.receive(&byte, 1)) << child.output();
-    const process_id one = process_id_of(static_cast<uint32_t>(child.pid()));
-    EXPECT_FALSE(is_gone_within(one, std::chrono::milliseconds(100)));
-    child.kill();
-    EXPECT_TRUE(is_gone_within(one, patience));
-    child.wait();
-    EXPECT_TRUE(is_gone(one));
 }
 
 }  // namespace
