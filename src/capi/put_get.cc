@@ -153,9 +153,13 @@ ucs_status_ptr_t failure(ucs_status_t status) noexcept {
     return UCS_STATUS_PTR(status);
 }
 
+ucs_status_ptr_t ucp_failure(const char *function, ucs_status_ptr_t result) noexcept {
+    return failure(
+        fail(UCS_PTR_STATUS(result), "%s: %s", function, status_text(UCS_PTR_STATUS(result))));
+}
+
 ucs_status_ptr_t ucp_failure(const operation &what, ucs_status_ptr_t result) noexcept {
-    return failure(fail(UCS_PTR_STATUS(result), "%s: %s", what.puts ? "ucp_put_nbx" : "ucp_get_nbx",
-                        status_text(UCS_PTR_STATUS(result))));
+    return ucp_failure(what.puts ? "ucp_put_nbx" : "ucp_get_nbx", result);
 }
 
 // What tells of the end of all blocks that were begun so far.
@@ -165,7 +169,8 @@ ucs_status_ptr_t end_of_all(const operation &what, bool is_pending) noexcept {
     }
     ucp_request_param_t end = what.param;
     end.op_attr_mask &= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-    return what.ucp.ep_flush_nbx(what.ep, &end);
+    const ucs_status_ptr_t flush = what.ucp.ep_flush_nbx(what.ep, &end);
+    return UCS_PTR_IS_ERR(flush) ? ucp_failure("ucp_ep_flush_nbx", flush) : flush;
 }
 
 // The rest of the blocks, each by a request that frees itself.
@@ -192,7 +197,8 @@ ucs_status_ptr_t move(const operation &what) {
     common_blocks rest = blocks;
     const common_block first = blocks.next(UINT64_MAX);
     if (first.length == total) {
-        return what.move(first, what.param);
+        const ucs_status_ptr_t request = what.move(first, what.param);
+        return UCS_PTR_IS_ERR(request) ? ucp_failure(what, request) : request;
     }
     const common_block sample = rest.next(longest_sample);
     const auto order = std::make_shared<strided_order>(what);

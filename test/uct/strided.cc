@@ -183,6 +183,9 @@ void started(void *request, bool has_callback, std::vector<void *> *requests) {
     if (UCS_PTR_IS_ERR(request) && !may_fail()) {
         fail(std::string("refused: ") + cuda_nc_last_error());
     }
+    if (UCS_PTR_IS_ERR(request) && *cuda_nc_last_error() == '\0') {
+        fail("an error without a sentence");
+    }
     if (!UCS_PTR_IS_PTR(request)) {
         return;
     }

@@ -138,7 +138,7 @@ gpu::memory_info locate(generic_type &type, const void *buffer, size_t count, la
     gpu::memory_info info = memory_of(**all_p, buffer);
     if (info.kind == gpu::memory_kind::unknown) {
         nc_error("buffer %p lies in GPU memory of an unknown kind, which is not served", buffer);
-    } else if (!gpu::is_on_host(info.kind)) {
+    } else if (!gpu::is_on_host(info.kind) && all_p->use_count() == 0) {
         *all_p = type.repeat(count, true);  // a work list may outlive the type
     }
     return info;

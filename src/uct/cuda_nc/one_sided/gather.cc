@@ -240,6 +240,9 @@ ucs_status_t list_mover::add(int number, direction dir, char *local, remote_key 
         return UCS_ERR_INVALID_PARAM;
     }
     note_post();
+    if (CUDA_NC_UNLIKELY(is_fenced())) {
+        return UCS_ERR_NO_RESOURCE;
+    }
     lane *on = lane_of(number, key);
     remote_key::note *note = key.note_for(number);
     if (on == nullptr || note == nullptr) {
@@ -267,6 +270,9 @@ ucs_status_t list_mover::add(int number, direction dir, char *local, remote_key 
 ucs_status_t list_mover::add(int number, layout_order &order, remote_key &key,
                              abi::uct_completion *completion) noexcept try {
     note_post();
+    if (CUDA_NC_UNLIKELY(is_fenced())) {
+        return UCS_ERR_NO_RESOURCE;
+    }
     lane *on = lane_of(number, key);
     if (on == nullptr) {
         return UCS_ERR_NO_MEMORY;

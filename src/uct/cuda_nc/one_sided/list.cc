@@ -1,6 +1,7 @@
 #include "uct/cuda_nc/one_sided/lane.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <new>
 
@@ -15,6 +16,11 @@ namespace {
 // A program's messages, which it waits for one by one, tell by their pace what a kernel that stays
 // costs it. Puts and gets have another pace.
 constexpr gpu::giving puts_pace = {false, false};
+
+// Blocks that follow each other may belong to several allocations, over which a kernel reads and
+// the driver refuses to copy. Set where a copy of several blocks at once has failed: from then on
+// lists of several go by kernels.
+std::atomic<bool> joined_copies_fail{false};
 
 // Whether `next` follows `block` on both sides.
 bool goes_on(const gpu::block_pair &block, const gpu::block_pair &next) noexcept {
@@ -38,11 +44,18 @@ ucs_status_t list_mover::list::copy_block(const gpu::block_pair &block) const no
 ucs_status_t list_mover::list::copy() const noexcept {
     ucs_status_t copied = UCS_OK;
     for (size_t i = 0; i < num_pairs && copied == UCS_OK;) {
+        const size_t first = i;
         gpu::block_pair one = pairs[i++];
-        for (; i < num_pairs && goes_on(one, pairs[i]); ++i) {
+        const bool may_join = !joined_copies_fail.load(std::memory_order_relaxed);
+        for (; may_join && i < num_pairs && goes_on(one, pairs[i]); ++i) {
             one.length += pairs[i].length;
         }
         copied = copy_block(one);
+        if (copied != UCS_OK && i > first + 1) {
+            joined_copies_fail.store(true, std::memory_order_relaxed);
+            copied = UCS_OK;
+            i = first;  // again, one by one
+        }
     }
     return copied;
 }
@@ -62,8 +75,14 @@ gpu::block_pair list_mover::list::lone_block() const noexcept {
 ucs_status_t list_mover::list::launch_pairs() noexcept {
     const gpu::block_pair lone = lone_block();
     ends.count = 0;
-    if (lone.length != 0) {
-        return copy_block(lone);
+    if (lone.length != 0 &&
+        (num_pairs <= 1 || !joined_copies_fail.load(std::memory_order_relaxed))) {
+        const ucs_status_t copied = copy_block(lone);
+        if (copied == UCS_OK || num_pairs <= 1) {
+            return copied;
+        }
+        joined_copies_fail.store(true, std::memory_order_relaxed);
+        nc_debug("several blocks cannot be copied as one: lists go by kernels from now on");
     }
     ends.renew();
     gpu::pair_list work;

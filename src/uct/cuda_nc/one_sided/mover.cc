@@ -187,9 +187,17 @@ void list_mover::close_all() noexcept {
     }
 }
 
-void list_mover::fence() noexcept {
+void list_mover::fence_lists() noexcept {
     close_all();
     fence_ = last_number_;
+}
+
+void list_mover::fence() noexcept {
+    if (pending_.empty()) {
+        fence_lists();
+    } else if (!std::exchange(pending_.back().fence_follows, true)) {
+        ++num_fences_;
+    }
 }
 
 // ---- ends
@@ -444,7 +452,7 @@ ucs_status_t list_mover::add_pending(const void *ep, void *request) noexcept try
     if (is_idle() && pending_.empty()) {
         return UCS_ERR_BUSY;  // there is room
     }
-    pending_.push_back({ep, request, last_pending_ + 1});
+    pending_.push_back({ep, request, last_pending_ + 1, false});
     ++last_pending_;
     return UCS_OK;
 } catch (const std::bad_alloc &) {
@@ -458,10 +466,16 @@ unsigned list_mover::release_pending() noexcept {
     for (size_t left = pending_.size(); left != 0 && !pending_.empty(); --left) {
         const pending_entry first = pending_.front();
         pending_.pop_front();  // what is called may purge the others
+        releases_ = true;
         const ucs_status_t status = (*static_cast<send *>(first.request))(first.request);
+        releases_ = false;
         if (status == UCS_ERR_NO_RESOURCE || status == UCS_INPROGRESS) {
             pending_.push_front(first);
             break;
+        }
+        if (first.fence_follows) {
+            --num_fences_;
+            fence_lists();
         }
         ++released;
     }
@@ -478,6 +492,15 @@ void list_mover::purge_pending(const void *ep, purge_callback callback, void *ar
             return;
         }
         void *const request = found->request;
+        if (found->fence_follows) {
+            // It still follows those before.
+            if (found == pending_.begin()) {
+                --num_fences_;
+                fence_lists();
+            } else if (std::exchange(std::prev(found)->fence_follows, true)) {
+                --num_fences_;
+            }
+        }
         pending_.erase(found);
         if (callback != nullptr) {
             callback(request, argument);

@@ -67,7 +67,8 @@ class list_mover {
                      uint64_t length) noexcept;
     // All of `order`, by a launch of its own; the key's memory holds its remote bytes. Waits for
     // the GPU where there is no room. `completion`, which may be null, is called once when it has
-    // ended. Errors, after which nothing was added: UCS_ERR_UNREACHABLE, UCS_ERR_NO_MEMORY.
+    // ended. Errors, after which nothing was added: UCS_ERR_UNREACHABLE, UCS_ERR_NO_MEMORY,
+    // UCS_ERR_NO_RESOURCE (a fence waits).
     ucs_status_t add(int lane, layout_order &order, remote_key &key,
                      abi::uct_completion *completion) noexcept;
     // Waits for the GPU until add() would not say UCS_ERR_NO_RESOURCE.
@@ -77,7 +78,8 @@ class list_mover {
     // was added so far to the lane has ended: with an error if any list failed that the call has
     // added to.
     void complete_with(int lane, abi::uct_completion *completion) noexcept;
-    // All that was added so far is to end before anything that is added later begins.
+    // All that was added so far, and by requests that wait for room, is to end before anything that
+    // is added later begins. While such requests wait add() says UCS_ERR_NO_RESOURCE.
     void fence() noexcept;
     // Launches what is gathered. UCS_OK: nothing is under way. UCS_INPROGRESS: `completion`, which
     // may be null, is called when all that was added so far has ended. Either tells of a failure
@@ -109,7 +111,8 @@ class list_mover {
     struct pending_entry {
         const void *ep;
         void *request;
-        uint64_t number;  // from 1 on
+        uint64_t number;             // from 1 on
+        bool fence_follows = false;  // what was added behind it waits for it
     };
 
     // What has ended together, and is still to be called.
@@ -161,6 +164,9 @@ class list_mover {
     unsigned call_owed() noexcept;
     unsigned end_flushes() noexcept;
     unsigned release_pending() noexcept;
+    void fence_lists() noexcept;
+    // Whether what is added now has to stay behind a fence that waits for requests.
+    bool is_fenced() const noexcept { return num_fences_ != 0 && !releases_; }
     static bool is_complete(lane &on) noexcept;
     uint64_t oldest() const noexcept;
 
@@ -177,6 +183,8 @@ class list_mover {
     } left_;  // what is owed, to the thread that posts
     std::deque<flush_entry> flushes_;
     std::deque<pending_entry> pending_;
+    size_t num_fences_ = 0;          // that follow requests
+    bool releases_ = false;          // the request that was the first one
     uint64_t last_pending_ = 0;      // number
     uint64_t last_number_ = 0;       // of a list
     ucs_status_t failure_ = UCS_OK;  // the first one that nothing has told of

@@ -312,6 +312,7 @@ void pipe_drive::next_segment() noexcept {
         return;
     }
     ++segment_;
+    heard_since_launch_ = peer_segments_ > segment_;  // of this segment, not of the one before
     work_.length = std::min(total_ - work_.packed_offset, segment_bytes_);
     work_.sequence = first_sequence_ + segment_ * gpu::pipe_sequence_step;
     relaunching_ = false;

@@ -1,11 +1,13 @@
 #include "uct/cuda_nc/protocol/receive_message.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/ep.hpp"
+#include "uct/cuda_nc/iface.hpp"
 #include "uct/cuda_nc/protocol/route_network.hpp"
 #include "uct/cuda_nc/protocol/route_pipe.hpp"
 #include "uct/cuda_nc/protocol/route_pull.hpp"
@@ -170,6 +172,10 @@ void receive_message::endpoint_closed(endpoint *other) noexcept {
     if (route_->must_stop_on_close() && !held_ && !stopped_) {
         route_->stop();
         stop_sender();
+    } else if (!held_ && !has_fin_ && !stopped_) {
+        // A sender that is through takes no notice: its FIN may come yet. Another one would wait
+        // for ever, where this side alone closes.
+        message_.send(wire::control_kind::stop);
     }
     message_.ep = nullptr;
     if (message_.buffer == nullptr || plain_ != nullptr) {
@@ -227,8 +233,16 @@ void receive_message::handle_fin(const wire::rndv_header &header, uint64_t lengt
     progress();
 }
 
-// UCP's handler of ATP counts the bytes as arrived, and ends the receive.
+// UCP's handler of ATP counts the bytes as arrived, and ends the receive. Before UCX 1.22 it does
+// not look at the status: the user would take old bytes for the message's.
 void receive_message::deliver_plain(ucs_status_t status) noexcept {
+    if (status != UCS_OK && message_.services.iface.ucx->which < release::v1_22) {
+        NC_LOG(log_level::fatal,
+               "receive failed: some of %llu bytes could not be written to contiguous GPU memory, "
+               "and this UCX would call the message complete: %s",
+               static_cast<unsigned long long>(message_.total), status_text(status));
+        std::abort();
+    }
     wire::acknowledgement said = {request_, static_cast<int8_t>(status), message_.total};
     if (status == UCS_OK) {
         route_->count_received();

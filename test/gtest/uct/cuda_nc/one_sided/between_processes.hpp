@@ -48,8 +48,8 @@ class between_processes {
 
     bool is_there() const { return local_ != nullptr; }
     char *local() const { return local_->address(); }
-    ucs_status_t add(direction dir, uint64_t offset, uint64_t length) {
-        return mover_.add(0, dir, local() + offset, key_, key_.base() + offset, length);
+    ucs_status_t add(direction dir, uint64_t offset, uint64_t length, int lane = 0) {
+        return mover_.add(lane, dir, local() + offset, key_, key_.base() + offset, length);
     }
     ucs_status_t add_between(direction dir, uint64_t here, uint64_t there, uint64_t length) {
         return mover_.add(0, dir, local() + here, key_, key_.base() + there, length);

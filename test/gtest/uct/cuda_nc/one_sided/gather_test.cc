@@ -92,35 +92,77 @@ TEST_F(gather_test, what_was_added_before_one_that_fails_ends) {
     EXPECT_TRUE(both_->run_until_end(both));
 }
 
+// A request of UCP's that found no room: it adds a byte.
+struct waiting_request {
+    ucs_status_t (*func)(waiting_request *);  // first: UCX's
+    between_processes *both;
+    bool is_sent = false;
+
+    explicit waiting_request(between_processes *all) noexcept
+        : func([](waiting_request *self) {
+              const ucs_status_t status = self->both->add(direction::get, 0, 1);
+              self->is_sent = status == UCS_OK;
+              return status;
+          }),
+          both(all) {
+        ucs_status_t status = UCS_OK;
+        for (size_t i = 0; i <= list_mover::most_lists && status == UCS_OK; ++i) {
+            status = both->add(direction::get, 1 + i, 1);  // no two write one byte
+            both->mover().flush(nullptr);                  // closes the list
+        }
+        EXPECT_EQ(status, UCS_ERR_NO_RESOURCE);
+        EXPECT_EQ(both->mover().add_pending(all, this), UCS_OK);
+    }
+    template <typename function>
+    void run_until_sent(function look) {
+        for (const auto limit = clock::now() + std::chrono::seconds(60);
+             !is_sent && clock::now() < limit;) {
+            look();
+            both->mover().progress();
+        }
+        EXPECT_TRUE(is_sent);
+    }
+};
+
 // As UCP waits, for all that it has added, where a request of its own finds no room.
 TEST_F(gather_test, a_flush_waits_for_requests_that_found_no_room) {
-    struct request {
-        ucs_status_t (*func)(request *);  // first: UCX's
-        between_processes *both;
-        bool is_sent = false;
-    } waiting = {[](request *self) {
-                     const ucs_status_t status = self->both->add(direction::get, 0, 1);
-                     self->is_sent = status == UCS_OK;
-                     return status;
-                 },
-                 both_.get()};
-    ucs_status_t status = UCS_OK;
-    for (size_t i = 0; i <= list_mover::most_lists && status == UCS_OK; ++i) {
-        status = both_->add(direction::get, 1 + i, 1);  // no two write one byte
-        both_->mover().flush(nullptr);                  // closes the list
-    }
-    ASSERT_EQ(status, UCS_ERR_NO_RESOURCE);
-    ASSERT_EQ(both_->mover().add_pending(&waiting, &waiting), UCS_OK);
+    waiting_request waiting(both_.get());
     operation flush;
     ASSERT_EQ(both_->mover().flush(&flush.end), UCS_INPROGRESS);
-    for (const auto limit = clock::now() + std::chrono::seconds(60);
-         !waiting.is_sent && clock::now() < limit;) {
-        both_->mover().progress();
-        EXPECT_TRUE(waiting.is_sent || !flush.has_ended());
-    }
+    waiting.run_until_sent([&] { EXPECT_FALSE(flush.has_ended()); });
     EXPECT_TRUE(both_->run_until_end(flush));
-    EXPECT_TRUE(waiting.is_sent);
     EXPECT_EQ(flush.end.status, UCS_OK);
+}
+
+TEST_F(gather_test, a_fence_lets_nothing_pass_requests_that_found_no_room) {
+    waiting_request waiting(both_.get());
+    both_->mover().fence();
+    both_->mover().fence();
+    waiting.run_until_sent([&] {  // another lane, which has room
+        EXPECT_EQ(both_->add(direction::put, 4096, 8, list_mover::unreached), UCS_ERR_NO_RESOURCE);
+    });
+    operation after;
+    ASSERT_EQ(both_->add(direction::put, 4096, 8), UCS_OK);
+    both_->complete_with(after);
+    EXPECT_TRUE(both_->run_until_end(after));
+    EXPECT_EQ(after.end.status, UCS_OK);
+}
+
+// What is added later need not wait for it, but still for what was added before.
+TEST_F(gather_test, a_fence_behind_a_request_that_is_purged_is_none_for_later_ones) {
+    waiting_request waiting(both_.get());
+    both_->mover().fence();
+    both_->mover().purge_pending(both_.get(), nullptr, nullptr);
+    operation after;
+    ucs_status_t status;
+    do {
+        both_->mover().progress();
+        status = both_->add(direction::put, 4096, 8);
+    } while (status == UCS_ERR_NO_RESOURCE);
+    ASSERT_EQ(status, UCS_OK);
+    both_->complete_with(after);
+    EXPECT_TRUE(both_->run_until_end(after));
+    EXPECT_FALSE(waiting.is_sent);
 }
 
 // In a child, whose third list gets no event: its is the sixth, behind those of copies. The first
@@ -188,9 +230,41 @@ TEST(gather_peer, DISABLED_goes_on_after_a_kernel_that_failed) {
     EXPECT_TRUE(gpu::test::send_to_parent(&byte, 1));
 }
 
+// In a child, where only copies of one block succeed at first, as over two allocations.
+TEST(gather_peer, DISABLED_gets_blocks_that_follow_each_other) {
+    packed_key key;
+    ASSERT_TRUE(gpu::test::receive_from_parent(&key, sizeof(key)));
+    between_processes both(key);
+    ASSERT_TRUE(both.is_there());
+    char byte = 0;
+    constexpr uint64_t half = (block_end - block_begin) / 2;
+    for (int i = 0; i < 2; ++i) {
+        copy(both.local() + block_end - 1, &byte, 1);
+        operation both_blocks;
+        ASSERT_EQ(both.add(direction::get, block_begin, half), UCS_OK);
+        ASSERT_EQ(both.add(direction::get, block_begin + half, half), UCS_OK);
+        both.complete_with(both_blocks);
+        EXPECT_TRUE(both.run_until_end(both_blocks));
+        EXPECT_EQ(both_blocks.end.status, UCS_OK);
+        copy(&byte, both.local() + block_end - 1, 1);
+        EXPECT_EQ(byte, last_byte);
+        byte = 0;
+    }
+    EXPECT_TRUE(gpu::test::send_to_parent(&byte, 1));
+}
+
 TEST(gather_with_faults, what_does_not_fit_is_not_touched_any_more) {
     run_with_faults("gather_peer.DISABLED_has_room_for_two_lists",
                     {"UCX_CUDA_NC_SIM_FAULTS=event:6"});
+}
+
+TEST(gather_with_faults, blocks_that_cannot_be_copied_as_one_are_moved) {
+    // The three copies before are the test's own.
+    for (const char *faults : {"copy:4", "copy:4,launch:1+"}) {
+        SCOPED_TRACE(faults);
+        run_with_faults("gather_peer.DISABLED_gets_blocks_that_follow_each_other",
+                        {std::string("UCX_CUDA_NC_SIM_FAULTS=") + faults, "UCX_CUDA_NC_MOVER=n"});
+    }
 }
 
 TEST(gather_with_faults, a_kernel_that_failed_harms_no_later_list) {

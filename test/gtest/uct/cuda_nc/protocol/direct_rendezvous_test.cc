@@ -277,6 +277,32 @@ TEST_P(direct_messages_with_plain, receives_end_with_their_endpoint) {
     EXPECT_TRUE(ended_by_atp.empty());
 }
 
+// UCX before 1.22 would call them complete.
+TEST_P(direct_messages_with_plain, receives_that_fail_are_told_so_or_end_the_process) {
+    if (std::string(gpu::platform::instance().name()) != "sim") {
+        GTEST_SKIP() << "makes memory of the simulated GPU one that is not shared";
+    }
+    gpu::sim::set_sharing(gpu::platform::instance(), target_->address(), gpu::sharing::none);
+    source_ = {};  // nor can it be pulled
+    for (release which : {release::v1_21, release::v1_22}) {
+        ucx_.which = which;
+        ended_by_atp.clear();
+        sent.clear();
+        offer_early(99);
+        ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
+        ASSERT_EQ(said(control_kind::accept_slots), 1);
+        const uint64_t message = sent.back().from;
+        if (which < release::v1_22) {
+            EXPECT_DEATH(rest(message, total, 0), "receive failed: .*contiguous GPU memory");
+            say(control_kind::cancel, message);
+            continue;
+        }
+        rest(message, total, 0);  // no slot was filled
+        ASSERT_EQ(ended_by_atp.size(), 1u);
+        EXPECT_NE(ended_by_atp[0].status, UCS_OK);
+    }
+}
+
 TEST_P(direct_messages_with_plain, receives_into_memory_that_is_not_shared_are_pulled) {
     if (std::string(gpu::platform::instance().name()) != "sim") {
         GTEST_SKIP() << "makes memory of the simulated GPU one that is not shared";

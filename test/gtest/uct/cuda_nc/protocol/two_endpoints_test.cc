@@ -1,4 +1,5 @@
 // Two endpoints of one interface to the same peer, as a program has that connects twice.
+#include "uct/cuda_nc/memory/quarantine.hpp"
 #include "uct/cuda_nc/memory/ring.hpp"
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/messages_fixture.hpp"
@@ -62,6 +63,39 @@ TEST_F(two_endpoints, a_receive_goes_on_over_the_one_that_is_left) {
     say(control_kind::cancel, message);
     EXPECT_EQ(regions_lent(), lent);
     EXPECT_FALSE(messages_->is_busy());
+}
+
+// As where this side alone closes by force, its last endpoint first: the sender would wait for
+// ever.
+TEST_F(two_endpoints, a_sender_is_stopped_where_the_last_one_is_closed) {
+    const size_t lent = regions_lent();
+    const uint64_t message = accepted();
+    close(ep_);
+    sent.clear();
+    close(newest_);
+    ASSERT_EQ(sent.size(), 1u);
+    EXPECT_EQ(sent.back().kind, control_kind::stop);
+    EXPECT_EQ(sent.back().to, 5u);
+    ASSERT_NE(end_.message, nullptr) << "a sender that is through does not answer";
+    end_.message->leave();  // UCX ends the request
+    EXPECT_EQ(sent.size(), 1u);
+    EXPECT_EQ(quarantined(), 1u);
+    say(control_kind::cancel, message);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+}
+
+TEST_F(two_endpoints, a_sender_that_is_stopped_so_may_have_been_through) {
+    const uint64_t message = accepted();
+    close(ep_);
+    close(newest_);
+    for (unsigned i = 0; i < ring::most_slots; ++i) {
+        const uint64_t slot = (total - first) / ring::most_slots;
+        say(control_kind::slot_full, message, i, first + i * slot,
+            i + 1 < ring::most_slots ? slot : total - first - i * slot);
+    }
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
 }
 
 TEST_F(two_endpoints, an_offer_is_answered_once) {
