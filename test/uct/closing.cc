@@ -3,9 +3,11 @@
 // the receiver reads them by itself. The send ends well, and every byte is checked at the receiver,
 // while the sender ends.
 //
-// usage: closing [--rounds N] [--seed N] [--reads]
+// usage: closing [--rounds N] [--seed N] [--reads] [--receiver-forces]
 //   rounds: each with two processes of its own, in turn of the two kinds (8)
 //   reads:  the receiver reads by itself
+//   receiver-forces: the receiver alone closes, by force, while the message is under way: its
+//           receive ends, and so does the send, though nobody closes at the sender
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -26,13 +28,13 @@ using namespace matrix;
 constexpr auto patience = std::chrono::seconds(60);
 
 struct shared_state {
-    char address[4096];
-    std::atomic<bool> has_address, is_answered, is_closed;
+    char addresses[2][4096];
+    std::atomic<bool> has_address[2], is_answered, is_closed;
 } * common;
 
 ucp_context_h context;
 ucp_worker_h worker;
-bool reads = false;
+bool reads = false, receiver_forces = false;
 
 template <typename condition>
 void wait_until(condition holds, const char *what) {
@@ -78,17 +80,37 @@ void take_all() {
     }
 }
 
-void send(const message &one, bool at_once) {
+ucp_ep_h connect(ucp_err_handling_mode_t mode) {
     ucp_ep_params_t of_ep = {};
-    of_ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-    of_ep.address = reinterpret_cast<ucp_address_t *>(common->address);
+    of_ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    of_ep.address = reinterpret_cast<ucp_address_t *>(common->addresses[1 - rank_]);
+    of_ep.err_mode = mode;
+    of_ep.err_handler.cb = [](void *, ucp_ep_h, ucs_status_t) {};
     ucp_ep_h ep;
     check(ucp_ep_create(worker, &of_ep, &ep), "ucp_ep_create");
-    buffer source(one, one.send, true);
+    return ep;
+}
+
+void *start_send(ucp_ep_h ep, buffer &source) {
     ucp_request_param_t parameters = {};
     parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
     parameters.datatype = source.datatype();
-    void *sending = ucp_tag_send_nbx(ep, source.address(), source.count(), 1, &parameters);
+    return ucp_tag_send_nbx(ep, source.address(), source.count(), 1, &parameters);
+}
+
+void *start_receive(buffer &target) {
+    ucp_request_param_t parameters = {};
+    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
+    parameters.datatype = target.datatype();
+    return ucp_tag_recv_nbx(worker, target.address(), target.count(), 1, ~ucp_tag_t(0),
+                            &parameters);
+}
+
+void send(const message &one, bool at_once) {
+    ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_NONE);
+    buffer source(one, one.send, true);
+    void *sending = start_send(ep, source);
     if (!at_once) {
         wait_until([] { return common->is_answered.load(); }, "the receiver's answer");
         take_all();
@@ -106,43 +128,90 @@ void send(const message &one, bool at_once) {
     common->is_closed = true;
 }
 
-void receive(const message &one) {
+void await_beginning() {
     ucp_tag_recv_info_t info;
     wait_until([&] { return ucp_tag_probe_nb(worker, 1, ~ucp_tag_t(0), 0, &info) != nullptr; },
                "the message's beginning");
+}
+
+void receive(const message &one) {
+    await_beginning();
     buffer target(one, one.receive, false);
-    ucp_request_param_t parameters = {};
-    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
-    parameters.datatype = target.datatype();
-    void *request =
-        ucp_tag_recv_nbx(worker, target.address(), target.count(), 1, ~ucp_tag_t(0), &parameters);
+    void *request = start_receive(target);
     common->is_answered = true;
     wait_for(request, "the receive");
     target.verify();
     wait_until([] { return common->is_closed.load(); }, "the sender's close");
 }
 
+// Ends in any way.
+void end(void *request, const char *what) {
+    if (UCS_PTR_IS_ERR(request)) {
+        return;
+    }
+    wait_until([request] { return has_ended(request); }, what);
+    if (request != nullptr) {
+        ucp_request_free(request);
+    }
+}
+
+void close_by_force(ucp_ep_h ep) {
+    ucp_request_param_t by_force = {};
+    by_force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    by_force.flags = UCP_EP_CLOSE_FLAG_FORCE;
+    end(ucp_ep_close_nbx(ep, &by_force), "the close by force");
+}
+
+void send_to_who_closes(const message &one) {
+    ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_PEER);
+    buffer source(one, one.send, true);
+    end(start_send(ep, source), "the send whose receiver has closed its endpoint");
+    common->is_closed = true;
+    close_by_force(ep);
+}
+
+void close_in_the_middle(const message &one) {
+    ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_PEER);
+    await_beginning();
+    {
+        buffer target(one, one.receive, false);
+        void *request = start_receive(target);
+        const auto middle =
+            std::chrono::steady_clock::now() + std::chrono::milliseconds(one.id % 20);
+        while (std::chrono::steady_clock::now() < middle) {
+            ucp_worker_progress(worker);
+        }
+        if (has_ended(request)) {
+            common->is_closed = true;
+            fail("the receive has ended already: the GPUs are not slow enough for this test");
+        }
+        close_by_force(ep);
+        end(request, "the receive whose endpoint is closed");
+    }
+    wait_until([] { return common->is_closed.load(); }, "the sender's end");
+}
+
 void publish_address() {
     ucp_address_t *address;
     size_t length;
     check(ucp_worker_get_address(worker, &address, &length), "ucp_worker_get_address");
-    if (length > sizeof(common->address)) {
+    if (length > sizeof(common->addresses[0])) {
         fail("a long address");
     }
-    std::memcpy(common->address, address, length);
+    std::memcpy(common->addresses[rank_], address, length);
     ucp_worker_release_address(worker, address);
-    common->has_address = true;
+    common->has_address[rank_] = true;
+    wait_until([] { return common->has_address[1 - rank_].load(); }, "the other's address");
 }
 
 void run(const message &one, bool at_once) {
     setenv("UCX_CUDA_NC_SIM_DEVICE", std::to_string(rank_).c_str(), 0);
     open();
-    if (rank_ == 0) {
-        wait_until([] { return common->has_address.load(); }, "the receiver's address");
-        send(one, at_once);
+    publish_address();
+    if (receiver_forces) {
+        rank_ == 0 ? send_to_who_closes(one) : close_in_the_middle(one);
     } else {
-        publish_address();
-        receive(one);
+        rank_ == 0 ? send(one, at_once) : receive(one);
     }
     ucp_worker_destroy(worker);
     ucp_cleanup(context);
@@ -180,6 +249,8 @@ int main(int argc, char **argv) {
         const std::string name = argv[i];
         if (name == "--reads") {
             reads = true;
+        } else if (name == "--receiver-forces") {
+            receiver_forces = true;
         } else if (i + 1 < argc && name == "--rounds") {
             rounds = std::atoi(argv[++i]);
         } else if (i + 1 < argc && name == "--seed") {

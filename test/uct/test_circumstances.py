@@ -116,6 +116,23 @@ def test_closed_by_flush(run, build, arguments, variables):
     assert "illegal access" not in result.output
 
 
+@pytest.mark.parametrize("carrier", ["tcp", "posix"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_receiver_that_closes_alone_keeps_no_sender_waiting(run, build, way, carrier):
+    for slow in (1000, 5000, 25000):  # times; a process may have to wait for its core that long
+        result = run(build("closing"), "--seed", SEED_OF_FLUSHES, "--rounds", 2,
+                     "--receiver-forces", status=None,
+                     env=env(WAYS[way], {"UCX_CUDA_NC_CARRIERS": carrier,
+                                         "UCX_POSIX_ERROR_HANDLING": "y",
+                                         "UCX_CUDA_NC_SIM_FAULTS": ",".join(
+                                             filter(None, [WAYS[way].get("UCX_CUDA_NC_SIM_FAULTS"),
+                                                           f"slow:{slow}"]))}))
+        if "GPUs are not slow enough" not in result.output:
+            break
+    assert result.status == 0 and "RIGHT" in result.output
+    assert "illegal access" not in result.output
+
+
 @pytest.mark.parametrize("way, variables", [("pull", {}), ("pipe", WAYS["pipe"]),
                                             ("slots", WAYS["slots"])], ids=["pull", "pipe", "slots"])
 @pytest.mark.parametrize("fault", ["launch:2", "launch:6"])
