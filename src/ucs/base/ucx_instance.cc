@@ -10,7 +10,7 @@
 namespace cuda_nc {
 namespace ucx_cache {
 
-std::array<std::atomic<uint64_t>, slots> answers;
+page_answers answers;
 std::array<ucx_instance, max_ucx_instances> instances;
 
 }  // namespace ucx_cache
@@ -65,7 +65,8 @@ caller_ucx only_or_guess() noexcept {
 
 // Pages whose object did not tell, with the low bits of the number of loads until then: the answer
 // may be another once more objects are loaded.
-std::array<std::atomic<uint64_t>, ucx_cache::slots> doubts;
+constexpr unsigned num_doubts = 64;
+std::array<std::atomic<uint64_t>, num_doubts> doubts;
 
 uint64_t doubt_of(uint64_t key) noexcept {
     constexpr unsigned bits = 27;  // beside 36 of a page and one more
@@ -74,7 +75,7 @@ uint64_t doubt_of(uint64_t key) noexcept {
 
 __attribute__((noinline)) caller_ucx look_up(const void *caller) noexcept {
     const uint64_t key = ucx_cache::page_key(caller);
-    std::atomic<uint64_t> &doubt = doubts[key % ucx_cache::slots];
+    std::atomic<uint64_t> &doubt = doubts[key % num_doubts];
     const uint64_t now = doubt_of(key);
     if (doubt.load(std::memory_order_relaxed) == now &&
         num_instances.load(std::memory_order_relaxed) > 0) {
@@ -84,8 +85,7 @@ __attribute__((noinline)) caller_ucx look_up(const void *caller) noexcept {
     if (caller != nullptr && cuda_nc_find_definer(caller, prefix, marker, &definer) != 0) {
         const ucx_instance *found = add(definer);
         if (found != nullptr) {
-            ucx_cache::answers[key % ucx_cache::slots].store(key << 8 | found->index,
-                                                             std::memory_order_release);
+            ucx_cache::answers.keep(key, found->index);
             return {found, reason::by_object};
         }
     }

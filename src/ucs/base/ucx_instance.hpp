@@ -55,10 +55,34 @@ const ucx_instance *first_known_ucx() noexcept;
 
 namespace ucx_cache {
 
-// Answers for pages of code: (page_key << 8) + index of the instance; 0: none. A page belongs to
-// one object, and that object stays loaded.
-constexpr unsigned slots = 64;
-extern std::array<std::atomic<uint64_t>, slots> answers;
+// Instances by pages of code. A page belongs to one object, and that object stays loaded. Some
+// places that call all the time must not drive each other out: what is found anew costs tens of
+// microseconds. So each set has two ways, side by side. Takes no lock.
+class page_answers {
+  public:
+    // -1: not known.
+    int find(uint64_t key) const noexcept {
+        const std::atomic<uint64_t> *set = &ways_[2 * (key % sets)];
+        uint64_t answer = set[0].load(std::memory_order_acquire);
+        if (CUDA_NC_UNLIKELY(answer >> 8 != key)) {
+            answer = set[1].load(std::memory_order_acquire);
+        }
+        return CUDA_NC_LIKELY(answer >> 8 == key) ? static_cast<int>(answer & 255) : -1;
+    }
+    // The one that was kept last in a full set stays.
+    void keep(uint64_t key, unsigned index) noexcept {
+        std::atomic<uint64_t> *set = &ways_[2 * (key % sets)];
+        const uint64_t last = set[0].load(std::memory_order_relaxed);
+        set[1].store(last, std::memory_order_release);
+        set[0].store(key << 8 | index, std::memory_order_release);
+    }
+
+    static constexpr unsigned sets = 256;
+
+  private:
+    std::array<std::atomic<uint64_t>, 2 * sets> ways_{};  // (key << 8) + index; 0: none
+};
+extern page_answers answers;
 extern std::array<ucx_instance, max_ucx_instances> instances;
 
 inline uint64_t page_key(const void *address) noexcept {
@@ -69,10 +93,7 @@ inline uint64_t page_key(const void *address) noexcept {
 
 // The index of ucx_of() where the answer is certain and known already; else -1.
 inline int known_index_of(const void *caller) noexcept {
-    const uint64_t key = ucx_cache::page_key(caller);
-    const uint64_t answer =
-        ucx_cache::answers[key % ucx_cache::slots].load(std::memory_order_acquire);
-    return CUDA_NC_LIKELY(answer >> 8 == key) ? static_cast<int>(answer & 255) : -1;
+    return ucx_cache::answers.find(ucx_cache::page_key(caller));
 }
 
 // The same as an instance; else null.

@@ -29,6 +29,28 @@ ucs_status_t transfer_all(stream &on, direction dir, const layout_view &view, ch
     return on.launch(work);
 }
 
+// Whether these bytes of GPU memory lie in several allocations.
+bool spans_several(const char *begin, uint64_t bytes) noexcept {
+    const memory_info first = platform::instance().query(begin);
+    return first.kind == memory_kind::device && first.allocation.id != 0 &&
+           !first.allocation.holds(reinterpret_cast<uintptr_t>(begin), bytes) &&
+           platform::instance().query(begin + bytes - 1).kind == memory_kind::device;
+}
+
+// A layout joins blocks that touch, whatever they lie in. The driver refuses to copy over several
+// allocations; kernels do not care.
+ucs_status_t copy_all(stream &on, const layout_move &move) noexcept {
+    const layout_view &target = *move.target, &source = move.alike ? target : *move.source;
+    const uint64_t bytes = target.packed_size;
+    char *const to = const_cast<char *>(begin_of(target, move.target_base));
+    const char *const from = begin_of(source, move.source_base);
+    const ucs_status_t copied = on.copy(to, from, bytes);
+    return copied != UCS_OK && (spans_several(to, bytes) || spans_several(from, bytes))
+               ? transfer_all(on, direction::pack, source, const_cast<char *>(move.source_base), to,
+                              move.max_sms)
+               : copied;
+}
+
 // By kernels that hold a chunk at a time in a thread block's shared memory.
 ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
     const uint64_t total = move.target->packed_size;
@@ -80,8 +102,7 @@ ucs_status_t launch(stream &on, const layout_move &move) noexcept {
         return UCS_OK;
     }
     if (is_contiguous(source) && is_contiguous(target)) {
-        return on.copy(const_cast<char *>(begin_of(target, move.target_base)),
-                       begin_of(source, from), target.packed_size);
+        return copy_all(on, move);
     }
     if (move.alike) {
         return transfer_all(on, direction::copy, target, from, move.target_base, move.max_sms);

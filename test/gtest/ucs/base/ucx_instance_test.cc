@@ -102,5 +102,22 @@ TEST(ucx_instance, a_ucx_is_found_by_an_address_of_its_own) {
     });
 }
 
+TEST(ucx_instance, two_pages_that_share_a_place_are_both_known) {
+    ucx_cache::page_answers answers;
+    constexpr uint64_t apart = ucx_cache::page_answers::sets;
+    EXPECT_EQ(answers.find(7), -1);
+    answers.keep(7, 3);
+    answers.keep(7 + apart, 5);
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(answers.find(7), 3);
+        EXPECT_EQ(answers.find(7 + apart), 5);
+        EXPECT_EQ(answers.find(7 + 2 * apart), -1);
+    }
+    answers.keep(7 + 2 * apart, 6);
+    EXPECT_EQ(answers.find(7 + apart), 5);
+    EXPECT_EQ(answers.find(7 + 2 * apart), 6);
+    EXPECT_EQ(answers.find(7), -1);
+}
+
 }  // namespace
 }  // namespace cuda_nc

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "ucs/gpu/layout_move.hpp"
 #include "ucs/gpu/random_layouts.hpp"
 
 namespace cuda_nc::gpu::test {
@@ -136,6 +137,41 @@ TEST_P(gpu_launch, displacements_may_be_absolute_addresses) {
     for (size_t i = 0; i < 512; ++i) {
         ASSERT_EQ(result[i], bytes[i / 16 * 32 + i % 16]) << i;
     }
+}
+
+// Over which the driver refuses to copy. On a GPU small allocations follow each other.
+TEST_P(gpu_launch, contiguous_bytes_may_lie_in_two_allocations) {
+    constexpr size_t size = 64 << 10;
+    std::vector<std::unique_ptr<memory>> all;
+    for (int i = 0; i < 32; ++i) {
+        all.push_back(allocate(size));
+        ASSERT_NE(all.back(), nullptr);
+    }
+    std::sort(all.begin(), all.end(),
+              [](const auto &one, const auto &other) { return one->address() < other->address(); });
+    const auto first = std::adjacent_find(
+        all.begin(), all.end(),
+        [](const auto &one, const auto &next) { return one->address() + size == next->address(); });
+    if (first == all.end()) {
+        GTEST_SKIP() << "no two allocations follow each other";
+    }
+    char *const both = (*first)->address();
+    const std::vector<char> bytes = random_bytes(2 * size, random_);
+    const std::unique_ptr<memory> one = allocate(2 * size);
+    const layout_view view = one_block(2 * size);
+    put(one->address(), bytes);
+    layout_move work;
+    work.source = work.target = &view;
+    for (const bool into : {true, false}) {
+        work.source_base = into ? one->address() : both;
+        work.target_base = into ? both : one->address();
+        ASSERT_EQ(launch(*stream_, work), UCS_OK);
+        ASSERT_EQ(finish(*stream_), UCS_OK);
+        if (into) {
+            put(one->address(), std::vector<char>(2 * size));
+        }
+    }
+    ASSERT_EQ(get(one->address(), 2 * size), bytes);
 }
 
 }  // namespace
