@@ -17,8 +17,9 @@ def case():
     common.skip_if(not libraries, "neither CuPy nor PyTorch is installed for this Python")
     for library in libraries:
         program = (sys.executable, common.HERE / "accidents/with_arrays.py")
-        common.run(*program, "moves", library, options.count, options.seed, env=env,
-                   limit=300).must_be_right()
+        for what in ("moves", "streams"):
+            common.run(*program, what, library, options.count, options.seed, env=env,
+                       limit=300).must_be_right()
         if importlib.util.find_spec("mpi4py") is not None:
             common.run("mpirun", "-np", 2, *program, "messages", library, options.count, options.seed,
                        env=env, limit=300).must_be_right()

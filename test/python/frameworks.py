@@ -13,10 +13,10 @@ from ucx_cuda_nc import _library
 
 
 class Record:
-    """The C API; `streams` of pack, unpack and copy."""
+    """The C API; `streams` of pack, unpack and copy, and those that they waited for."""
 
     def __init__(self):
-        self.streams = []
+        self.streams, self.awaited = [], []
 
     def cuda_nc_layout_create_strided(self, *_):
         return 0
@@ -36,6 +36,7 @@ def record():
     os.environ.pop("UCX_CUDA_NC_GPU", None)
     made = Record()
     _library.loaded = lambda: made
+    _library.wait_for = lambda stream, other, _: made.awaited.append((stream, other))
     return made
 
 
@@ -121,6 +122,27 @@ class Tensor:
 
 class Subclass(Tensor):
     """As those of packages on PyTorch: its module is another one."""
+
+
+class Float8(Tensor):
+    """Of a type that the CUDA Array Interface does not know."""
+
+    @property
+    def __cuda_array_interface__(self):
+        raise KeyError("float8")
+
+    def data_ptr(self):
+        return 4096
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    def stride(self):
+        return tuple(stride // self.array.itemsize for stride in self.array.strides)
+
+    def element_size(self):
+        return self.array.itemsize
 
 
 # ---- CuPy

@@ -10,7 +10,7 @@ import weakref
 import mpi4py.MPI  # mpi() imports it, which would take as long as the simulated GPU does
 import numpy
 import ucx_cuda_nc
-from ucx_cuda_nc import _arrays, _library, _mpi
+from ucx_cuda_nc import _arrays, _library, _move, _mpi
 
 import frameworks
 import memory
@@ -95,6 +95,37 @@ def jax():
     assert asked.asked_for == stream
 
 
+def named_streams():
+    """The stream of a pack waits for those that the arrays name."""
+    for chosen in (new_stream(), 0):
+        array = made(memory.Interface, new_stream())
+        out = memory.Interface(VALUES[::2].copy())
+        ucx_cuda_nc.pack(array[::2], out=out, stream=chosen)
+        assert memory.product().cuda_nc_sim_stream_synchronize(chosen or None) == 0
+        assert (out.read() == VALUES[::2]).all()
+
+
+def lent_memory():
+    """What DLPack lends is given back when the stream is through with it."""
+    array, out = memory.Dlpack(VALUES), memory.Interface(VALUES[::2].copy())
+    array.write(VALUES)
+    ucx_cuda_nc.pack(array[::2], out=out, stream=new_stream())
+    assert (out.read() == VALUES[::2]).all()
+
+
+def layouts_in_use():
+    """Other threads drive the layout out of those that are kept."""
+    stream_of = _move._stream
+
+    def between(*arguments):
+        _library.layout_of.cache_clear()
+        gc.collect()
+        return stream_of(*arguments)
+    _move._stream = between
+    assert (ucx_cuda_nc.pack(VALUES[::2]) == VALUES[::2]).all()
+    _move._stream = stream_of
+
+
 # ---- owners and bits
 
 def scalars():
@@ -148,6 +179,15 @@ def lazy_bits():
                 assert remedy in refused(TypeError, call)
 
 
+def unknown_types():
+    """PyTorch's 8-bit floats have no name in the CUDA Array Interface."""
+    torch = frameworks.Torch()
+    with torch.streams.use(1, 71):
+        view = _arrays.view_of(frameworks.Float8(numpy.zeros((4, 6), "u1")[:, ::2], 1))
+    assert view.shape == (4, 3) and view.strides == (6, 2) and view.itemsize == 1
+    assert view.kind == "V" and view.on_gpu and view.stream == 71 and view.address == 4096
+
+
 # ---- datatypes
 
 class Datatype:
@@ -188,9 +228,12 @@ def new_tensors():
     torch, cupy, record = frameworks.Torch(), frameworks.Cupy(), frameworks.record()
 
     def check(tensor, stream, number):
+        record.awaited.clear()
         out = ucx_cuda_nc.pack(tensor, stream=stream)
         assert type(out) is type(tensor), type(out)
         assert (record.streams.pop() or 0) == number and out.made_on == number
+        current = 70 + device if isinstance(tensor, frameworks.Tensor) else 80 + device
+        assert record.awaited == ([] if number == current else [(number, current)]), record.awaited
         return out
 
     for device in (0, 1):
@@ -250,8 +293,8 @@ def current_streams():
 
 
 CHECKS = {check.__name__: check for check in (
-    without_a_stream, jax, scalars, descriptions, lazy_bits, datatypes, new_tensors, gpu_and_host,
-    current_streams)}
+    without_a_stream, jax, named_streams, lent_memory, layouts_in_use, scalars, descriptions,
+    lazy_bits, unknown_types, datatypes, new_tensors, gpu_and_host, current_streams)}
 
 if __name__ == "__main__":
     CHECKS[sys.argv[1]]()

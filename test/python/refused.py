@@ -39,6 +39,21 @@ assert not _mpi._arrays.overlaps(_mpi._arrays.view_of(woven))
 
 refused(TypeError, lambda: ucx_cuda_nc.mpi([1, 2]))
 refused(TypeError, lambda: ucx_cuda_nc.mpi(numpy.array([None, {}])))
+objects = numpy.zeros(3, [("i", "i8"), ("more", [("o", "O")], 2)])
+masked = numpy.ma.array(values, mask=values > 3)
+
+
+class Described:
+    """Of another package than NumPy."""
+
+    def __init__(self, described):
+        self.__array_interface__ = described
+
+
+for odd, why in ((objects, "Python objects"), (Described(objects.__array_interface__), "Python objects"),
+                 (masked, "mask"), (masked[::2], "mask"),
+                 (Described({**values.__array_interface__, "data": values.tobytes()}), "buffer")):
+    assert why in refused(TypeError, lambda: ucx_cuda_nc.mpi(odd))
 
 # Nothing, one element, no dimension, bytes backwards.
 empty = numpy.zeros((0, 5))[:, ::2]

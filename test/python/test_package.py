@@ -203,6 +203,8 @@ def test_ranks_of_other_machines(cli, tmp_path, version, forwards, nolocal):
 def test_what_the_user_has_set_stays(cli):
     output = cli("env", env=environment(OMPI_MCA_pml="ob1", LD_LIBRARY_PATH="/mine")).output
     assert "OMPI_MCA_pml=" not in output and re.search(r"LD_LIBRARY_PATH=\S*:/mine$", output, re.M)
+    output = cli("env", "--load", "plugin", env=environment(UCX_PLUGIN_PATH="/mine")).output
+    assert re.search(r"UCX_PLUGIN_PATH=\S*ucx-cuda-nc:/mine$", output, re.M)
 
 
 def test_the_lines_for_a_shell(run, wheel):
@@ -234,8 +236,9 @@ def test_pack_unpack_and_copy(run, wheel, kind):
 
 
 @pytest.mark.parametrize("check", [
-    "without_a_stream", "jax", "scalars", "descriptions", "lazy_bits", "datatypes", "new_tensors",
-    "gpu_and_host", "current_streams"])
+    "without_a_stream", "jax", "named_streams", "lent_memory", "layouts_in_use", "scalars",
+    "descriptions", "lazy_bits", "unknown_types", "datatypes", "new_tensors", "gpu_and_host",
+    "current_streams"])
 def test_what_arrays_say(run, wheel, check):
     slow = {**SIM, "UCX_CUDA_NC_SIM_DELAY": "50000"}
     result = run(PYTHON, HERE / "producers.py", check, env=environment(**slow))

@@ -12,6 +12,8 @@ import typing
 
 LEGACY_STREAM = 1  # CUDA's default stream, as the CUDA Array Interface and DLPack number it
 _EXACT = 65536  # elements for which overlap is found by trying
+_MASKED = "masked arrays cannot be used: their mask would be lost"
+_OBJECTS = "elements that are Python objects cannot be sent from memory"
 _FRAMEWORKS = (("torch", ("Tensor",)), ("cupy", ("ndarray",)), ("numpy", ("ndarray", "generic")))
 
 
@@ -91,9 +93,16 @@ def view_of(array) -> View:
     name, module = framework(array)
     if name == "torch":
         _refuse_lazy(array)
+    if name == "numpy":
+        _refuse_what_is_elsewhere(array)
     # CuPy names the current GPU's stream, whichever GPU the array is on.
     with array.device if name == "cupy" else contextlib.nullcontext():
-        described = getattr(array, "__cuda_array_interface__", None)
+        try:
+            described = getattr(array, "__cuda_array_interface__", None)
+        except KeyError:  # PyTorch has types that the interface does not know, as 8-bit floats
+            if name != "torch":
+                raise
+            return _of_torch(array)
     if described is not None:
         return _of_gpu(array, described)
     described = getattr(array, "__array_interface__", None)
@@ -119,6 +128,29 @@ def _refuse_lazy(tensor):
                             f"other values than it shows; call .{remedy}() first")
 
 
+def _refuse_what_is_elsewhere(array):
+    """NumPy's masked arrays, and elements with Python objects: the memory holds but a part of them."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
+    if isinstance(array, masked):
+        raise TypeError(_MASKED)
+    if array.dtype.hasobject:
+        raise TypeError(_OBJECTS)
+
+
+def _has_objects(description) -> bool:
+    """Of the fields of a structure, as `descr` of an array interface lists them."""
+    return any(_has_objects(field[1]) if isinstance(field[1], (list, tuple))
+               else "O" in str(field[1]) for field in description)
+
+
+def _of_torch(tensor) -> View:
+    """A tensor on a GPU, by its own functions."""
+    size = tensor.element_size()
+    return View(tensor.data_ptr(), tuple(tensor.shape),
+                tuple(stride * size for stride in tensor.stride()), size, "V", False, True,
+                stream_of_torch(tensor), tensor)
+
+
 def _of_gpu(array, described) -> View:
     """By the CUDA Array Interface. Before version 3 it says nothing of streams, while the producer
     may still be working on one."""
@@ -135,13 +167,13 @@ def _of_gpu(array, described) -> View:
 
 def _of_interface(array, described, on_gpu) -> View:
     if described.get("mask") is not None:
-        raise TypeError("masked arrays cannot be used: their mask would be lost")
+        raise TypeError(_MASKED)
     match = re.fullmatch(r"([<>|=])([a-zA-Z])(\d+)(\[.*\])?", described["typestr"])
     if match is None or match.group(2) == "t":
         raise TypeError(f"elements of type {described['typestr']!r} are not known here")
     order, kind, size = match.group(1), match.group(2), int(match.group(3))
-    if kind == "O":
-        raise TypeError("elements that are Python objects cannot be sent from memory")
+    if kind == "O" or (kind == "V" and _has_objects(described.get("descr") or ())):
+        raise TypeError(_OBJECTS)
     itemsize = size * 4 if kind == "U" else size
     if order == ">" or kind not in "biufc":
         kind = "V"
@@ -150,7 +182,7 @@ def _of_interface(array, described, on_gpu) -> View:
     strides = (dense_strides(shape, itemsize) if strides is None
                else tuple(int(stride) for stride in strides))
     data = described.get("data")
-    if data is None:
+    if not isinstance(data, tuple):
         raise TypeError("an array that gives its memory by the buffer interface alone cannot be "
                         "used: numpy.asarray(...)")
     stream = described.get("stream") if on_gpu else None

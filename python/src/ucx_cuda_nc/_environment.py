@@ -54,13 +54,14 @@ def enable() -> None:
 
     RuntimeError: UCX is loaded already."""
     check_platform()
-    if "libcuda_nc_preload" in _loaded() or os.environ.get("UCX_PLUGIN_PATH") == str(get_plugin_dir()):
+    folders = os.environ.get("UCX_PLUGIN_PATH", "").split(":")
+    if "libcuda_nc_preload" in _loaded() or str(get_plugin_dir()) in folders:
         return
     if re.search(r"/libucs[-.]", _loaded()):
         raise RuntimeError("UCX is loaded in this process already, and no longer looks for plugins: "
                            "call ucx_cuda_nc.enable() before the import that loads UCX, or start "
                            "the program by `python -m ucx_cuda_nc run -- ...`")
-    os.environ["UCX_PLUGIN_PATH"] = str(get_plugin_dir())
+    os.environ["UCX_PLUGIN_PATH"] = _prepended("UCX_PLUGIN_PATH", get_plugin_dir())
 
 
 def _loaded() -> str:
@@ -165,7 +166,7 @@ def variables(load: str = "auto", ucx: str = "auto", command_path: str | None = 
     if load == "auto":
         load = _choose(first, command_path)
     if load in ("plugin", "both"):
-        result["UCX_PLUGIN_PATH"] = str(get_plugin_dir())
+        result["UCX_PLUGIN_PATH"] = _prepended("UCX_PLUGIN_PATH", get_plugin_dir())
     if load in ("preload", "both"):
         result["LD_PRELOAD"] = _prepended("LD_PRELOAD", get_preload())
     _add_settings_of_mpi(result, launcher)

@@ -23,9 +23,8 @@ def pack(tensor, out=None, stream=None):
         out = _like(tensor, _number(stream) if source.on_gpu else None)
     target = _contiguous(out, source, "out")
     if source.nbytes:
-        _library.check(_library.loaded().cuda_nc_pack(
-            _layout(source), source.address, _writable(target, "out").address,
-            _stream(stream, (tensor, source), (out, target))))
+        _run("cuda_nc_pack", stream, ((tensor, source), (out, target)),
+             _layout(source), source.address, _writable(target, "out").address)
     return out
 
 
@@ -35,9 +34,8 @@ def unpack(packed, tensor, stream=None):
     target = _arrays.view_of(tensor)
     source = _contiguous(packed, target, "packed")
     if target.nbytes:
-        _library.check(_library.loaded().cuda_nc_unpack(
-            _layout(_writable(target, "tensor")), source.address, target.address,
-            _stream(stream, (tensor, target), (packed, source))))
+        _run("cuda_nc_unpack", stream, ((tensor, target), (packed, source)),
+             _layout(_writable(target, "tensor")), source.address, target.address)
     return tensor
 
 
@@ -48,14 +46,13 @@ def copy(src, dst, stream=None):
     if source.nbytes != target.nbytes:
         raise ValueError(f"src has {source.nbytes} bytes, dst {target.nbytes}")
     if target.nbytes:
-        _library.check(_library.loaded().cuda_nc_copy(
-            _layout(source), source.address, _layout(_writable(target, "dst")), target.address,
-            _stream(stream, (dst, target), (src, source))))
+        _run("cuda_nc_copy", stream, ((dst, target), (src, source)),
+             _layout(source), source.address, _layout(_writable(target, "dst")), target.address)
     return dst
 
 
 def _layout(view):
-    return _library.layout_of(view.shape, view.strides, view.itemsize).handle
+    return _library.layout_of(view.shape, view.strides, view.itemsize)
 
 
 def _writable(view, name):
@@ -117,19 +114,39 @@ def _number(stream):
     return stream
 
 
-def _stream(stream, *sides):
-    """CUDA's number of the stream; None: the default stream. Each side is (array, view); the first
-    one in GPU memory counts."""
+def _run(name, stream, sides, *arguments):
+    """Calls the function of the C API on the stream, behind what the arrays' producers still do.
+    Each side is (array, view); the first one in GPU memory tells the stream where none is given."""
     sides = [(array, view) for array, view in sides if view.on_gpu]
+    on = _stream(stream, sides)
+    _library.check(getattr(_library.loaded(), name)(*arguments, on))
+    # Who made an array may use its memory for something else once DLPack's capsule has gone.
+    lent = [view.owner for _, view in sides if view.by_dlpack]
+    if lent:
+        _library.keep_until_done(lent, on, sides[0][1].address)
+
+
+def _stream(stream, sides):
+    """CUDA's number of the stream, which waits for those that the arrays name; None: the default
+    stream."""
     if not sides:
         return None
     stream = _number(_current(sides) if stream is None else stream)
     if _library.simulated() and stream in (1, 2):
-        return None
+        stream = 0
+    awaited = {}
     for array, view in sides:
         if view.by_dlpack and stream not in _DEFAULT:
             _arrays.exported(array, stream)  # only to let the stream wait for the producer
+        elif not view.by_dlpack and view.stream is not None and not _are_same(view.stream, stream):
+            awaited[view.stream] = view.address
+    for other, address in awaited.items():
+        _library.wait_for(stream, other, address)
     return stream or None
+
+
+def _are_same(one, other):
+    return one == other or (one in _DEFAULT and other in _DEFAULT)
 
 
 def _current(sides):
