@@ -65,7 +65,7 @@ int8_t worker_create(void *context, const void *params, void **worker_p,
     return static_cast<int8_t>(status);
 }
 
-unsigned worker_progress(void *worker) noexcept {
+unsigned worker_progress(void *worker) {
     uct::worker_turns *its = uct::worker_turns::of(worker);
     const bool waited = its != nullptr && its->await();
     const dt::ucp_api &ucp = dt::ucp_of(*redirected_ucx.load(std::memory_order_acquire));

@@ -19,7 +19,8 @@ int8_t worker_create(void *context, const void *params, void **worker_p,
 
 // Same contract as ucp_worker_progress, which it calls: of the one UCX for whose users calls are
 // redirected, the first one that has such a worker. Waits before the call while another thread has
-// its turn (uct/cuda_nc/turns.hpp).
-unsigned worker_progress(void *worker) noexcept;
+// its turn (uct/cuda_nc/turns.hpp). Not noexcept: a thread may be cancelled in UCX's call, and a
+// program's callback may throw through it.
+unsigned worker_progress(void *worker);
 
 }  // namespace cuda_nc::hooks

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "hooks/common/watched_types.hpp"
 #include "hooks/open_mpi/convertor_parts.hpp"
 #include "ucs/base/log.hpp"
 
@@ -40,6 +41,15 @@ layout_ref contiguous_bytes(size_t length) {
 }
 
 layout_ref make_layout(const open_mpi &api, const void *datatype, size_t count) noexcept try {
+    if (const type_record *record = find_watched(api, datatype)) {
+        counted_layout made;
+        if (const counted_layout *known = record->find(count)) {
+            return known->what;
+        }
+        if (record->make(count, unknown_size, &made)) {
+            return made.what;
+        }
+    }
     int64_t extent;
     layout_ref element = api.element(datatype);
     if (element == nullptr || !api.extent(datatype, &extent)) {
@@ -82,6 +92,7 @@ int32_t move_tracked(bool packs, const open_mpi &api, void *convertor, tracked_c
         return 0;
     }
     entry.stop();
+    entry.what.reset();  // nobody says when a convertor dies
     return 1;
 } catch (...) {
     nc_error("%s GPU memory failed: no memory", packs ? "packing" : "unpacking");

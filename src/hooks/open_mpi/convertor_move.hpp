@@ -6,7 +6,8 @@
 
 namespace cuda_nc::hooks {
 
-// The layout of `count` elements; null where we do not understand the datatype.
+// The layout of `count` elements; null where we do not understand the datatype. It is read once
+// where the library tells of the datatype's end.
 layout_ref make_layout(const open_mpi &api, const void *datatype, size_t count) noexcept;
 
 // Contract of opal_convertor_pack (unpack) for a tracked convertor: moves as many bytes as the

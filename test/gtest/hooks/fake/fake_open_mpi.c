@@ -222,6 +222,7 @@ int32_t opal_convertor_raw(void *of, struct iovec *iov, uint32_t *count, size_t 
     const fake_datatype_t *datatype = convertor->datatype;
     size_t blocks = datatype->num_blocks * convertor->count; /* position counts blocks here */
     uint32_t n = 0;
+    ++fake_calls.reads;
     *length = 0;
     for (; n < *count && convertor->position < blocks; ++n, ++convertor->position) {
         const fake_block_t *block = &datatype->blocks[convertor->position % datatype->num_blocks];

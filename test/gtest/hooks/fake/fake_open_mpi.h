@@ -47,6 +47,7 @@ typedef struct {
 typedef struct {
     int starts, packed_sizes, packs, unpacks, finishes; /* of the operations */
     int convertor_moves, copies;
+    int reads;       /* of a datatype's blocks */
     int lost_stacks; /* prepared while it had an allocated stack: debug builds of Open MPI abort */
 } fake_calls_t;
 

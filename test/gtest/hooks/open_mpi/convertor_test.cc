@@ -154,6 +154,18 @@ TEST_F(convertor, a_complete_one_moves_nothing_more) {
     EXPECT_EQ(part.iov_len, 0u);
 }
 
+TEST_F(convertor, a_datatype_is_read_once_for_all_of_them) {
+    buffer from(size, true), to(size, true);
+    char packed[5 * 32];
+    for (int round = 0; round < 3; ++round) {
+        fake_convertor_t sender = make_convertor();
+        prepare(true, &sender, 5, from);
+        EXPECT_EQ(move_all(true, &sender, packed, sizeof(packed), 32), sizeof(packed));
+        EXPECT_EQ(copy_same(vector_type().get(), 5, to.address(), from.address()), 0);
+        EXPECT_LE(calls().reads, 1);
+    }
+}
+
 TEST_F(convertor, one_that_is_prepared_for_host_memory_is_forgotten) {
     buffer device(size, true), host(size, false);
     fake_convertor_t sender = make_convertor();
