@@ -13,10 +13,11 @@ from ucx_cuda_nc import _library
 
 
 class Record:
-    """The C API; `streams` of pack, unpack and copy, and those that they waited for."""
+    """The C API; `streams` of pack, unpack and copy, those that they waited for, and what was kept
+    for them."""
 
     def __init__(self):
-        self.streams, self.awaited = [], []
+        self.streams, self.awaited, self.kept = [], [], []
 
     def cuda_nc_layout_create_strided(self, *_):
         return 0
@@ -37,6 +38,7 @@ def record():
     made = Record()
     _library.loaded = lambda: made
     _library.wait_for = lambda stream, other, _: made.awaited.append((stream, other))
+    _library.keep_until_done = lambda owners, stream, _: made.kept.append((stream, owners))
     return made
 
 

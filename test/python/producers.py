@@ -274,6 +274,14 @@ def gpu_and_host():
                     ucx_cuda_nc.copy(dense, strided)
                     assert record.streams == [number] * 4, record.streams
                     record.streams.clear()
+                    # Pinned memory that DLPack lends is read and written by the stream too.
+                    lent = [(number, id(owner[0])) for number, owners in record.kept
+                            for owner in owners]
+                    assert lent == [(number, id(side)) for _ in range(4)
+                                    for side in (strided, dense)
+                                    if isinstance(side, frameworks.Tensor)
+                                    and side.device == "cpu"], lent
+                    record.kept.clear()
     assert cupy.device == 0
 
 

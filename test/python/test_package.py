@@ -229,6 +229,19 @@ def test_enable_comes_before_ucx(run, wheel):
     assert late.status != 0 and "call ucx_cuda_nc.enable() before" in late.output
 
 
+@pytest.mark.parametrize("before, after", [
+    ("/mine:/yours", "{ours}:/mine:/yours"), ("/mine:{ours}", "/mine:{ours}"), ("", "{ours}")])
+def test_enable_keeps_other_plugins(run, wheel, before, after):
+    code = ("import os, ucx_cuda_nc\n"
+            "ours = str(ucx_cuda_nc.get_plugin_dir())\n"
+            f"os.environ['UCX_PLUGIN_PATH'] = '{before}'.format(ours=ours)\n"
+            "for _ in range(2):\n"
+            "    ucx_cuda_nc.enable()\n"
+            f"    assert os.environ['UCX_PLUGIN_PATH'] == '{after}'.format(ours=ours)\n"
+            "print('RIGHT')")
+    assert "RIGHT" in run(PYTHON, "-c", code).output
+
+
 @pytest.mark.parametrize("kind", ["host", "interface", "dlpack", "old"])
 def test_pack_unpack_and_copy(run, wheel, kind):
     result = run(PYTHON, HERE / "moves.py", kind, 300, env=environment(**SIM))
@@ -243,6 +256,12 @@ def test_what_arrays_say(run, wheel, check):
     slow = {**SIM, "UCX_CUDA_NC_SIM_DELAY": "50000"}
     result = run(PYTHON, HERE / "producers.py", check, env=environment(**slow))
     assert "RIGHT" in result.output
+
+
+@pytest.mark.parametrize("check", ["contexts", "captures", "kept_memory", "kept_in_graphs",
+                                   "many_kept"])
+def test_what_the_driver_is_asked(run, wheel, check):
+    assert "RIGHT" in run(PYTHON, HERE / "driver.py", check).output
 
 
 @pytest.mark.parametrize("kinds", ["host host", "interface interface", "dlpack old",

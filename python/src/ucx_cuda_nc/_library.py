@@ -75,12 +75,13 @@ def layout_of(shape, strides, itemsize) -> Layout:
 
 _CONTEXT, _ORDINAL = 1, 9  # CU_POINTER_ATTRIBUTE_
 _WITHOUT_TIME = 2  # CU_EVENT_DISABLE_TIMING
-_NOT_READY = 600  # CUDA_ERROR_NOT_READY
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_
 _POINTER = ctypes.c_void_p
 _POINTER_P, _INT_P = ctypes.POINTER(_POINTER), ctypes.POINTER(ctypes.c_int)
 _OF_DRIVER = {
     "cuStreamSynchronize": (_POINTER,),
-    "cuStreamIsCapturing": (_POINTER, _INT_P),
+    "cuStreamGetCaptureInfo": (_POINTER, _INT_P, ctypes.POINTER(ctypes.c_uint64)),
+    "cuThreadExchangeStreamCaptureMode": (_INT_P,),
     "cuStreamWaitEvent": (_POINTER, _POINTER, ctypes.c_uint),
     "cuEventCreate": (_POINTER_P, ctypes.c_uint),
     "cuEventRecord": (_POINTER, _POINTER),
@@ -112,8 +113,11 @@ def _ask(result: int, what: str) -> None:
 @contextlib.contextmanager
 def _on_gpu_of(address: int):
     """The driver, with the context of this GPU memory current: the streams 1 and 2 are that GPU's.
-    Memory of pools and of cuMemCreate has no context; there it is its GPU's primary one."""
+    Memory of pools and of cuMemCreate has no context; there it is its GPU's primary one. While a
+    stream is being captured, other threads too may not use events unless they say that they mean
+    it."""
     driver, context, retained = _driver(), ctypes.c_void_p(), None
+    mode = ctypes.c_int(_RELAXED)
     what = f"memory at {address:#x}"
     _ask(driver.cuPointerGetAttribute(ctypes.addressof(context), _CONTEXT, address), what)
     if not context.value:
@@ -124,9 +128,11 @@ def _on_gpu_of(address: int):
         retained = device
     try:
         _ask(driver.cuCtxPushCurrent_v2(context), "the memory's context")
+        driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         try:
             yield driver
         finally:
+            driver.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
             driver.cuCtxPopCurrent_v2(ctypes.byref(context))
     finally:
         if retained is not None:
@@ -156,19 +162,21 @@ def _event_on(driver, stream):
     return event
 
 
-def _is_capturing(driver, stream) -> bool:
-    state = ctypes.c_int()
-    return driver.cuStreamIsCapturing(stream, ctypes.byref(state)) == 0 and state.value != 0
+def _capture_of(driver, stream):
+    """The number of the capture that this stream is part of; None: it is not being captured."""
+    state, number = ctypes.c_int(), ctypes.c_uint64()
+    failed = driver.cuStreamGetCaptureInfo(stream, ctypes.byref(state), ctypes.byref(number))
+    return None if failed or not state.value else number.value
 
 
 def wait_for(stream: int, other: int, address: int) -> None:
-    """Later work of `stream` begins after what `other` has to do now; `address` as above. A stream
-    that is being captured cannot wait for one that is not: it is left alone."""
+    """Later work of `stream` begins after what `other` has to do now; `address` as above. Where a
+    graph captures one of them, and not the other one too, neither can wait: nothing is done."""
     if simulated():
         _synchronize_simulated(other)
         return
     with _on_gpu_of(address) as driver:
-        if _is_capturing(driver, stream):
+        if _capture_of(driver, stream) != _capture_of(driver, other):
             return
         event = _event_on(driver, other)
         try:
@@ -191,18 +199,16 @@ class _Kept:
             _synchronize_simulated(stream or 0)
             return
         with _on_gpu_of(address) as driver:
-            if _is_capturing(driver, stream):
+            if _capture_of(driver, stream) is not None:
                 self._captured.append(owners)
                 return
             event = _event_on(driver, stream)
             ended = []  # given back without the lock: their deleters may call anything
             with self._lock:
                 self._waiting.append((event, owners))
-                while len(self._waiting) > self.most or driver.cuEventQuery(
-                        self._waiting[0][0]) != _NOT_READY:
+                while self._waiting and (len(self._waiting) > self.most or
+                                         driver.cuEventQuery(self._waiting[0][0]) == 0):
                     ended.append(self._waiting.popleft())
-                    if not self._waiting:
-                        break
             for passed, _ in ended:
                 driver.cuEventSynchronize(passed)
                 driver.cuEventDestroy_v2(passed)

@@ -117,13 +117,14 @@ def _number(stream):
 def _run(name, stream, sides, *arguments):
     """Calls the function of the C API on the stream, behind what the arrays' producers still do.
     Each side is (array, view); the first one in GPU memory tells the stream where none is given."""
-    sides = [(array, view) for array, view in sides if view.on_gpu]
-    on = _stream(stream, sides)
+    on_gpu = [(array, view) for array, view in sides if view.on_gpu]
+    on = _stream(stream, on_gpu)
     _library.check(getattr(_library.loaded(), name)(*arguments, on))
-    # Who made an array may use its memory for something else once DLPack's capsule has gone.
+    # Who made an array may use its memory for something else once DLPack's capsule has gone; pinned
+    # host memory too.
     lent = [view.owner for _, view in sides if view.by_dlpack]
-    if lent:
-        _library.keep_until_done(lent, on, sides[0][1].address)
+    if lent and on_gpu:
+        _library.keep_until_done(lent, on, on_gpu[0][1].address)
 
 
 def _stream(stream, sides):
