@@ -99,11 +99,12 @@ void before_start(const void *caller) noexcept {
     }
 }
 
-// What calls are redirected to: with UCP's own parameters.
+// What calls are redirected to: with UCP's own parameters. None is noexcept: a thread may be
+// cancelled in UCP, and a program's callback may throw through it.
 namespace entry {
 
 #define ENTRY(result, name, library, replacement, parameters, arguments)  \
-    result replacement parameters noexcept {                              \
+    result replacement parameters {                                       \
         const void *caller = __builtin_return_address(0);                 \
         if constexpr (starts_mpi(#name)) {                                \
             before_start(caller);                                         \

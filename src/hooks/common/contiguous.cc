@@ -19,7 +19,7 @@ bool ucx_shares(const ucx_instance &ucx, gpu::sharing how) noexcept {
 
 // Whether our transport leads to another process of this machine: its device is "memory" then. A
 // process's own endpoint has the transport self, and copies within a process are UCX's.
-bool is_of_this_machine(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
+bool is_of_this_machine(const ucx_instance &ucx, ucp_ep_h ep) {
     const auto query = dt::ucp_of(ucx).ep_query;
     std::array<ucp_transport_entry_t, 64> lanes = {};
     ucp_ep_attr_t attributes = {};
@@ -49,7 +49,7 @@ bool is_of_this_machine(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
 // destroyed and made again at the same address for another machine is taken for the old one, and
 // its messages then go by our way to other hosts. One that leads elsewhere is asked again now and
 // then: it may not have been connected.
-bool is_near(const ucx_instance &ucx, ucp_ep_h ep) noexcept {
+bool is_near(const ucx_instance &ucx, ucp_ep_h ep) {
     static std::array<std::atomic<ucp_ep_h>, 1024> near;
     static remembered<6, 20> far;
     std::atomic<ucp_ep_h> &place = near[(reinterpret_cast<uintptr_t>(ep) >> 6) % near.size()];
@@ -85,12 +85,12 @@ bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept {
     return false;
 }
 
-bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept {
+bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) {
     return sees_gpu_memory() && is_memory_for_us(ucx, buffer) && is_near(ucx, ep);
 }
 
 bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer,
-                       gpu::known_memory *known) noexcept {
+                       gpu::known_memory *known) {
     if (!sees_gpu_memory()) {
         return false;
     }

@@ -56,11 +56,11 @@ bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept;
 
 // Whether contiguous bytes there, sent through `ep`, are to be ours: our transport also leads from
 // `ep` to another process of this machine. Thread safe.
-bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer) noexcept;
+bool is_better_ours(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer);
 
 // Whether `buffer` lies in memory of a GPU, and `ep` leads to another process of this machine.
 // Thread safe. `known` looks at the memory.
 bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer,
-                       gpu::known_memory *known) noexcept;
+                       gpu::known_memory *known);
 
 }  // namespace cuda_nc::hooks

@@ -131,7 +131,7 @@ caller_ucx ucx_of_datatype(const ucp_generic_dt_ops_t &operations, const void *c
 }  // namespace
 
 int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p,
-                      const void *caller) noexcept {
+                      const void *caller) {
     auto *given = static_cast<const ucp_generic_dt_ops_t *>(operations);
     const caller_ucx found = ucx_of_datatype(*given, caller);
     if (found.ucx == nullptr) {
@@ -169,7 +169,7 @@ int8_t create_generic(const void *operations, void *context, uint64_t *datatype_
     return static_cast<int8_t>(status);
 }
 
-void destroy_datatype(uint64_t datatype, const void *caller) noexcept {
+void destroy_datatype(uint64_t datatype, const void *caller) {
     // removed before UCX may use the handle again, destroyed after UCX's own object
     const ucx_instance *ucx = all_homes().remove(datatype);
     std::unique_ptr<type_record> record = all_types().remove(datatype);

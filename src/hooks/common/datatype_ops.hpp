@@ -14,8 +14,8 @@ namespace cuda_nc::hooks {
 // A datatype belongs to the UCX that the object with its operations uses, or else that the caller
 // uses; the same UCX destroys it.
 int8_t create_generic(const void *operations, void *context, uint64_t *datatype_p,
-                      const void *caller) noexcept;
-void destroy_datatype(uint64_t datatype, const void *caller) noexcept;
+                      const void *caller);
+void destroy_datatype(uint64_t datatype, const void *caller);
 
 // False: `datatype` is not registered with message_operations, or its layout is not known. Else
 // *bytes_p is the size and place of `count` elements.

@@ -24,10 +24,13 @@ inline bool is_derived(const ucp_request_param_t &param) noexcept {
     return (param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE) != 0 && (param.datatype & both) != 0;
 }
 
+// A thread may be cancelled in UCP's functions, and a program's callback may throw through them:
+// what calls them is not noexcept, and its scopes end.
+
 // serve(ucx), with the UCX that `caller` uses. In doubt pass(ucp), with the functions of one of
 // several.
 template <typename serving, typename passing>
-void *call_by(const void *caller, const serving &serve, const passing &pass) noexcept {
+void *call_by(const void *caller, const serving &serve, const passing &pass) {
     const caller_ucx found = ucx_of(caller);
     if (found.ucx == nullptr) {
         return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));

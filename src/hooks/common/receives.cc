@@ -8,7 +8,7 @@ namespace {
 
 template <typename receiving>
 void *receive_list(const ucx_instance &ucx, void *buffer, size_t count,
-                   const ucp_request_param_t &param, const receiving &pass) noexcept {
+                   const ucp_request_param_t &param, const receiving &pass) {
     const iov_message list(ucx, buffer, count, param, iov_message::use::receive);
     const dt::ucp_api &ucp = dt::ucp_of(ucx);
     return list.is_served() ? pass(ucp, list.buffer(), list.count, &list.param())
@@ -18,7 +18,7 @@ void *receive_list(const ucx_instance &ucx, void *buffer, size_t count,
 // pass(ucp, buffer, count, param) is the call of UCP.
 template <typename receiving>
 void *receive(const void *caller, void *buffer, size_t count, const void *param,
-              const receiving &pass) noexcept {
+              const receiving &pass) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     auto unchanged = [&](const dt::ucp_api &ucp) -> void * {
         return pass(ucp, buffer, count, given);
@@ -36,7 +36,7 @@ void *receive(const void *caller, void *buffer, size_t count, const void *param,
 namespace looked_at {
 
 void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
-                   const void *param, const void *caller) noexcept {
+                   const void *param, const void *caller) {
     return receive(
         caller, buffer, count, param,
         [=](const dt::ucp_api &ucp, void *into, size_t number, const ucp_request_param_t *chosen) {
@@ -46,7 +46,7 @@ void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint6
 }
 
 void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message, const void *param,
-                       const void *caller) noexcept {
+                       const void *caller) {
     return receive(
         caller, buffer, count, param,
         [=](const dt::ucp_api &ucp, void *into, size_t number, const ucp_request_param_t *chosen) {
@@ -56,7 +56,7 @@ void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message, 
 }
 
 void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count, const void *param,
-                       const void *caller) noexcept {
+                       const void *caller) {
     return receive(
         caller, buffer, count, param,
         [=](const dt::ucp_api &ucp, void *into, size_t number, const ucp_request_param_t *chosen) {

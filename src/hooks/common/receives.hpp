@@ -2,7 +2,8 @@
 // list.
 //
 // Same contracts as UCP's functions of these names, which they call, of the UCX that `caller` uses:
-// an address in the code that calls, or null where it is not known.
+// an address in the code that calls, or null where it is not known. What leaves those by unwinding
+// (passed_call.hpp) leaves these.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +17,16 @@ namespace cuda_nc::hooks {
 namespace looked_at {
 
 void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
-                   const void *param, const void *caller) noexcept;
+                   const void *param, const void *caller);
 void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message, const void *param,
-                       const void *caller) noexcept;
+                       const void *caller);
 void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count, const void *param,
-                       const void *caller) noexcept;
+                       const void *caller);
 
 }  // namespace looked_at
 
 inline void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
-                          const void *param, const void *caller) noexcept {
+                          const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
@@ -35,7 +36,7 @@ inline void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag
 }
 
 inline void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message,
-                              const void *param, const void *caller) noexcept {
+                              const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
@@ -45,7 +46,7 @@ inline void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *me
 }
 
 inline void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count,
-                              const void *param, const void *caller) noexcept {
+                              const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))

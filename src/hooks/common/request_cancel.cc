@@ -61,7 +61,7 @@ void (*find_finish(uint64_t datatype))(void *) {
 
 }  // namespace
 
-void request_cancel(void *worker, void *request, const void *caller) noexcept {
+void request_cancel(void *worker, void *request, const void *caller) {
     const caller_ucx found = ucx_of(caller);
     if (found.ucx == nullptr) {
         return;
@@ -101,7 +101,7 @@ void request_cancel(void *worker, void *request, const void *caller) noexcept {
     finish(before.state);
 }
 
-void learn_request_size(const ucx_instance &ucx, ucp_context_h context) noexcept {
+void learn_request_size(const ucx_instance &ucx, ucp_context_h context) {
     const dt::ucp_api &ucp = dt::ucp_of(ucx);
     ucp_context_attr_t attributes = {};
     attributes.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;

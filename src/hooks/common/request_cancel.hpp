@@ -17,11 +17,12 @@ namespace cuda_nc::hooks {
 //     afterwards: a receive that has met its message has not, because UCP does not cancel it;
 //   - nobody has finished the state meanwhile.
 // In doubt nothing is done, and the state leaks as it does without us. `caller`: an address in the
-// code that calls, or null; it tells which UCX of the process is meant.
-void request_cancel(void *worker, void *request, const void *caller) noexcept;
+// code that calls, or null; it tells which UCX of the process is meant. A completion callback may
+// throw through it: then the state leaks, too.
+void request_cancel(void *worker, void *request, const void *caller);
 
 // Learns from a context how large UCP's requests are: the API hands out the address behind a
 // request.
-void learn_request_size(const ucx_instance &ucx, ucp_context_h context) noexcept;
+void learn_request_size(const ucx_instance &ucx, ucp_context_h context);
 
 }  // namespace cuda_nc::hooks

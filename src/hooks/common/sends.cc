@@ -94,7 +94,7 @@ bool goes_direct(const ucx_instance &ucx) noexcept {
 
 template <typename kind, typename sending>
 void *send_generic(const ucx_instance &ucx, const void *buffer, size_t count,
-                   const ucp_request_param_t &given, const sending &pass) noexcept {
+                   const ucp_request_param_t &given, const sending &pass) {
     ucp_request_param_t param = given;
     if (kind::may_need_change && dt::find_operations(given.datatype) != nullptr) {
         kind::adapt(&param);
@@ -112,7 +112,7 @@ void *send_generic(const ucx_instance &ucx, const void *buffer, size_t count,
 // unchanged(ucp) where the message is not to be served.
 template <typename kind, typename sending, typename passing>
 void *send_message(const ucx_instance &ucx, const iov_message &message, const sending &pass,
-                   const passing &unchanged) noexcept {
+                   const passing &unchanged) {
     const dt::ucp_api &ucp = dt::ucp_of(ucx);
     if (!message.is_served()) {
         return unchanged(ucp);
@@ -135,7 +135,7 @@ void *send_message(const ucx_instance &ucx, const iov_message &message, const se
 // pass(ucp, buffer, count, param) is the call of UCP.
 template <typename kind, typename sending>
 void *send(const void *caller, void *ep, const void *buffer, size_t count, const void *param,
-           const sending &pass) noexcept {
+           const sending &pass) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     auto unchanged = [&](const dt::ucp_api &ucp) -> void * {
         return pass(ucp, buffer, count, given);
@@ -168,7 +168,7 @@ void *send(const void *caller, void *ep, const void *buffer, size_t count, const
 namespace looked_at {
 
 void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
-                   const void *caller) noexcept {
+                   const void *caller) {
     return send<tag_message>(caller, ep, buffer, count, param,
                              [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                  const ucp_request_param_t *chosen) {
@@ -178,7 +178,7 @@ void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, con
 }
 
 void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
-                        const void *caller) noexcept {
+                        const void *caller) {
     return send<synchronous_message>(caller, ep, buffer, count, param,
                                      [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                          const ucp_request_param_t *chosen) {
@@ -188,8 +188,7 @@ void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag
 }
 
 void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
-                  const void *buffer, size_t count, const void *param,
-                  const void *caller) noexcept {
+                  const void *buffer, size_t count, const void *param, const void *caller) {
     return send<active_message>(caller, ep, buffer, count, param,
                                 [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                     const ucp_request_param_t *chosen) {

@@ -4,7 +4,8 @@
 // through the host, or of which a short MPI_Send would wait for its receiver.
 //
 // Same contracts as UCP's functions of these names, which they call, of the UCX that `caller` uses:
-// an address in the code that calls, or null where it is not known.
+// an address in the code that calls, or null where it is not known. What leaves those by unwinding
+// (passed_call.hpp) leaves these.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +21,11 @@ namespace cuda_nc::hooks {
 namespace looked_at {
 
 void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
-                   const void *caller) noexcept;
+                   const void *caller);
 void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
-                        const void *caller) noexcept;
+                        const void *caller);
 void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
-                  const void *buffer, size_t count, const void *param, const void *caller) noexcept;
+                  const void *buffer, size_t count, const void *param, const void *caller);
 
 }  // namespace looked_at
 
@@ -33,7 +34,7 @@ inline bool may_be_ours(const ucp_request_param_t &param, size_t count) noexcept
 }
 
 inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
-                          const void *param, const void *caller) noexcept {
+                          const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count) &&
@@ -43,7 +44,7 @@ inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t t
 }
 
 inline void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
-                               const void *param, const void *caller) noexcept {
+                               const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
@@ -52,8 +53,7 @@ inline void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint6
 }
 
 inline void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
-                         const void *buffer, size_t count, const void *param,
-                         const void *caller) noexcept {
+                         const void *buffer, size_t count, const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     const dt::ucp_api *ucp = dt::known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))

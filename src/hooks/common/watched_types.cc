@@ -75,4 +75,18 @@ const type_record *find_watched(const mpi_library &library, const void *datatype
     }
 }
 
+const counted_layout *find_watched_layout(const mpi_library &library, const void *datatype,
+                                          uint64_t count, uint64_t expected_size,
+                                          counted_layout *made_p) noexcept {
+    const type_record *record = find_watched(library, datatype);
+    if (record == nullptr) {
+        return nullptr;
+    }
+    const counted_layout *known = record->find(count);
+    if (CUDA_NC_UNLIKELY(known == nullptr) && record->make(count, expected_size, made_p)) {
+        known = made_p;
+    }
+    return known;
+}
+
 }  // namespace cuda_nc::hooks

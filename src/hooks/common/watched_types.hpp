@@ -14,4 +14,11 @@ namespace cuda_nc::hooks {
 // type do not.
 const type_record *find_watched(const mpi_library &library, const void *datatype) noexcept;
 
+// What `count` elements of such a type have in common: as its record keeps it, or made in *made_p
+// where the record does not keep that count. Null where there is no record, or as
+// type_record::make() says, which `expected_size` is for.
+const counted_layout *find_watched_layout(const mpi_library &library, const void *datatype,
+                                          uint64_t count, uint64_t expected_size,
+                                          counted_layout *made_p) noexcept;
+
 }  // namespace cuda_nc::hooks

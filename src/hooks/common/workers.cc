@@ -16,7 +16,7 @@ std::atomic<const ucx_instance *> redirected_ucx{nullptr};
 
 // What UCX gives, which may be less than what was asked for: then the program has a lock of its
 // own.
-bool is_for_many_threads(const dt::ucp_api &ucp, ucp_worker_h worker) noexcept {
+bool is_for_many_threads(const dt::ucp_api &ucp, ucp_worker_h worker) {
     ucp_worker_attr_t attributes = {};
     attributes.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE;
     return ucp.worker_query != nullptr && ucp.worker_query(worker, &attributes) == UCS_OK &&
@@ -24,7 +24,7 @@ bool is_for_many_threads(const dt::ucp_api &ucp, ucp_worker_h worker) noexcept {
 }
 
 void give_turns(const caller_ucx &found, const void *caller, ucp_worker_h worker,
-                uint64_t turns_before) noexcept {
+                uint64_t turns_before) {
     const progress_redirection redirect = redirection;
     if (redirect == nullptr || !found.is_certain() ||
         uct::worker_turns::number_opened() == turns_before ||
@@ -44,8 +44,7 @@ void set_progress_redirection(progress_redirection redirect) noexcept {
     redirection = redirect;
 }
 
-int8_t worker_create(void *context, const void *params, void **worker_p,
-                     const void *caller) noexcept {
+int8_t worker_create(void *context, const void *params, void **worker_p, const void *caller) {
     const caller_ucx found = ucx_of(caller);
     if (found.ucx == nullptr) {
         return UCS_ERR_UNSUPPORTED;

@@ -13,9 +13,8 @@ using progress_redirection = void (*)(const void *caller) noexcept;
 void set_progress_redirection(progress_redirection redirect) noexcept;
 
 // Same contract as ucp_worker_create, which it calls, of the UCX that `caller` uses: an address in
-// the code that calls, or null where it is not known.
-int8_t worker_create(void *context, const void *params, void **worker_p,
-                     const void *caller) noexcept;
+// the code that calls, or null where it is not known. A thread may be cancelled in it.
+int8_t worker_create(void *context, const void *params, void **worker_p, const void *caller);
 
 // Same contract as ucp_worker_progress, which it calls: of the one UCX for whose users calls are
 // redirected, the first one that has such a worker. Waits before the call while another thread has

@@ -21,18 +21,8 @@ namespace {
 // that we do not understand. *made_p holds it where the record does not keep that count.
 const counted_layout *find_layout(const open_mpi &api, const void *datatype, size_t count,
                                   uint64_t total, counted_layout *made_p) noexcept {
-    const type_record *record = find_watched(api, datatype);
-    if (record == nullptr) {
-        return nullptr;
-    }
-    const counted_layout *all = record->find(count);
-    if (CUDA_NC_UNLIKELY(all == nullptr)) {
-        if (!record->make(count, total, made_p)) {
-            return nullptr;
-        }
-        all = made_p;
-    }
-    const bool served = all->what->kind() != shape::contiguous &&
+    const counted_layout *all = find_watched_layout(api, datatype, count, total, made_p);
+    const bool served = all != nullptr && all->what->kind() != shape::contiguous &&
                         (total == unknown_size || all->what->packed_size() == total);
     return served ? all : nullptr;
 }

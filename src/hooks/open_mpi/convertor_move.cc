@@ -41,14 +41,9 @@ layout_ref contiguous_bytes(size_t length) {
 }
 
 layout_ref make_layout(const open_mpi &api, const void *datatype, size_t count) noexcept try {
-    if (const type_record *record = find_watched(api, datatype)) {
-        counted_layout made;
-        if (const counted_layout *known = record->find(count)) {
-            return known->what;
-        }
-        if (record->make(count, unknown_size, &made)) {
-            return made.what;
-        }
+    counted_layout made;
+    if (const auto *kept = find_watched_layout(api, datatype, count, unknown_size, &made)) {
+        return kept->what;
     }
     int64_t extent;
     layout_ref element = api.element(datatype);

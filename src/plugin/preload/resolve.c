@@ -101,46 +101,101 @@ typedef struct {
     void *address;
 } original_t;
 
-/* Kept while there is room; a guess that no longer holds stays in its place. */
-static void keep(cuda_nc_originals_t *originals, original_t made) {
-    original_t *kept = malloc(sizeof(*kept));
-    unsigned i;
-    if (kept == NULL) {
-        return;
+/*
+ * Records are never freed, as others may read them, and those that are certain never change. A
+ * guess that no longer holds is written over by whoever makes its `loads` this word; who reads it
+ * meanwhile sees that in `loads`, which never has the same value again.
+ */
+static const unsigned long long changing = ~0ull;
+
+/* False: it is being changed. */
+static int read_record(const original_t *one, original_t *seen) {
+    seen->loads = __atomic_load_n(&one->loads, __ATOMIC_ACQUIRE);
+    seen->page = __atomic_load_n(&one->page, __ATOMIC_RELAXED);
+    seen->address = __atomic_load_n(&one->address, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return seen->loads != changing && seen->loads == __atomic_load_n(&one->loads, __ATOMIC_RELAXED);
+}
+
+/* False: another thread has changed it since it had these `loads`. */
+static int write_over(original_t *one, unsigned long long loads, const original_t *made) {
+    if (!__atomic_compare_exchange_n(&one->loads, &loads, changing, 0, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED)) {
+        return 0;
     }
-    *kept = made;
-    for (i = 0; i < sizeof(originals->found) / sizeof(originals->found[0]); ++i) {
-        void *none = NULL;
-        if (__atomic_compare_exchange_n(&originals->found[i], &none, kept, 0, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_RELAXED)) {
-            return;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&one->page, made->page, __ATOMIC_RELAXED);
+    __atomic_store_n(&one->address, made->address, __ATOMIC_RELAXED);
+    __atomic_store_n(&one->loads, made->loads, __ATOMIC_RELEASE);
+    return 1;
+}
+
+/* The i-th place in which a page's record is looked for. */
+static unsigned place_of(uintptr_t page, unsigned i) {
+    return (unsigned)((page + i) % CUDA_NC_MAX_ORIGINALS);
+}
+
+/* In a free place, or over a guess that no longer holds; `now`: the number of loads. */
+static void keep(cuda_nc_originals_t *originals, const original_t *made, unsigned long long now) {
+    original_t *kept = NULL, seen;
+    unsigned i;
+    for (i = 0; i < CUDA_NC_MAX_ORIGINALS; ++i) {
+        void **place = &originals->found[place_of(made->page, i)];
+        void *there = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+        if (there == NULL) {
+            kept = kept != NULL ? kept : malloc(sizeof(*kept));
+            if (kept == NULL) {
+                return;
+            }
+            *kept = *made;
+            if (__atomic_compare_exchange_n(place, &there, kept, 0, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE)) {
+                return;
+            }
+        }
+        if (read_record(there, &seen) && seen.loads != 0 && seen.loads < now &&
+            write_over(there, seen.loads, made)) {
+            break;
         }
     }
     free(kept);
 }
 
-void *cuda_nc_find_original_of(cuda_nc_originals_t *originals, const void *caller) {
-    original_t made = {(uintptr_t)caller >> 12, 0, NULL};
-    cuda_nc_definer_t definer;
+void *cuda_nc_find_kept_original(const cuda_nc_originals_t *originals, const void *caller) {
+    const uintptr_t page = (uintptr_t)caller >> 12;
+    original_t seen;
     unsigned i;
-    for (i = 0; i < sizeof(originals->found) / sizeof(originals->found[0]); ++i) {
-        const original_t *known = __atomic_load_n(&originals->found[i], __ATOMIC_ACQUIRE);
+    for (i = 0; i < CUDA_NC_MAX_ORIGINALS; ++i) {
+        const original_t *known =
+            __atomic_load_n(&originals->found[place_of(page, i)], __ATOMIC_ACQUIRE);
         if (known == NULL) {
-            break;
+            break; /* places never become free again */
         }
-        if (known->page == made.page &&
-            (known->loads == 0 || known->loads == cuda_nc_count_loads())) {
-            return known->address;
+        if (read_record(known, &seen) && seen.page == page &&
+            (seen.loads == 0 || seen.loads == cuda_nc_count_loads())) {
+            return seen.address;
         }
     }
+    return NULL;
+}
+
+void *cuda_nc_find_original_of(cuda_nc_originals_t *originals, const void *caller) {
+    original_t made = {(uintptr_t)caller >> 12, 0, NULL};
+    void *kept = cuda_nc_find_kept_original(originals, caller);
+    unsigned long long now;
+    cuda_nc_definer_t definer;
+    if (kept != NULL) {
+        return kept;
+    }
+    now = cuda_nc_count_loads(); /* what is loaded during the search may change its result */
     if (cuda_nc_find_definer(caller, originals->prefix, originals->marker, &definer)) {
         made.address = dlsym(definer.handle, originals->symbol);
     }
     if (made.address == NULL) {
-        made.loads = cuda_nc_count_loads();
+        made.loads = now;
         made.address = cuda_nc_find_original(originals->symbol, originals->library);
     }
-    keep(originals, made);
+    keep(originals, &made, now);
     return made.address;
 }
 

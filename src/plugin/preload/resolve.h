@@ -7,6 +7,10 @@
 
 #include "hooks/interpose.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The replacements of libcuda_nc.so; all members NULL where it cannot serve this process. */
 const cuda_nc_symbols_t *cuda_nc_find_replacements(void);
 
@@ -23,6 +27,9 @@ void *cuda_nc_find_original(const char *symbol, const char *library);
  */
 void *cuda_nc_find_mpi_call(const char *symbol);
 
+/* Most pages of code whose answers are kept for a function. */
+#define CUDA_NC_MAX_ORIGINALS 64
+
 /* How the definitions of a function are found of which a process may have several, and those found.
  */
 typedef struct {
@@ -30,7 +37,7 @@ typedef struct {
     const char *prefix; /* of its library's functions: "ucp_" */
     const char *marker; /* a function of that library which the shim does not define */
     const char *library;
-    void *found[16]; /* private; NULL: none */
+    void *found[CUDA_NC_MAX_ORIGINALS]; /* private; NULL: none */
 } cuda_nc_originals_t;
 
 /*
@@ -39,4 +46,10 @@ typedef struct {
  */
 void *cuda_nc_find_original_of(cuda_nc_originals_t *originals, const void *caller);
 
+/* What that would return, where it is kept and still holds; else NULL. Searches no object. */
+void *cuda_nc_find_kept_original(const cuda_nc_originals_t *originals, const void *caller);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

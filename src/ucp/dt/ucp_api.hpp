@@ -10,19 +10,18 @@ namespace cuda_nc::dt {
 struct ucp_api {
     ucs_status_t (*dt_create_generic)(const ucp_generic_dt_ops_t *, void *, ucp_datatype_t *);
     void (*dt_destroy)(ucp_datatype_t);
-    // Without "noexcept" a hook that is could not jump to these six.
     ucs_status_ptr_t (*tag_send_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
-                                     const ucp_request_param_t *) noexcept;
+                                     const ucp_request_param_t *);
     ucs_status_ptr_t (*tag_send_sync_nbx)(ucp_ep_h, const void *, size_t, ucp_tag_t,
-                                          const ucp_request_param_t *) noexcept;
+                                          const ucp_request_param_t *);
     ucs_status_ptr_t (*tag_recv_nbx)(ucp_worker_h, void *, size_t, ucp_tag_t, ucp_tag_t,
-                                     const ucp_request_param_t *) noexcept;
+                                     const ucp_request_param_t *);
     ucs_status_ptr_t (*tag_msg_recv_nbx)(ucp_worker_h, void *, size_t, ucp_tag_message_h,
-                                         const ucp_request_param_t *) noexcept;
+                                         const ucp_request_param_t *);
     ucs_status_ptr_t (*am_send_nbx)(ucp_ep_h, unsigned, const void *, size_t, const void *, size_t,
-                                    const ucp_request_param_t *) noexcept;
+                                    const ucp_request_param_t *);
     ucs_status_ptr_t (*am_recv_data_nbx)(ucp_worker_h, void *, void *, size_t,
-                                         const ucp_request_param_t *) noexcept;
+                                         const ucp_request_param_t *);
     void (*request_cancel)(ucp_worker_h, void *);
     ucs_status_t (*request_check_status)(void *);
     ucs_status_t (*worker_create)(ucp_context_h, const ucp_worker_params_t *, ucp_worker_h *);

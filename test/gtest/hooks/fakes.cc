@@ -2,7 +2,10 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +84,37 @@ std::vector<char> pattern(size_t size, unsigned seed) {
 
 fake_calls_t &calls() {
     return *find_in_fake<fake_calls_t *>("libfake_open_mpi.so", "fake_calls");
+}
+
+void expect_leavable(const std::function<void()> &call) {
+    static std::atomic<bool> is_inside;
+    const auto set_inside =
+        find_in_fake<void (*)(void (*)())>("libucp_fake.so", "fake_ucp_set_inside");
+    set_inside([] { throw 17; });
+    EXPECT_THROW(call(), int);
+    set_inside([] {
+        for (is_inside = true;;) {
+            usleep(1000);
+        }
+    });
+    is_inside = false;
+    pthread_t thread;
+    ASSERT_EQ(pthread_create(
+                  &thread, nullptr,
+                  [](void *of) -> void * {
+                      (*static_cast<const std::function<void()> *>(of))();
+                      return nullptr;
+                  },
+                  const_cast<std::function<void()> *>(&call)),
+              0);
+    while (!is_inside) {
+        usleep(1000);
+    }
+    EXPECT_EQ(pthread_cancel(thread), 0);
+    void *result = nullptr;
+    EXPECT_EQ(pthread_join(thread, &result), 0);
+    EXPECT_EQ(result, PTHREAD_CANCELED);
+    set_inside(nullptr);
 }
 
 }  // namespace cuda_nc::hooks::test

@@ -5,6 +5,7 @@
 #include <ucp/api/ucp.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -64,5 +65,9 @@ class buffer {
 std::vector<char> pattern(size_t size, unsigned seed);
 
 fake_calls_t &calls();
+
+// A call that ends in UCP's send, cancel or progress: a thread that is cancelled there ends by that
+// and not the process, and what is thrown there comes out.
+void expect_leavable(const std::function<void()> &call);
 
 }  // namespace cuda_nc::hooks::test

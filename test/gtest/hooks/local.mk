@@ -4,6 +4,7 @@ unit_test_programs += hooks_tests
 check_PROGRAMS += hooks_probe
 endif
 hooks_tests_SOURCES = \
+	src/plugin/preload/resolve.c \
 	test/gtest/hooks/common/datatype_ops_test.cc \
 	test/gtest/hooks/common/library_stub.hpp \
 	test/gtest/hooks/common/owner_test.cc \

@@ -126,6 +126,14 @@ TEST_P(request_cancel, finishes_nothing_of_a_datatype_that_is_not_ours) {
     finish_(state_);
 }
 
+// Its completion callback is a program's.
+TEST_P(request_cancel, may_be_left_by_a_thread_that_is_cancelled) {
+    test::expect_leavable(
+        [this] { hooks::request_cancel(nullptr, post(handle_, state_), nullptr); });
+    EXPECT_EQ(calls().finishes, 0);
+    finish_(state_);
+}
+
 INSTANTIATE_TEST_SUITE_P(memory, request_cancel, testing::Bool(),
                          [](const auto &one) { return one.param ? "gpu" : "host"; });
 

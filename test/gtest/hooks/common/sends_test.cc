@@ -7,6 +7,7 @@
 #include "hooks/common/datatype_ops.hpp"
 #include "ucs/base/settings.hpp"
 #include "uct/cuda_nc/selection.hpp"
+#include "uct/cuda_nc/thread_context.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
@@ -48,15 +49,19 @@ class tag_send : public testing::Test {
     static uint32_t sent_flags() {
         return find_in_fake<uint32_t (*)()>(ucp_library, "fake_ucp_sent_flags")() & ~has_type;
     }
-    // The first message of a type, of `count` elements.
-    uint32_t first_sent(const char *address, size_t count, uint32_t given = 0) {
-        datatype type("vector", {{0, 8}, {24, 8}, {48, 8}, {72, 8}}, extent);
+    static uint64_t enrol(const datatype &type) {
         const void *operations =
             find_in_fake<const void *(*)()>("libfake_open_mpi.so", "fake_operations")();
-        uint64_t handle;
+        uint64_t handle = 0;
         EXPECT_EQ(
             create_generic(operations, const_cast<fake_datatype_t *>(type.get()), &handle, nullptr),
             UCS_OK);
+        return handle;
+    }
+    // The first message of a type, of `count` elements.
+    uint32_t first_sent(const char *address, size_t count, uint32_t given = 0) {
+        datatype type("vector", {{0, 8}, {24, 8}, {48, 8}, {72, 8}}, extent);
+        const uint64_t handle = enrol(type);
         const uint32_t flags = sent(handle, address, count, given);
         EXPECT_EQ(sent(handle, address, count, given), flags) << "as the next";
         destroy_datatype(handle, nullptr);
@@ -101,6 +106,20 @@ TEST_F(tag_send, what_is_not_served_has_no_part_in_the_choice_for_what_is) {
     ASSERT_EQ(create_generic(&mine, nullptr, &handle, nullptr), UCS_OK);
     EXPECT_EQ(sent(handle, memory.address(), 1), fast);
     destroy_datatype(handle, nullptr);
+}
+
+// A datatype goes past scopes of ours, contiguous host memory does not.
+TEST_F(tag_send, may_be_left_by_a_thread_that_is_cancelled) {
+    buffer memory(2 * extent, true);
+    const datatype type("vector", {{0, 8}, {24, 8}, {48, 8}, {72, 8}}, extent);
+    const uint64_t handle = enrol(type);
+    test::expect_leavable([&] { sent(handle, memory.address(), 2); });
+    destroy_datatype(handle, nullptr);
+    EXPECT_FALSE(uct::datatype_send::is_current());
+    EXPECT_EQ(first_sent(memory.address(), 1), fast);
+    char byte = 0;
+    sent(ucp_dt_make_contig(1), &byte, 1);
+    test::expect_leavable([&] { sent(ucp_dt_make_contig(1), &byte, 1); });
 }
 
 TEST_F(tag_send, contiguous_memory_is_left_alone) {
@@ -279,6 +298,12 @@ TEST_F(tag_send, nothing_changes_where_no_interface_moves_messages_between_gpus)
         EXPECT_EQ(first_sent(memory.address(), 2, given), given);
     }
     ++direct_interfaces();
+}
+
+TEST_F(sent_list, may_be_left_by_a_thread_that_is_cancelled) {
+    ucp_request_param_t param = of_list();
+    test::expect_leavable([&] { tag_send_nbx(nullptr, list_.data(), 2, 0, &param, nullptr); });
+    EXPECT_FALSE(uct::datatype_send::is_current());
 }
 
 }  // namespace

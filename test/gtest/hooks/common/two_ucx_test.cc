@@ -5,6 +5,7 @@
 
 #include "hooks/common/datatype_ops.hpp"
 #include "hooks/common/sends.hpp"
+#include "plugin/preload/resolve.h"
 #include "uct/cuda_nc/selection.hpp"
 
 namespace cuda_nc::hooks {
@@ -78,6 +79,42 @@ TEST(two_ucx, a_list_becomes_a_datatype_of_the_ucx_that_sends_it) {
         send(first_user);
         EXPECT_EQ(live_in(first_ucp), 1) << "the same list in another UCX";
         EXPECT_EQ(live_in(second_ucp), 1);
+    });
+}
+
+const void *page(uintptr_t number) {
+    return reinterpret_cast<const void *>(number << 12);
+}
+
+// What the shim keeps where it cannot be served.
+TEST(two_ucx, the_shim_keeps_originals_in_place_of_guesses_that_no_longer_hold) {
+    in_own_process([] {
+        cuda_nc_originals_t originals = {"ucp_dt_destroy", "ucp_", "ucp_get_version", "libucp", {}};
+        const void *code = code_of(first_user);
+        void *const of_first = find_symbol(first_ucp, "ucp_dt_destroy");
+        for (uintptr_t i = 1; i <= CUDA_NC_MAX_ORIGINALS; ++i) {  // nobody's code: guesses
+            EXPECT_EQ(cuda_nc_find_original_of(&originals, page(i)), of_first);
+        }
+        for (uintptr_t i = 1; i <= CUDA_NC_MAX_ORIGINALS; ++i) {
+            EXPECT_EQ(cuda_nc_find_kept_original(&originals, page(i)), of_first) << i;
+        }
+        EXPECT_EQ(cuda_nc_find_original_of(&originals, code), of_first);
+        EXPECT_EQ(cuda_nc_find_kept_original(&originals, code), nullptr) << "no room";
+
+        const void *other_code = code_of(second_user);  // loads more objects
+        void *const of_second = find_symbol(second_ucp, "ucp_dt_destroy");
+        EXPECT_EQ(cuda_nc_find_kept_original(&originals, page(1)), nullptr);
+        for (int round = 0; round < 2; ++round) {
+            EXPECT_EQ(cuda_nc_find_original_of(&originals, code), of_first);
+            EXPECT_EQ(cuda_nc_find_original_of(&originals, other_code), of_second);
+        }
+        EXPECT_EQ(cuda_nc_find_kept_original(&originals, code), of_first);
+        EXPECT_EQ(cuda_nc_find_kept_original(&originals, other_code), of_second);
+        EXPECT_NE(cuda_nc_find_original_of(&originals, page(1)), nullptr);
+        EXPECT_NE(cuda_nc_find_kept_original(&originals, page(1)), nullptr);
+        load_fake("libwalk_original.so");
+        EXPECT_EQ(cuda_nc_find_kept_original(&originals, page(1)), nullptr);
+        EXPECT_EQ(cuda_nc_find_kept_original(&originals, code), of_first) << "certain";
     });
 }
 

@@ -43,5 +43,20 @@ TEST(watched_types, predefined_types_and_those_that_cannot_be_watched_have_none)
     library.end(type(3));
 }
 
+TEST(watched_types, a_layout_is_made_once_for_each_count) {
+    test::library_stub library;
+    counted_layout made;
+    EXPECT_EQ(find_watched_layout(library, type(0), 2, unknown_size, &made), nullptr);
+    const counted_layout *two = find_watched_layout(library, type(4), 2, unknown_size, &made);
+    ASSERT_NE(two, nullptr);
+    EXPECT_EQ(two->count, 2u);
+    EXPECT_EQ(library.reads, 1);
+    const counted_layout *kept = find_watched_layout(library, type(4), 2, unknown_size, &made);
+    EXPECT_EQ(kept, find_watched(library, type(4))->find(2));
+    EXPECT_NE(find_watched_layout(library, type(4), 3, unknown_size, &made), nullptr);
+    EXPECT_EQ(library.reads, 1);
+    library.end(type(4));
+}
+
 }  // namespace
 }  // namespace cuda_nc::hooks

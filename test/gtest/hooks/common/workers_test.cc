@@ -2,9 +2,7 @@
 #include "hooks/common/workers.hpp"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <ucp/api/ucp.h>
-#include <unistd.h>
 
 #include "hooks/two_ucx.hpp"
 #include "uct/cuda_nc/turns.hpp"
@@ -93,28 +91,7 @@ TEST_F(workers, are_progressed_whether_they_have_turns_or_not) {
 // As in UCX's own call, all of whose frames are C's: a tcp transport waits for its sockets there.
 TEST_F(workers, may_be_left_by_a_thread_that_is_cancelled) {
     EXPECT_EQ(create(UCS_THREAD_MODE_MULTI), UCS_OK);
-    const auto set_call =
-        find_in_fake<void (*)(void (*)())>("libucp_fake.so", "fake_ucp_while_progressing");
-    set_call([] {
-        for (;;) {
-            usleep(1000);
-        }
-    });
-    pthread_t thread;
-    ASSERT_EQ(pthread_create(
-                  &thread, nullptr,
-                  [](void *worker) -> void * {
-                      worker_progress(worker);
-                      return nullptr;
-                  },
-                  this),
-              0);
-    usleep(20000);
-    ASSERT_EQ(pthread_cancel(thread), 0);
-    void *result = nullptr;
-    ASSERT_EQ(pthread_join(thread, &result), 0);
-    EXPECT_EQ(result, PTHREAD_CANCELED);
-    set_call(nullptr);
+    test::expect_leavable([this] { worker_progress(this); });
 }
 
 // A second UCX is left alone: calls of its users go to it, as they do without us.

@@ -154,6 +154,21 @@ TEST_F(convertor, a_complete_one_moves_nothing_more) {
     EXPECT_EQ(part.iov_len, 0u);
 }
 
+TEST_F(convertor, a_complete_one_keeps_no_layout_and_may_begin_again) {
+    buffer from(size, true);
+    from.write(pattern(size, 1));
+    fake_convertor_t sender = make_convertor();
+    prepare(true, &sender, 1, from);
+    char packed[32], again[32];
+    EXPECT_EQ(move_all(true, &sender, packed, 32, 32), 32u);
+    const tracked_convertor *entry = convertor_tracker::instance().find(&sender);
+    ASSERT_NE(entry, nullptr);
+    EXPECT_EQ(entry->what, nullptr);
+    sender.position = 0;
+    EXPECT_EQ(move_all(true, &sender, again, 32, 32), 32u);
+    EXPECT_TRUE(std::equal(packed, packed + 32, again));
+}
+
 TEST_F(convertor, a_datatype_is_read_once_for_all_of_them) {
     buffer from(size, true), to(size, true);
     char packed[5 * 32];
