@@ -33,9 +33,6 @@ class Cupy:
         for _ in range(20):
             square = square @ square * 1e-4
 
-    def interface(self, array):
-        return array.__cuda_array_interface__
-
 
 class Torch:
     def __init__(self):
@@ -57,9 +54,6 @@ class Torch:
         square = self.torch.ones((1500, 1500), device="cuda")
         for _ in range(20):
             square = square @ square * 1e-4
-
-    def interface(self, array):
-        return array.__cuda_array_interface__
 
     def graphs(self, source, index, packed):
         """A pack that is captured, and runs twice."""
@@ -142,7 +136,7 @@ def streams(arrays, rng, number):
             arrays.keep_busy()
             source += made
             its, part = arrays.current(), source[index]
-            named = Named(arrays.interface(part), its)
+            named = Named(part.__cuda_array_interface__, its)
             lent = Lent(part)
         with second:
             ucx_cuda_nc.pack(named, out=out, stream=arrays.current())
