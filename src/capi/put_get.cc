@@ -9,6 +9,7 @@
 #include "capi/side.hpp"
 #include "ucp/dt/address.hpp"
 #include "ucp/dt/ucp_api.hpp"
+#include "ucp/dt/worker_homes.hpp"
 #include "ucs/layout/common_blocks.hpp"
 #include "ucs/worklist/worklist.hpp"
 #include "uct/cuda_nc/layout_order.hpp"
@@ -259,7 +260,7 @@ ucs_status_ptr_t start(bool puts, ucp_ep_h ep, const void *local, cuda_nc_layout
             return fail(UCS_ERR_INVALID_PARAM, "%s: null", ep == nullptr ? "ep" : "rkey");
         }
         ucs_status_t checked = check_param(param);
-        const caller_ucx found = ucx_of(caller);
+        const caller_ucx found = dt::ucx_of_endpoint(ep, caller);
         if (checked != UCS_OK) {
             return checked;
         }

@@ -55,7 +55,7 @@ class Builder:
         library = self._directory / f"libclient-{release}-{(naming or 'x').format(part='x')}.so"
         name = (naming or "lib{part}.so.0").format
         binding = "now" if naming and naming.endswith(".so.0") else "lazy"
-        self._run("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1",
+        self._run("gcc", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O2",
                   f"-Wl,-z,{binding}",
                   HERE / "client.c", f"-I{product.ROOT}", "-isystem",
                   uct.RELEASES / release / "libucx/include", f"-L{ucx}",

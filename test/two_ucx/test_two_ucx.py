@@ -70,6 +70,18 @@ def test_clients(run, builder, way, settings, clients, reverse):
         assert result.count(f"GPU to GPU: sent {2 * served} by pull") == 1, result.output
 
 
+@pytest.mark.parametrize("clients", CLIENTS, ids=lambda pair: "+".join(map(name_of, pair)))
+@by_way
+def test_calls_that_do_not_show_whose_they_are(run, builder, way, clients):
+    """A function that ends with a call of UCP leaves by a jump: the call seems to come from the
+    program, which uses no UCX. The worker or the endpoint tells."""
+    libraries = [builder.client(*client) for client in clients]
+    steps = [f"{library}:{letter}" for letter in "ojjc" for library in libraries]
+    result = run(builder.steps(), *steps, env=environment(way))
+    assert result.count("RIGHT passed on") == 4, result.output
+    assert "DONE" in result.lines()
+
+
 # "c": the client, "m": MPI; then what they do: open, run, close.
 ORDERS = {
     "client-first": "co mo cr mr cr mr mc cc",

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ucp/dt/ucp_api.hpp"
+#include "ucp/dt/worker_homes.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/ucx_instance.hpp"
 
@@ -27,11 +28,19 @@ inline bool is_derived(const ucp_request_param_t &param) noexcept {
 // A thread may be cancelled in UCP's functions, and a program's callback may throw through them:
 // what calls them is not noexcept, and its scopes end.
 
-// serve(ucx), with the UCX that `caller` uses. In doubt pass(ucp), with the functions of one of
-// several.
+// The functions of the UCX that `caller` uses, where they are known and there is no other; else
+// null.
+inline const dt::ucp_api *known_ucp_of(const void *caller) noexcept {
+    const int index = CUDA_NC_LIKELY(!knows_several_ucx()) ? known_index_of(caller) : -1;
+    return CUDA_NC_LIKELY(index >= 0)
+               ? dt::ucp_apis[static_cast<unsigned>(index)].load(std::memory_order_acquire)
+               : nullptr;
+}
+
+// serve(ucx), with the UCX that is found for a call. In doubt pass(ucp), with the functions of one
+// of several.
 template <typename serving, typename passing>
-void *call_by(const void *caller, const serving &serve, const passing &pass) {
-    const caller_ucx found = ucx_of(caller);
+void *call_by(const caller_ucx &found, const serving &serve, const passing &pass) {
     if (found.ucx == nullptr) {
         return reinterpret_cast<void *>(static_cast<intptr_t>(UCS_ERR_UNSUPPORTED));
     }

@@ -17,7 +17,7 @@ void *receive_list(const ucx_instance &ucx, void *buffer, size_t count,
 
 // pass(ucp, buffer, count, param) is the call of UCP.
 template <typename receiving>
-void *receive(const void *caller, void *buffer, size_t count, const void *param,
+void *receive(const void *caller, void *worker, void *buffer, size_t count, const void *param,
               const receiving &pass) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
     auto unchanged = [&](const dt::ucp_api &ucp) -> void * {
@@ -28,7 +28,7 @@ void *receive(const void *caller, void *buffer, size_t count, const void *param,
                    ? receive_list(ucx, buffer, count, *given, pass)
                    : unchanged(dt::ucp_of(ucx));
     };
-    return call_by(caller, serve, unchanged);
+    return call_by(dt::ucx_of_worker(static_cast<ucp_worker_h>(worker), caller), serve, unchanged);
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ namespace looked_at {
 void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
                    const void *param, const void *caller) {
     return receive(
-        caller, buffer, count, param,
+        caller, worker, buffer, count, param,
         [=](const dt::ucp_api &ucp, void *into, size_t number, const ucp_request_param_t *chosen) {
             return ucp.tag_recv_nbx(static_cast<ucp_worker_h>(worker), into, number, tag, tag_mask,
                                     chosen);
@@ -48,7 +48,7 @@ void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint6
 void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message, const void *param,
                        const void *caller) {
     return receive(
-        caller, buffer, count, param,
+        caller, worker, buffer, count, param,
         [=](const dt::ucp_api &ucp, void *into, size_t number, const ucp_request_param_t *chosen) {
             return ucp.tag_msg_recv_nbx(static_cast<ucp_worker_h>(worker), into, number,
                                         static_cast<ucp_tag_message_h>(message), chosen);
@@ -58,7 +58,7 @@ void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message, 
 void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count, const void *param,
                        const void *caller) {
     return receive(
-        caller, buffer, count, param,
+        caller, worker, buffer, count, param,
         [=](const dt::ucp_api &ucp, void *into, size_t number, const ucp_request_param_t *chosen) {
             return ucp.am_recv_data_nbx(static_cast<ucp_worker_h>(worker), data, into, number,
                                         chosen);

@@ -1,8 +1,9 @@
 // Receives into lists of buffers in GPU memory: UCP is given a datatype of ours in place of the
 // list.
 //
-// Same contracts as UCP's functions of these names, which they call, of the UCX that `caller` uses:
-// an address in the code that calls, or null where it is not known. What leaves those by unwinding
+// Same contracts as UCP's functions of these names, which they call, of the UCX that the endpoint
+// or the worker belongs to, or that `caller` uses where that is not known (dt/worker_homes.hpp): an
+// address in the code that calls, or null. What leaves those by unwinding
 // (passed_call.hpp) leaves these.
 #pragma once
 
@@ -13,7 +14,7 @@
 
 namespace cuda_nc::hooks {
 
-// Where the buffer is a list, or the caller's UCX is not known yet.
+// Where the buffer is a list, or the caller does not tell which UCX is meant.
 namespace looked_at {
 
 void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
@@ -28,7 +29,7 @@ void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count, con
 inline void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
                           const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    const dt::ucp_api *ucp = known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
                ? ucp->tag_recv_nbx(static_cast<ucp_worker_h>(worker), buffer, count, tag, tag_mask,
                                    given)
@@ -38,7 +39,7 @@ inline void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag
 inline void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message,
                               const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    const dt::ucp_api *ucp = known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
                ? ucp->tag_msg_recv_nbx(static_cast<ucp_worker_h>(worker), buffer, count,
                                        static_cast<ucp_tag_message_h>(message), given)
@@ -48,7 +49,7 @@ inline void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *me
 inline void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count,
                               const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    const dt::ucp_api *ucp = known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
                ? ucp->am_recv_data_nbx(static_cast<ucp_worker_h>(worker), data, buffer, count,
                                        given)

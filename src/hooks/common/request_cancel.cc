@@ -9,6 +9,7 @@
 #include "ucp/dt/cancelled_state.hpp"
 #include "ucp/dt/datatype.hpp"
 #include "ucp/dt/ucp_api.hpp"
+#include "ucp/dt/worker_homes.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
@@ -62,12 +63,12 @@ void (*find_finish(uint64_t datatype))(void *) {
 }  // namespace
 
 void request_cancel(void *worker, void *request, const void *caller) {
-    const caller_ucx found = ucx_of(caller);
+    auto *of = static_cast<ucp_worker_h>(worker);
+    const caller_ucx found = dt::ucx_of_worker(of, caller);
     if (found.ucx == nullptr) {
         return;
     }
     const dt::ucp_api &ucp = dt::ucp_of(*found.ucx);
-    auto *of = static_cast<ucp_worker_h>(worker);
     const request_form form = form_of(*found.ucx);
     const size_t size = request_sizes[found.ucx->index].load(std::memory_order_relaxed);
     if (!found.is_certain() || form.datatype == 0 || size < form.state + sizeof(void *) ||

@@ -160,7 +160,7 @@ void *send(const void *caller, void *ep, const void *buffer, size_t count, const
         }
         return unchanged(dt::ucp_of(ucx));
     };
-    return call_by(caller, serve, unchanged);
+    return call_by(dt::ucx_of_endpoint(static_cast<ucp_ep_h>(ep), caller), serve, unchanged);
 }
 
 }  // namespace

@@ -3,8 +3,9 @@
 // of ours in place of a list of buffers in GPU memory, and of contiguous GPU memory that UCX moves
 // through the host, or of which a short MPI_Send would wait for its receiver.
 //
-// Same contracts as UCP's functions of these names, which they call, of the UCX that `caller` uses:
-// an address in the code that calls, or null where it is not known. What leaves those by unwinding
+// Same contracts as UCP's functions of these names, which they call, of the UCX that the endpoint
+// or the worker belongs to, or that `caller` uses where that is not known (dt/worker_homes.hpp): an
+// address in the code that calls, or null. What leaves those by unwinding
 // (passed_call.hpp) leaves these.
 #pragma once
 
@@ -16,8 +17,8 @@
 
 namespace cuda_nc::hooks {
 
-// Where the datatype is derived, or much contiguous memory is sent, or the caller's UCX is not
-// known yet.
+// Where the datatype is derived, or much contiguous memory is sent, or the caller does not tell
+// which UCX is meant.
 namespace looked_at {
 
 void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
@@ -36,7 +37,7 @@ inline bool may_be_ours(const ucp_request_param_t &param, size_t count) noexcept
 inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
                           const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    const dt::ucp_api *ucp = known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count) &&
                           !is_short_buffered(*given, buffer, count))
                ? ucp->tag_send_nbx(static_cast<ucp_ep_h>(ep), buffer, count, tag, given)
@@ -46,7 +47,7 @@ inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t t
 inline void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
                                const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    const dt::ucp_api *ucp = known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
                ? ucp->tag_send_sync_nbx(static_cast<ucp_ep_h>(ep), buffer, count, tag, given)
                : looked_at::tag_send_sync_nbx(ep, buffer, count, tag, param, caller);
@@ -55,7 +56,7 @@ inline void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint6
 inline void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
                          const void *buffer, size_t count, const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    const dt::ucp_api *ucp = dt::known_ucp_of(caller);
+    const dt::ucp_api *ucp = known_ucp_of(caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
                ? ucp->am_send_nbx(static_cast<ucp_ep_h>(ep), id, header, header_length, buffer,
                                   count, given)

@@ -6,6 +6,7 @@
 
 #include "hooks/common/request_cancel.hpp"
 #include "ucp/dt/ucp_api.hpp"
+#include "ucp/dt/worker_homes.hpp"
 #include "uct/cuda_nc/turns.hpp"
 
 namespace cuda_nc::hooks {
@@ -59,6 +60,7 @@ int8_t worker_create(void *context, const void *params, void **worker_p, const v
         dt::ucp_of(*found.ucx)
             .worker_create(of, static_cast<const ucp_worker_params_t *>(params), made_p);
     if (status == UCS_OK) {
+        dt::keep_home(*made_p, *found.ucx);
         give_turns(found, caller, *made_p, turns_before);
     }
     return static_cast<int8_t>(status);

@@ -27,4 +27,6 @@ libcuda_nc_messages_la_SOURCES += \
 	src/ucp/dt/staging.cc \
 	src/ucp/dt/staging.hpp \
 	src/ucp/dt/ucp_api.cc \
-	src/ucp/dt/ucp_api.hpp
+	src/ucp/dt/ucp_api.hpp \
+	src/ucp/dt/worker_homes.cc \
+	src/ucp/dt/worker_homes.hpp

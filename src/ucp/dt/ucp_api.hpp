@@ -48,12 +48,4 @@ inline const ucp_api &ucp_of(const ucx_instance &ucx) noexcept {
     return CUDA_NC_LIKELY(known != nullptr) ? *known : look_up_ucp(ucx);
 }
 
-// The same of the UCX that `caller` uses (ucx_of()), where both are known already; else null.
-inline const ucp_api *known_ucp_of(const void *caller) noexcept {
-    const int index = known_index_of(caller);
-    return CUDA_NC_LIKELY(index >= 0)
-               ? ucp_apis[static_cast<unsigned>(index)].load(std::memory_order_acquire)
-               : nullptr;
-}
-
 }  // namespace cuda_nc::dt

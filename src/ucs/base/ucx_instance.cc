@@ -10,20 +10,21 @@
 namespace cuda_nc {
 namespace ucx_cache {
 
-page_answers answers;
+keyed_instances answers;
 std::array<ucx_instance, max_ucx_instances> instances;
+std::atomic<unsigned> num_instances{0};
 
 }  // namespace ucx_cache
 
 namespace {
 
 using ucx_cache::instances;
+using ucx_cache::num_instances;
 using reason = caller_ucx::reason;
 
 constexpr char prefix[] = "ucp_", marker[] = "ucp_get_version";
 
 std::mutex mutex;  // guards growth of `instances`; the loader is not called under it
-std::atomic<unsigned> num_instances{0};
 
 const ucx_instance *add(const cuda_nc_definer_t &definer) noexcept {
     ucx_instance made = {0, 0, 0, 0, definer.handle, definer.base};

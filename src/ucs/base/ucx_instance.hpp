@@ -34,6 +34,7 @@ struct caller_ucx {
     enum class reason {
         by_object,  // the caller's object calls it
         only,       // that object calls none, but the process has no other
+        by_handle,  // the handle that the call is given is that UCX's
         guess       // one of several: that of the global scope, or the one found first
     } why = reason::guess;
 
@@ -55,12 +56,11 @@ const ucx_instance *first_known_ucx() noexcept;
 
 namespace ucx_cache {
 
-// Instances by pages of code. A page belongs to one object, and that object stays loaded. Some
-// places that call all the time must not drive each other out: what is found anew costs tens of
-// microseconds. So each set has two ways, side by side. Takes no lock.
-class page_answers {
+// Instances by keys. Some that are looked up all the time must not drive each other out. So each
+// set has two ways, side by side. Takes no lock.
+class keyed_instances {
   public:
-    // -1: not known.
+    // -1: not known. No key is 0.
     int find(uint64_t key) const noexcept {
         const std::atomic<uint64_t> *set = &ways_[2 * (key % sets)];
         uint64_t answer = set[0].load(std::memory_order_acquire);
@@ -69,7 +69,7 @@ class page_answers {
         }
         return CUDA_NC_LIKELY(answer >> 8 == key) ? static_cast<int>(answer & 255) : -1;
     }
-    // The one that was kept last in a full set stays.
+    // In place of what the key had. The one that was kept last in a full set stays.
     void keep(uint64_t key, unsigned index) noexcept {
         std::atomic<uint64_t> *set = &ways_[2 * (key % sets)];
         const uint64_t last = set[0].load(std::memory_order_relaxed);
@@ -82,14 +82,22 @@ class page_answers {
   private:
     std::array<std::atomic<uint64_t>, 2 * sets> ways_{};  // (key << 8) + index; 0: none
 };
-extern page_answers answers;
+// By pages of code (page_key()): a page belongs to one object, and that object stays loaded. What
+// is found anew costs tens of microseconds.
+extern keyed_instances answers;
 extern std::array<ucx_instance, max_ucx_instances> instances;
+extern std::atomic<unsigned> num_instances;  // that have been found so far
 
 inline uint64_t page_key(const void *address) noexcept {
     return (reinterpret_cast<uintptr_t>(address) >> 12) + 1;
 }
 
 }  // namespace ucx_cache
+
+// Whether several have been found so far. Costs a load.
+inline bool knows_several_ucx() noexcept {
+    return ucx_cache::num_instances.load(std::memory_order_relaxed) > 1;
+}
 
 // The index of ucx_of() where the answer is certain and known already; else -1.
 inline int known_index_of(const void *caller) noexcept {

@@ -4,7 +4,9 @@
 #include <ucp/api/ucp.h>
 
 #include "hooks/common/datatype_ops.hpp"
+#include "hooks/common/request_cancel.hpp"
 #include "hooks/common/sends.hpp"
+#include "hooks/common/workers.hpp"
 #include "plugin/preload/resolve.h"
 #include "uct/cuda_nc/selection.hpp"
 
@@ -12,6 +14,10 @@ namespace cuda_nc::hooks {
 namespace {
 
 using namespace test;
+
+const void *page(uintptr_t number) {
+    return reinterpret_cast<const void *>(number << 12);
+}
 
 int live_in(const char *ucp) {
     return find_in_fake<int (*)()>(ucp, "fake_ucp_live")();
@@ -82,8 +88,82 @@ TEST(two_ucx, a_list_becomes_a_datatype_of_the_ucx_that_sends_it) {
     });
 }
 
-const void *page(uintptr_t number) {
-    return reinterpret_cast<const void *>(number << 12);
+// A function that ends with a call of UCP may leave by a jump: the call then seems to come from
+// whoever called it, which uses the other UCX, or none.
+class call_by_a_jump {
+  public:
+    call_by_a_jump() {
+        for (const char *user : {first_user, second_user}) {
+            find_in_fake<void (*)(void (*)(), int8_t)>(ucp_of(user), "fake_ucp_while_creating")(
+                nullptr, UCS_OK);
+            context *its = user == first_user ? &first : &second;
+            void *worker = nullptr;  // the fake's is the context
+            EXPECT_EQ(worker_create(its, nullptr, &worker, code_of(user)), UCS_OK);
+            EXPECT_EQ(worker, its);
+        }
+    }
+
+    static const char *ucp_of(const char *user) {
+        return user == first_user ? first_ucp : second_ucp;
+    }
+
+    // UCP's endpoints begin with their worker.
+    struct alignas(64) context {
+        uint64_t some = 0;
+    } first, second, unknown;
+    struct endpoint {
+        context *worker;
+    } to_first = {&first}, to_second = {&second}, to_unknown = {&unknown};
+};
+
+// Whether a send is that UCX's.
+bool sends_in(const char *ucp, call_by_a_jump::endpoint *ep, const void *caller) {
+    static uint32_t mark = 0;
+    ucp_request_param_t param = {};
+    char byte = 0;
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_USER_DATA | ++mark << 20;
+    tag_send_nbx(ep, &byte, 1, 0, &param, caller);
+    return find_in_fake<uint32_t (*)()>(ucp, "fake_ucp_sent_flags")() == param.op_attr_mask;
+}
+
+TEST(two_ucx, a_message_goes_by_the_ucx_of_its_endpoint) {
+    in_own_process([] {
+        call_by_a_jump calls;
+        for (const void *caller : {code_of(first_user), code_of(second_user), page(1)}) {
+            for (int round = 0; round < 2; ++round) {
+                EXPECT_TRUE(sends_in(first_ucp, &calls.to_first, caller));
+                EXPECT_TRUE(sends_in(second_ucp, &calls.to_second, caller));
+            }
+        }
+        EXPECT_TRUE(sends_in(second_ucp, &calls.to_unknown, code_of(second_user)));
+        EXPECT_TRUE(sends_in(first_ucp, &calls.to_unknown, code_of(first_user)));
+        EXPECT_TRUE(sends_in(first_ucp, nullptr, code_of(first_user)));
+    });
+}
+
+TEST(two_ucx, a_worker_at_the_address_of_another_one_is_the_ucx_that_made_it) {
+    in_own_process([] {
+        call_by_a_jump calls;
+        void *worker = nullptr;
+        EXPECT_EQ(worker_create(&calls.first, nullptr, &worker, code_of(second_user)), UCS_OK);
+        EXPECT_TRUE(sends_in(second_ucp, &calls.to_first, code_of(first_user)));
+    });
+}
+
+TEST(two_ucx, a_cancel_goes_to_the_ucx_of_its_worker) {
+    in_own_process([] {
+        call_by_a_jump calls;
+        find_in_fake<void (*)(char)>(first_ucp, "fake_ucp_set_cancel")('m');  // does nothing
+        void *request = find_in_fake<void *(*)(uint64_t, void *)>(
+            second_ucp, "fake_ucp_post_contiguous")(0, nullptr);
+        const auto status =
+            find_in_fake<int8_t (*)(void *)>(second_ucp, "ucp_request_check_status");
+        request_cancel(&calls.first, request, code_of(second_user));
+        EXPECT_EQ(status(request), UCS_INPROGRESS);
+        request_cancel(&calls.second, request, code_of(first_user));
+        EXPECT_EQ(status(request), UCS_ERR_CANCELED);
+        find_in_fake<void (*)(void *)>(second_ucp, "fake_ucp_release")(request);
+    });
 }
 
 // What the shim keeps where it cannot be served.

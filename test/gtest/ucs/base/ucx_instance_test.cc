@@ -103,8 +103,8 @@ TEST(ucx_instance, a_ucx_is_found_by_an_address_of_its_own) {
 }
 
 TEST(ucx_instance, two_pages_that_share_a_place_are_both_known) {
-    ucx_cache::page_answers answers;
-    constexpr uint64_t apart = ucx_cache::page_answers::sets;
+    ucx_cache::keyed_instances answers;
+    constexpr uint64_t apart = ucx_cache::keyed_instances::sets;
     EXPECT_EQ(answers.find(7), -1);
     answers.keep(7, 3);
     answers.keep(7 + apart, 5);

@@ -1,0 +1,36 @@
+#include "ucp/dt/worker_homes.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+namespace cuda_nc::dt {
+namespace {
+
+ucx_cache::keyed_instances homes;
+
+uint64_t key_of(ucp_worker_h worker) noexcept {
+    return (reinterpret_cast<uintptr_t>(worker) >> 4) + 1;  // memory of malloc; never 0
+}
+
+}  // namespace
+
+void keep_home(ucp_worker_h worker, const ucx_instance &ucx) noexcept {
+    homes.keep(key_of(worker), ucx.index);
+}
+
+caller_ucx ucx_of_worker(ucp_worker_h worker, const void *caller) noexcept {
+    const int index = homes.find(key_of(worker));
+    return index < 0 ? ucx_of(caller)
+                     : caller_ucx{&ucx_cache::instances[static_cast<unsigned>(index)],
+                                  caller_ucx::reason::by_handle};
+}
+
+caller_ucx ucx_of_endpoint(ucp_ep_h ep, const void *caller) noexcept {
+    ucp_worker_h worker = nullptr;
+    if (ep != nullptr) {
+        std::memcpy(&worker, static_cast<const void *>(ep), sizeof(worker));
+    }
+    return ucx_of_worker(worker, caller);
+}
+
+}  // namespace cuda_nc::dt
