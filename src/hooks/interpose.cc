@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hooks/common/datatype_ops.hpp"
+#include "hooks/common/endpoints.hpp"
 #include "hooks/common/iov_message.hpp"
 #include "hooks/common/receives.hpp"
 #include "hooks/common/request_cancel.hpp"

@@ -117,6 +117,8 @@ THREAD_LOCALS = {
     'src/hooks/common/datatype_ops.cc': 'the type that this thread sent last, without a lock',
     'src/hooks/common/thread_context.hpp': 'we are inside an MPI library that calls us back',
     'src/hooks/common/watched_types.cc': 'the type that this thread used last, without a lock',
+    'src/ucp/dt/endpoint_sends.cc': 'the endpoint that UCP is asked to send on, for the datatype',
+    'src/ucp/dt/endpoint_sends.hpp': 'the same',
     'src/ucp/dt/free_list.hpp': 'objects at hand, without a lock',
     'src/ucs/base/trace.cc': 'the number of the thread, asked once',
     'src/ucs/gpu/known_memory.hpp': 'what a hook found of the memory, for the datatype',

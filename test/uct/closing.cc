@@ -3,11 +3,14 @@
 // the receiver reads them by itself. The send ends well, and every byte is checked at the receiver,
 // while the sender ends.
 //
-// usage: closing [--rounds N] [--seed N] [--reads] [--receiver-forces]
+// usage: closing [--rounds N] [--seed N] [--reads] [--receiver-forces | --sender-forces]
 //   rounds: each with two processes of its own, in turn of the two kinds (8)
 //   reads:  the receiver reads by itself
 //   receiver-forces: the receiver alone closes, by force, while the message is under way: its
 //           receive ends, and so does the send, though nobody closes at the sender
+//   sender-forces: the sender closes by force up to 2 ms after the receiver has asked for the
+//   bytes,
+//           and frees its memory; the receiver closes later
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -29,12 +32,12 @@ constexpr auto patience = std::chrono::seconds(60);
 
 struct shared_state {
     char addresses[2][4096];
-    std::atomic<bool> has_address[2], is_answered, is_closed;
+    std::atomic<bool> has_address[2], is_answered, is_closed, is_over;
 } * common;
 
 ucp_context_h context;
 ucp_worker_h worker;
-bool reads = false, receiver_forces = false;
+bool reads = false, receiver_forces = false, sender_forces = false;
 
 template <typename condition>
 void wait_until(condition holds, const char *what) {
@@ -170,17 +173,50 @@ void send_to_who_closes(const message &one) {
     close_by_force(ep);
 }
 
+void progress_for(std::chrono::microseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+        ucp_worker_progress(worker);
+    }
+}
+
+void close_the_send(const message &one) {
+    ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_PEER);
+    {
+        buffer source(one, one.send, true);
+        void *request = start_send(ep, source);
+        wait_until([] { return common->is_answered.load(); }, "the receiver's answer");
+        progress_for(std::chrono::microseconds(one.id % 20 * 100));
+        close_by_force(ep);
+        end(request, "the send whose endpoint is closed");
+    }
+    progress_for(std::chrono::milliseconds(50));
+    common->is_closed = true;
+    wait_until([] { return common->is_over.load(); }, "the receiver's end");
+}
+
+void receive_what_is_closed(const message &one) {
+    ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_PEER);
+    await_beginning();
+    {
+        buffer target(one, one.receive, false);
+        void *request = start_receive(target);
+        common->is_answered = true;
+        wait_until([] { return common->is_closed.load(); }, "the sender's close");
+        progress_for(std::chrono::milliseconds(50));
+        close_by_force(ep);
+        end(request, "the receive whose sender has closed its endpoint");
+    }
+    common->is_over = true;
+}
+
 void close_in_the_middle(const message &one) {
     ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_PEER);
     await_beginning();
     {
         buffer target(one, one.receive, false);
         void *request = start_receive(target);
-        const auto middle =
-            std::chrono::steady_clock::now() + std::chrono::milliseconds(one.id % 20);
-        while (std::chrono::steady_clock::now() < middle) {
-            ucp_worker_progress(worker);
-        }
+        progress_for(std::chrono::milliseconds(one.id % 20));
         if (has_ended(request)) {
             common->is_closed = true;
             fail("the receive has ended already: the GPUs are not slow enough for this test");
@@ -210,6 +246,8 @@ void run(const message &one, bool at_once) {
     publish_address();
     if (receiver_forces) {
         rank_ == 0 ? send_to_who_closes(one) : close_in_the_middle(one);
+    } else if (sender_forces) {
+        rank_ == 0 ? close_the_send(one) : receive_what_is_closed(one);
     } else {
         rank_ == 0 ? send(one, at_once) : receive(one);
     }
@@ -251,6 +289,8 @@ int main(int argc, char **argv) {
             reads = true;
         } else if (name == "--receiver-forces") {
             receiver_forces = true;
+        } else if (name == "--sender-forces") {
+            sender_forces = true;
         } else if (i + 1 < argc && name == "--rounds") {
             rounds = std::atoi(argv[++i]);
         } else if (i + 1 < argc && name == "--seed") {

@@ -118,11 +118,14 @@ def test_closed_by_flush(run, build, arguments, variables):
 
 @pytest.mark.parametrize("carrier", ["tcp", "posix"])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_receiver_that_closes_alone_keeps_no_sender_waiting(run, build, way, carrier):
+@pytest.mark.parametrize("who", ["receiver", "sender"])
+def test_closed_by_force(run, build, who, way, carrier):
+    """In the middle of a message, by one side alone: both ends of it end, and keep nothing."""
     for slow in (1000, 5000, 25000):  # times; a process may have to wait for its core that long
-        result = run(build("closing"), "--seed", SEED_OF_FLUSHES, "--rounds", 2,
-                     "--receiver-forces", status=None,
+        result = run(build("closing"), "--seed", SEED_OF_FLUSHES, "--rounds", 4,
+                     f"--{who}-forces", status=None,
                      env=env(WAYS[way], {"UCX_CUDA_NC_CARRIERS": carrier,
+                                         "UCX_CUDA_NC_STATS": "y",
                                          "UCX_POSIX_ERROR_HANDLING": "y",
                                          "UCX_CUDA_NC_SIM_FAULTS": ",".join(
                                              filter(None, [WAYS[way].get("UCX_CUDA_NC_SIM_FAULTS"),
@@ -131,6 +134,8 @@ def test_a_receiver_that_closes_alone_keeps_no_sender_waiting(run, build, way, c
             break
     assert result.status == 0 and "RIGHT" in result.output
     assert "illegal access" not in result.output
+    # A message is counted when its state ends.
+    assert len(re.findall("^ *send .*strided", result.output, re.M)) == 4, result.output
 
 
 @pytest.mark.parametrize("way, variables", [("pull", {}), ("pipe", WAYS["pipe"]),

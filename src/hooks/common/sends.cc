@@ -6,6 +6,7 @@
 #include "hooks/common/iov_message.hpp"
 #include "hooks/common/passed_call.hpp"
 #include "ucp/dt/datatype.hpp"
+#include "ucp/dt/endpoint_sends.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/known_memory.hpp"
 #include "ucs/model/choices.hpp"
@@ -137,6 +138,7 @@ template <typename kind, typename sending>
 void *send(const void *caller, void *ep, const void *buffer, size_t count, const void *param,
            const sending &pass) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
+    const dt::send_scope scope(static_cast<ucp_ep_h>(ep));
     auto unchanged = [&](const dt::ucp_api &ucp) -> void * {
         return pass(ucp, buffer, count, given);
     };

@@ -11,6 +11,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucp/dt/staging_test.cc
 
 ucp_tests_SOURCES += \
+	test/gtest/ucp/dt/aborted_sends_test.cc \
 	test/gtest/ucp/dt/cancel_test.cc \
 	test/gtest/ucp/dt/datatype_test.cc \
 	test/gtest/ucp/dt/iov_type_test.cc \
