@@ -75,10 +75,7 @@
     X(int8_t, ucp_worker_create, "libucp", worker_create,                                          \
       (void *context, const void *params, void **worker_p), (context, params, worker_p))           \
     X(int8_t, ucp_ep_create, "libucp", ep_create,                                                  \
-      (void *worker, const void *params, void **ep_p), (worker, params, ep_p))                     \
-    X(void *, ucp_ep_close_nbx, "libucp", ep_close_nbx, (void *ep, const void *param),             \
-      (ep, param))                                                                                 \
-    X(void *, ucp_ep_close_nb, "libucp", ep_close_nb, (void *ep, unsigned mode), (ep, mode))
+      (void *worker, const void *params, void **ep_p), (worker, params, ep_p))
 
 #define CUDA_NC_UCP_SYMBOLS(X) CUDA_NC_UCP_MESSAGE_SYMBOLS(X) CUDA_NC_UCP_OBJECT_SYMBOLS(X)
 

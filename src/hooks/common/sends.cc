@@ -6,7 +6,7 @@
 #include "hooks/common/iov_message.hpp"
 #include "hooks/common/passed_call.hpp"
 #include "ucp/dt/datatype.hpp"
-#include "ucp/dt/endpoint_sends.hpp"
+#include "ucp/dt/followed_send.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/gpu/known_memory.hpp"
 #include "ucs/model/choices.hpp"
@@ -94,26 +94,27 @@ bool goes_direct(const ucx_instance &ucx) noexcept {
 }
 
 template <typename kind, typename sending>
-void *send_generic(const ucx_instance &ucx, const void *buffer, size_t count,
+void *send_generic(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer, size_t count,
                    const ucp_request_param_t &given, const sending &pass) {
     ucp_request_param_t param = given;
+    dt::followed_send followed(ep, &param);
     if (kind::may_need_change && dt::find_operations(given.datatype) != nullptr) {
         kind::adapt(&param);
     }
     const dt::ucp_api &ucp = dt::ucp_of(ucx);
     if (!goes_direct(ucx) || !sees_gpu_memory()) {
-        return pass(ucp, buffer, count, &param);
+        return followed.returned(pass(ucp, buffer, count, &param));
     }
     gpu::known_memory known;  // the datatype asks for the same in the call
     param.op_attr_mask = choose_flags(param, buffer, count, &known);
     uct::datatype_send scope;
-    return pass(ucp, buffer, count, &param);
+    return followed.returned(pass(ucp, buffer, count, &param));
 }
 
 // unchanged(ucp) where the message is not to be served.
 template <typename kind, typename sending, typename passing>
-void *send_message(const ucx_instance &ucx, const iov_message &message, const sending &pass,
-                   const passing &unchanged) {
+void *send_message(const ucx_instance &ucx, ucp_ep_h ep, const iov_message &message,
+                   const sending &pass, const passing &unchanged) {
     const dt::ucp_api &ucp = dt::ucp_of(ucx);
     if (!message.is_served()) {
         return unchanged(ucp);
@@ -122,47 +123,46 @@ void *send_message(const ucx_instance &ucx, const iov_message &message, const se
     if (!kind::adapt(&param)) {
         return unchanged(ucp);
     }
+    dt::followed_send followed(ep, &param);
     if (!goes_direct(ucx)) {
         if (should_be_buffered(param.op_attr_mask)) {
             param.op_attr_mask = eager(param.op_attr_mask);
         }
-        return pass(ucp, message.buffer(), message.count, &param);
+        return followed.returned(pass(ucp, message.buffer(), message.count, &param));
     }
     param.op_attr_mask = choose_flags(param.op_attr_mask, message.bytes());
     uct::datatype_send scope;
-    return pass(ucp, message.buffer(), message.count, &param);
+    return followed.returned(pass(ucp, message.buffer(), message.count, &param));
 }
 
 // pass(ucp, buffer, count, param) is the call of UCP.
 template <typename kind, typename sending>
-void *send(const void *caller, void *ep, const void *buffer, size_t count, const void *param,
+void *send(const void *caller, ucp_ep_h ep, const void *buffer, size_t count, const void *param,
            const sending &pass) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    const dt::send_scope scope(static_cast<ucp_ep_h>(ep));
     auto unchanged = [&](const dt::ucp_api &ucp) -> void * {
         return pass(ucp, buffer, count, given);
     };
     auto serve = [&](const ucx_instance &ucx) -> void * {
         if (has_datatype(*given, UCP_DATATYPE_GENERIC)) {
-            return send_generic<kind>(ucx, buffer, count, *given, pass);
+            return send_generic<kind>(ucx, ep, buffer, count, *given, pass);
         }
         if (has_datatype(*given, UCP_DATATYPE_IOV)) {
             const iov_message list(ucx, buffer, count, *given, iov_message::use::send);
-            return send_message<kind>(ucx, list, pass, unchanged);
+            return send_message<kind>(ucx, ep, list, pass, unchanged);
         }
         gpu::known_memory known;  // what is made of the message asks for the same
         const bool is_ours = kind::may_be_buffered && is_short_buffered(*given, buffer, count)
-                                 ? is_to_be_buffered(ucx, static_cast<ucp_ep_h>(ep), buffer, &known)
+                                 ? is_to_be_buffered(ucx, ep, buffer, &known)
                                  : is_long_contiguous(*given, count) && goes_direct(ucx) &&
-                                       kind::may_wait(*given) &&
-                                       is_better_ours(ucx, static_cast<ucp_ep_h>(ep), buffer);
+                                       kind::may_wait(*given) && is_better_ours(ucx, ep, buffer);
         if (is_ours) {
             const iov_message all(ucx, buffer, contiguous_bytes(*given, count), *given);
-            return send_message<kind>(ucx, all, pass, unchanged);
+            return send_message<kind>(ucx, ep, all, pass, unchanged);
         }
         return unchanged(dt::ucp_of(ucx));
     };
-    return call_by(dt::ucx_of_endpoint(static_cast<ucp_ep_h>(ep), caller), serve, unchanged);
+    return call_by(dt::ucx_of_endpoint(ep, caller), serve, unchanged);
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ namespace looked_at {
 
 void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
                    const void *caller) {
-    return send<tag_message>(caller, ep, buffer, count, param,
+    return send<tag_message>(caller, static_cast<ucp_ep_h>(ep), buffer, count, param,
                              [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                  const ucp_request_param_t *chosen) {
                                  return ucp.tag_send_nbx(static_cast<ucp_ep_h>(ep), from, number,
@@ -181,7 +181,7 @@ void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, con
 
 void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag, const void *param,
                         const void *caller) {
-    return send<synchronous_message>(caller, ep, buffer, count, param,
+    return send<synchronous_message>(caller, static_cast<ucp_ep_h>(ep), buffer, count, param,
                                      [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                          const ucp_request_param_t *chosen) {
                                          return ucp.tag_send_sync_nbx(static_cast<ucp_ep_h>(ep),
@@ -191,7 +191,7 @@ void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag
 
 void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
                   const void *buffer, size_t count, const void *param, const void *caller) {
-    return send<active_message>(caller, ep, buffer, count, param,
+    return send<active_message>(caller, static_cast<ucp_ep_h>(ep), buffer, count, param,
                                 [=](const dt::ucp_api &ucp, const void *from, size_t number,
                                     const ucp_request_param_t *chosen) {
                                     return ucp.am_send_nbx(static_cast<ucp_ep_h>(ep), id, header,

@@ -9,7 +9,7 @@
 
 #include "ucp/dt/address.hpp"
 #include "ucp/dt/cancelled_state.hpp"
-#include "ucp/dt/endpoint_sends.hpp"
+#include "ucp/dt/followed_send.hpp"
 #include "ucp/dt/request_state.hpp"
 #include "ucp/dt/ucp_api.hpp"
 #include "ucs/base/compiler.hpp"
@@ -173,7 +173,7 @@ void *start_pack(void *context, const void *buffer, size_t count) {
         NC_LOG(log_level::fatal, "a message of %zu elements at %p cannot be sent", count, buffer);
         std::abort();
     }
-    note_send(state, finish);
+    followed_send::note_state(state, finish);
     return state;
 }
 
@@ -202,7 +202,7 @@ ucs_status_t unpack(void *state, size_t offset, const void *source, size_t lengt
 void finish(void *state) {
     if (state != nullptr) {
         note_finish(state);
-        note_send_ends(state);
+        followed_send::note_finish(state);
         request_state *ended = request_state::to_finish(state);
         if (CUDA_NC_UNLIKELY(ended == nullptr)) {
             return;

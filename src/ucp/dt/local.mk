@@ -7,8 +7,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/ucp/dt/datatype.hpp \
 	src/ucp/dt/device_packer.cc \
 	src/ucp/dt/device_packer.hpp \
-	src/ucp/dt/endpoint_sends.cc \
-	src/ucp/dt/endpoint_sends.hpp \
+	src/ucp/dt/followed_send.cc \
+	src/ucp/dt/followed_send.hpp \
 	src/ucp/dt/free_list.hpp \
 	src/ucp/dt/gpu_side.cc \
 	src/ucp/dt/gpu_side.hpp \

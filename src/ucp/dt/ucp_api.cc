@@ -36,8 +36,6 @@ const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept {
         look_up(ucx, "ucp_put_nbx", &found.put_nbx);
         look_up(ucx, "ucp_get_nbx", &found.get_nbx);
         look_up(ucx, "ucp_ep_create", &found.ep_create);
-        look_up(ucx, "ucp_ep_close_nbx", &found.ep_close_nbx);
-        look_up(ucx, "ucp_ep_close_nb", &found.ep_close_nb);
         look_up(ucx, "ucp_ep_flush_nbx", &found.ep_flush_nbx);
         look_up(ucx, "ucp_request_free", &found.request_free);
         look_up(ucx, "ucp_ep_query", &found.ep_query);

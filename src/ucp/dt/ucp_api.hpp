@@ -32,8 +32,6 @@ struct ucp_api {
     ucs_status_ptr_t (*get_nbx)(ucp_ep_h, void *, size_t, uint64_t, ucp_rkey_h,
                                 const ucp_request_param_t *);
     ucs_status_t (*ep_create)(ucp_worker_h, const ucp_ep_params_t *, ucp_ep_h *);
-    ucs_status_ptr_t (*ep_close_nbx)(ucp_ep_h, const ucp_request_param_t *);
-    ucs_status_ptr_t (*ep_close_nb)(ucp_ep_h, unsigned);
     ucs_status_ptr_t (*ep_flush_nbx)(ucp_ep_h, const ucp_request_param_t *);
     void (*request_free)(void *);
     ucs_status_t (*ep_query)(ucp_ep_h, ucp_ep_attr_t *);

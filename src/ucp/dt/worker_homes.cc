@@ -8,8 +8,10 @@ namespace {
 
 ucx_cache::keyed_instances homes;
 
+// Of memory of malloc, which where it is large has the same lowest bits. Never 0.
 uint64_t key_of(ucp_worker_h worker) noexcept {
-    return (reinterpret_cast<uintptr_t>(worker) >> 4) + 1;  // memory of malloc; never 0
+    const uint64_t place = reinterpret_cast<uintptr_t>(worker) >> 4;
+    return (place ^ place >> 8) + 1;
 }
 
 }  // namespace

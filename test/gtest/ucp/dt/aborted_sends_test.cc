@@ -1,4 +1,4 @@
-// Sends that a forced close of their endpoint aborts, inside a real UCX: their states end, and no
+// Sends that UCX aborts, inside a real UCX: their states end when UCX is through with them, and no
 // others.
 #include "hooks/common/endpoints.hpp"
 
@@ -6,6 +6,7 @@
 
 #include "hooks/common/sends.hpp"
 #include "ucp/dt/datatype.hpp"
+#include "ucp/dt/followed_send.hpp"
 #include "ucp/dt/oracle.hpp"
 #include "ucp/dt/request_state.hpp"
 #include "ucp/dt/staging.hpp"
@@ -30,6 +31,7 @@ class aborted_sends : public ::testing::TestWithParam<place> {
             cuda_nc_dt_destroy(made_);
             EXPECT_EQ(dt::find_operations(made_), nullptr) << "a message keeps the type";
         }
+        EXPECT_EQ(dt::followed_send::num_followed(), 0u);
         dt::release_unused();
         EXPECT_EQ(dt::device_staging::bytes_in_use(), 0u);
     }
@@ -68,7 +70,7 @@ class aborted_sends : public ::testing::TestWithParam<place> {
         ucp_request_param_t param = {};
         param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         param.flags = flags;
-        return hooks::ep_close_nbx(ep, &param, nullptr);
+        return ucp_ep_close_nbx(ep, &param);
     }
 
     static datatype make_datatype() {
@@ -167,7 +169,7 @@ TEST_P(aborted_sends, of_others_are_not_harmed) {
     EXPECT_TRUE(target.is_as_expected());
 }
 
-// By the older call, and after the type was destroyed: the sends keep it.
+// The sends keep it until UCX is through with them, which is later than the close.
 TEST_P(aborted_sends, keep_a_type_that_is_destroyed) {
     const buffer source(type_, GetParam(), random_);
     ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_PEER);
@@ -175,10 +177,69 @@ TEST_P(aborted_sends, keep_a_type_that_is_destroyed) {
     void *first = send(ep, source, other), *second = send(ep, source, other);
     cuda_nc_dt_destroy(other);
     EXPECT_NE(dt::find_operations(other), nullptr);
-    EXPECT_EQ(hooks::ep_close_nb(ep, UCP_EP_CLOSE_MODE_FORCE, nullptr), nullptr);
-    EXPECT_EQ(dt::find_operations(other), nullptr);
+    EXPECT_EQ(close(ep, UCP_EP_CLOSE_FLAG_FORCE), nullptr);
     EXPECT_EQ(pair_.wait(first), UCS_ERR_CANCELED);
     EXPECT_EQ(pair_.wait(second), UCS_ERR_CANCELED);
+    EXPECT_EQ(dt::find_operations(other), nullptr);
+}
+
+struct told {
+    int times = 0;
+    void *request = nullptr;
+    ucs_status_t status = UCS_OK;
+};
+
+// The program's own callback is called as if nothing were between.
+TEST_P(aborted_sends, tell_the_program) {
+    const buffer source(type_, GetParam(), random_);
+    buffer target(type_, GetParam(), random_);
+    ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_PEER);
+    told good, aborted;
+    ucp_request_param_t param = {};
+    param.op_attr_mask =
+        UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+    param.datatype = made_;
+    param.cb.send = [](void *request, ucs_status_t status, void *user_data) {
+        auto *to = static_cast<told *>(user_data);
+        *to = {to->times + 1, request, status};
+    };
+    auto send_to = [&](told *to) {
+        param.user_data = to;
+        return hooks::tag_send_nbx(ep, source.base(), type_.count, ++tag_, &param, nullptr);
+    };
+    void *sent = send_to(&good);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(sent));
+    void *received = pair_.receive(1, target.base(), type_.count, made_, tag_);
+    EXPECT_EQ(pair_.wait(received), UCS_OK);
+    EXPECT_EQ(pair_.wait(sent), UCS_OK);
+    EXPECT_EQ(good.times, 1);
+    EXPECT_EQ(good.request, sent);
+    EXPECT_EQ(good.status, UCS_OK);
+    sent = send_to(&aborted);
+    EXPECT_EQ(close(ep, UCP_EP_CLOSE_FLAG_FORCE), nullptr);
+    EXPECT_EQ(pair_.wait(sent), UCS_ERR_CANCELED);
+    EXPECT_EQ(aborted.times, 1);
+    EXPECT_EQ(aborted.request, sent);
+    EXPECT_EQ(aborted.status, UCS_ERR_CANCELED);
+}
+
+// A program may give its request back before it has ended, if it is not told.
+TEST_P(aborted_sends, may_have_been_forgotten_by_the_program) {
+    const buffer source(type_, GetParam(), random_);
+    buffer target(type_, GetParam(), random_);
+    ucp_ep_h ep = connect(UCP_ERR_HANDLING_MODE_PEER);
+    void *sent = send(ep, source, made_);
+    ASSERT_TRUE(UCS_PTR_IS_PTR(sent));
+    ucp_request_free(sent);
+    void *received = pair_.receive(1, target.base(), type_.count, made_, tag_);
+    EXPECT_EQ(pair_.wait(received), UCS_OK);
+    for (int i = 0; i < 1000; ++i) {
+        pair_.progress();
+    }
+    EXPECT_EQ(close(ep, UCP_EP_CLOSE_FLAG_FORCE), nullptr);
+    const bytes packed = source.packed();
+    target.expect(0, packed.data(), packed.size());
+    EXPECT_TRUE(target.is_as_expected());
 }
 
 TEST_P(aborted_sends, are_none_where_an_endpoint_cannot_be_closed_by_force) {
