@@ -106,7 +106,7 @@ size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcep
 
 bool mover_desk::launch_locked() noexcept {
     mover_launch how;
-    how.instance = launched_ + 1;
+    how.instance = launched_ == last_mover_instance ? 1 : launched_ + 1;
     how.first = first_;
     how.idle_ns = rhythm_.wait();
     how.away_ns = away_ns_;
@@ -116,15 +116,18 @@ bool mover_desk::launch_locked() noexcept {
         nc_debug("a mover cannot be launched: %s", status_text(status));
         return false;
     }
-    ++launched_;
+    launched_ = how.instance;
     return true;
 }
 
 size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
                         giving how) noexcept {
     std::fill(tickets, tickets + number, ticket{0});
+    if (!is_usable()) {
+        return 0;
+    }
     std::lock_guard<std::mutex> guard(mutex_);
-    if (failed_ || !is_usable()) {
+    if (failed_) {
         return 0;
     }
     expects_ = false;
@@ -174,10 +177,11 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     }
     next_ += count;
     if (giver.is_late() && how.to_present_kernel) {
-        expects_ = rhythm_.pays();
-        were_alone_ = true;
         take_back_locked();
-        return keep_taken(tickets, number);
+        const size_t left = keep_taken(tickets, number);
+        were_alone_ = left != count;
+        expects_ = were_alone_ && rhythm_.pays();
+        return left;
     }
     if (giver.is_late()) {
         launch_locked();  // if it fails, ask() tries again
@@ -189,8 +193,11 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
 void mover_desk::expect() noexcept {
     constexpr unsigned most_in_vain = 4,
                        tried_again = 61;  // steps of a program have no such number
+    if (!is_usable()) {
+        return;
+    }
     std::lock_guard<std::mutex> guard(mutex_);
-    if (!expects_ || failed_ || !is_usable()) {
+    if (!expects_ || failed_) {
         return;
     }
     expects_ = false;
@@ -244,19 +251,34 @@ size_t mover_desk::keep_taken(ticket *tickets, size_t number) noexcept {
     return left;
 }
 
-// The kernel was leaving when the last orders came, and may have seen them or not. It waits for
-// nothing any more: its end is a matter of the orders that it has taken.
+// The kernel was leaving when the last orders came, and has seen them or not. Its dealing warp
+// runs, looks again, and says what it has found. That is all that is waited for: other thread
+// blocks of it may wait for a multiprocessor, and so for an application's kernel that waits for
+// these bytes.
 void mover_desk::take_back_locked() noexcept {
-    ucs_status_t kernels;
-    do {
-        kernels = ask_kernels();
-    } while (kernels == UCS_INPROGRESS);
-    if (kernels != UCS_OK) {
-        fail_locked(kernels);
-        return;
+    constexpr unsigned tries_until_asked = 64;
+    for (unsigned tries = 1;; ++tries) {
+        const bool may_have_ended = tries % tries_until_asked == 0;
+        const ucs_status_t kernels = may_have_ended ? ask_kernels() : UCS_INPROGRESS;
+        const mover_door door =
+            mover_door::of(__atomic_load_n(&shared_->door.value, __ATOMIC_ACQUIRE));
+        ticket first;
+        if (door.is_open(launched_)) {
+            return;  // it stays, and takes all that the ring holds
+        }
+        if (door.has_gone(launched_, next_, &first)) {
+            settle(first, UCS_ERR_CANCELED);
+            first_ = next_;
+            return;
+        }
+        if (__atomic_load_n(&shared_->position.value, __ATOMIC_ACQUIRE) == mover_gave_up) {
+            return;  // ask() finds it
+        }
+        if (kernels != UCS_INPROGRESS) {
+            fail_locked(kernels);
+            return;
+        }
     }
-    settle(__atomic_load_n(&shared_->position.value, __ATOMIC_ACQUIRE), UCS_ERR_CANCELED);
-    first_ = next_;
 }
 
 ucs_status_t mover_desk::ask_locked(ticket which) noexcept {
@@ -281,9 +303,13 @@ ucs_status_t mover_desk::ask_locked(ticket which) noexcept {
 }
 
 ucs_status_t mover_desk::ask(ticket which) noexcept {
+    ucs_status_t now = state(which);
+    if (now != UCS_INPROGRESS || !is_usable()) {
+        return now != UCS_INPROGRESS ? now : UCS_ERR_IO_ERROR;
+    }
     std::lock_guard<std::mutex> guard(mutex_);
-    const ucs_status_t now = state(which);
-    return now != UCS_INPROGRESS ? now : is_usable() ? ask_locked(which) : UCS_ERR_IO_ERROR;
+    now = state(which);
+    return now != UCS_INPROGRESS ? now : ask_locked(which);
 }
 
 void mover_desk::release(ticket which) noexcept {

@@ -33,9 +33,15 @@ struct mover_memory {
     void begin() noexcept;
 };
 
+// As `position`: a kernel that fails to deal an order out has perhaps taken all.
+constexpr uint64_t mover_gave_up = ~uint64_t{0};
+
+// Launches are numbered from 1 to this one, and then from 1 again.
+constexpr uint32_t last_mover_instance = 0xfffffffeu;
+
 // One launch of the kernel.
 struct mover_launch {
-    uint32_t instance = 0;  // of all launches, from 1
+    uint32_t instance = 0;  // its number
     uint64_t first = 1;     // it takes no order before this one, and none before `position`
     uint64_t idle_ns = 0;   // how long it waits for an order, ...
     uint64_t away_ns = 0;   // ... and how long where the pulse stands still
@@ -65,7 +71,8 @@ class mover_desk : public mover {
     // Before the memory goes: no pulse is written any more.
     void retire() noexcept;
 
-    // The GPU can be used, and shared() is there.
+    // The GPU can be used, and shared() is there. Asked without a lock too: a forked child, which
+    // says false, may have got it locked.
     virtual bool is_usable() noexcept = 0;
     // Writes what its line says of order `which`; false: the kernel does not serve it.
     virtual bool describe(const move_order &one, ticket which,

@@ -10,7 +10,9 @@
 // fences, and looks at line n once more. The CPU writes its order, fences, and looks at the door.
 // One of the two sees the other (Dekker): either the kernel takes the order, or the CPU launches
 // another kernel. Where both see each other the new kernel, which runs behind the old one on the
-// same stream, begins where that stopped (`position`): so no order is taken twice.
+// same stream, begins where that stopped (`position`): so no order is taken twice. A kernel that
+// has looked again and goes says so, at the door too: then whoever does not want to launch another
+// one knows which of its orders were not taken, and takes them back.
 //
 // Ends: the kernel may cut an order into pieces, and each piece tells of its own end by a word of
 // the order's end line; each word says how many pieces there are. So no piece waits for another,
@@ -75,26 +77,38 @@ constexpr bool must_zero_ends(uint64_t number) {
 struct mover_door {
     uint32_t next = 1;      // low bits of the first order that the kernel has not taken, ...
     uint32_t instance = 0;  // launches up to this kernel's
-    bool leaving = true;    // ... if it leaves
+    bool leaving = true;    // ... if it leaves ...
+    bool gone = false;      // ... and takes none any more
+
+    static constexpr uint32_t instance_bits = 30, instance_mask = (1u << instance_bits) - 1;
 
     CUDA_NC_HD uint64_t word() const {
-        return uint64_t{next} << 32 | uint64_t{instance} << 1 | (leaving ? 1 : 0);
+        return uint64_t{next} << 32 | uint64_t{instance} << 2 | (gone ? 2 : 0) | (leaving ? 1 : 0);
     }
     CUDA_NC_HD static mover_door of(uint64_t word) {
         mover_door made;
         made.next = static_cast<uint32_t>(word >> 32);
-        made.instance = static_cast<uint32_t>(word) >> 1;
+        made.instance = static_cast<uint32_t>(word) >> 2;
+        made.gone = (word & 2) != 0;
         made.leaving = (word & 1) != 0;
         return made;
     }
-    // Whether the last of `launched` kernels is there, and has not said that it leaves.
-    CUDA_NC_HD bool is_open(uint32_t launched) const {
-        return !leaving && instance == (launched & 0x7fffffffu);
+    // Whether it is the last of `launched` kernels that has said this.
+    CUDA_NC_HD bool is_of_last(uint32_t launched) const {
+        return instance == (launched & instance_mask);
     }
+    // Whether that one is there, and has not said that it leaves.
+    CUDA_NC_HD bool is_open(uint32_t launched) const { return !leaving && is_of_last(launched); }
     // Whether nobody is sure to take order `number`, after `launched` launches.
     CUDA_NC_HD bool misses(uint64_t number, uint32_t launched) const {
-        return leaving && instance == (launched & 0x7fffffffu) &&
+        return leaving && is_of_last(launched) &&
                static_cast<int32_t>(static_cast<uint32_t>(number) - next) >= 0;
+    }
+    // Whether the last of `launched` kernels has gone. Then *first_p is the first order that it has
+    // not taken; fewer than 2^32 have been given since, before `given`.
+    CUDA_NC_HD bool has_gone(uint32_t launched, uint64_t given, uint64_t *first_p) const {
+        *first_p = given - (static_cast<uint32_t>(given) - next);
+        return gone && is_of_last(launched);
     }
 };
 
@@ -166,7 +180,7 @@ class order_taker {
 
     // `next`: the first order that no kernel has taken.
     CUDA_NC_HD void begin(uint32_t instance, uint64_t next) {
-        instance_ = instance & 0x7fffffffu;
+        instance_ = instance & mover_door::instance_mask;
         next_ = next;
         at_ = place::enters;
         part_ = after_ = 0;
@@ -177,14 +191,14 @@ class order_taker {
     CUDA_NC_HD result step(Memory &memory, wishes wish) {
         switch (at_) {
             case place::enters:
-                say(memory, false);
+                say(memory, false, false);
                 at_ = place::watches;
                 break;
             case place::watches:
                 if (part_ == 0 && (wish.leave || wish.idle)) {
                     must_ = wish.leave;
                     after_ = 0;
-                    say(memory, true);
+                    say(memory, true, false);
                     at_ = place::fences;
                     break;
                 }
@@ -211,6 +225,10 @@ class order_taker {
                 return take();
             case place::leaves:
                 memory.store_position(next_);
+                at_ = place::says;
+                break;
+            case place::says:
+                say(memory, true, true);
                 at_ = place::gone;
                 return result::gone;
             case place::gone:
@@ -225,13 +243,14 @@ class order_taker {
     CUDA_NC_HD bool watches() const { return at_ == place::watches && part_ == 0; }
 
   private:
-    enum class place : uint8_t { enters, watches, fences, looks_again, leaves, gone };
+    enum class place : uint8_t { enters, watches, fences, looks_again, leaves, says, gone };
 
-    CUDA_NC_HD void say(Memory &memory, bool leaving) const {
+    CUDA_NC_HD void say(Memory &memory, bool leaving, bool gone) const {
         mover_door door;
         door.next = static_cast<uint32_t>(next_);
         door.instance = instance_;
         door.leaving = leaving;
+        door.gone = gone;
         memory.store_door(door.word());
     }
     // Reads one part. True: that was the last, and whole_ says what the look has found.

@@ -55,6 +55,16 @@ process_status status_of(uint32_t pid) noexcept {
     return found;
 }
 
+// The namespace of clocks, if it is not the machine's: the start of a process reads otherwise
+// there.
+uint32_t own_time_space() noexcept {
+    constexpr ino_t of_machine = 0xeffffffa;
+    struct stat status;
+    return stat("/proc/self/ns/time", &status) == 0 && status.st_ino != of_machine
+               ? static_cast<uint32_t>(status.st_ino) * 2654435761u
+               : 0;
+}
+
 // 0 where /proc is that of another PID namespace: its numbers are not ours.
 uint32_t own_pid_space() noexcept {
     char self[16] = {};
@@ -62,7 +72,7 @@ uint32_t own_pid_space() noexcept {
     return readlink("/proc/self", self, sizeof(self) - 1) > 0 &&
                    std::strtol(self, nullptr, 10) == getpid() &&
                    stat("/proc/self/ns/pid", &status) == 0
-               ? static_cast<uint32_t>(status.st_ino)
+               ? static_cast<uint32_t>(status.st_ino) ^ own_time_space()
                : 0;
 }
 
@@ -96,8 +106,7 @@ process_id own_process_id() noexcept {
 }
 
 bool is_own(const process_id &process) noexcept {
-    static const process_id us = own_process_id();
-    return process.started != 0 && process == us && !gpu::forked();
+    return process.started != 0 && process == own_process_id() && !gpu::forked();
 }
 
 bool is_gone(const process_id &process) noexcept {

@@ -8,7 +8,7 @@ namespace cuda_nc::uct {
 // As it travels between processes. All zero: not known.
 struct process_id {
     uint32_t pid;
-    uint32_t pid_space;  // numbers of processes mean the same only within it
+    uint32_t pid_space;  // numbers and starts of processes mean the same only within it
     uint64_t started;    // clock ticks since the machine's start
 };
 

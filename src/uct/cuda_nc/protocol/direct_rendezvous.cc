@@ -8,6 +8,7 @@
 #include "ucs/base/trace.hpp"
 #include "ucs/gpu/span.hpp"
 #include "ucs/model/choices.hpp"
+#include "uct/cuda_nc/memory/quarantine.hpp"
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 #include "uct/cuda_nc/protocol/receive_message.hpp"
@@ -287,6 +288,7 @@ bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offe
     if (memory == nullptr) {
         return false;
     }
+    release_quarantined();
     receive_message &begun =
         services_.messages.add<receive_message>(services_, ep, std::move(memory), next_message_id(),
                                                 offer.what.message, rtr.request, rtr.size);

@@ -1,7 +1,10 @@
 #include "uct/cuda_nc/protocol/message_table.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
 
+#include "ucs/base/compiler.hpp"
 #include "ucs/base/random_number.hpp"
 #include "uct/cuda_nc/protocol/receive_message.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
@@ -15,13 +18,23 @@ message *find(const number_map<message> &in, message_of_peer which) noexcept {
     return one != nullptr && one->peer() == which.peer ? one : nullptr;
 }
 
-// Begins at random, so that a message of an ended process is not taken for one of ours.
-uint64_t first_id() noexcept {
-    static const uint64_t first = random_number();
-    return first;
-}
+// Numbers begin at random, so that a message of an ended process is not taken for one of ours. A
+// child begins anew: its siblings send to the same processes.
+std::atomic<uint64_t> drawn{0}, num_ids{0};  // drawn: 0: not yet
 
-std::atomic<uint64_t> num_ids{0};
+[[maybe_unused]] const int children_draw_anew = pthread_atfork(nullptr, nullptr, [] {
+    drawn.store(0, std::memory_order_relaxed);
+    num_ids.store(0, std::memory_order_relaxed);
+});
+
+uint64_t first_id() noexcept {
+    uint64_t known = drawn.load(std::memory_order_relaxed);
+    if (CUDA_NC_UNLIKELY(known == 0)) {
+        const uint64_t mine = random_number() | 1;
+        known = drawn.compare_exchange_strong(known, mine) ? mine : known;
+    }
+    return known;
+}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/memory/quarantine.hpp"
 #include "uct/cuda_nc/protocol/announcement.hpp"
 #include "uct/cuda_nc/protocol/source.hpp"
 
@@ -37,6 +38,7 @@ void outgoing_offer::bring_port() noexcept {
         channel_limit(device) == 0) {
         return;
     }
+    release_quarantined();  // of those who have gone: nobody else may look
     port_ = acquire_port(device);
     if (port_ == nullptr) {
         return;

@@ -8,6 +8,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/gpu/gpu_fixture.hpp \
 	test/gtest/ucs/gpu/ipc_test.cc \
 	test/gtest/ucs/gpu/given_orders_test.cc \
+	test/gtest/ucs/gpu/mover_desk_test.cc \
 	test/gtest/ucs/gpu/mover_stay_test.cc \
 	test/gtest/ucs/gpu/mover_test.cc \
 	test/gtest/ucs/gpu/order_ring_test.cc \

@@ -20,7 +20,7 @@ constexpr uint32_t tag_period = 4;  // tags repeat every so many orders
 // What the model leaves out, so that it goes wrong.
 struct faults {
     bool cpu_fence = false, kernel_fence = false, second_look = false, tags = false,
-         stream_order = false, ends = false, position = false;
+         stream_order = false, ends = false, position = false, gone = false, first = false;
 };
 
 struct line_part {
@@ -129,6 +129,11 @@ struct state {
     kernel kernels[2];  // the second only where the stream does not order them
     uint8_t given = 0;  // orders begun
     bool giving = false, owes_launch = false, asked_once = false;
+    bool to_present = false;   // what is given is taken back rather than another kernel launched
+    bool taking_back = false;  // the kernel has said that it leaves
+    bool taken_back = false;   // once
+    uint8_t first = 0;         // orders before it are taken, or taken back
+    bool cancelled[most_orders + 1] = {};  // taken back
     uint8_t launched = 0, begun = 0, refused = 0;
     uint8_t asked = 0;  // the kernel up to which all shall leave
     uint8_t executed[most_orders + 1] = {};
@@ -141,8 +146,9 @@ void clear(T *what) {
 
 class explorer {
   public:
-    explorer(uint32_t orders, uint32_t set, const faults &planted)
-        : orders_(orders), set_(set), planted_(planted) {}
+    // `takes_back`: each set may be meant for the present kernel alone.
+    explorer(uint32_t orders, uint32_t set, const faults &planted, bool takes_back = false)
+        : orders_(orders), set_(set), planted_(planted), takes_back_(takes_back) {}
 
     // The first fault; empty: none.
     std::string run() {
@@ -164,6 +170,8 @@ class explorer {
     }
     size_t states() const { return seen_.size(); }
     size_t ends() const { return ends_; }
+    // That can be reached, with an order that was taken back.
+    size_t ends_taken_back() const { return ends_taken_back_; }
 
   private:
     void visit(const state &one) {
@@ -181,10 +189,12 @@ class explorer {
     // Nothing can happen any more, but that kernels look in vain.
     void check_end(const state &now) {
         ++ends_;
+        ends_taken_back_ += now.taken_back ? 1 : 0;
         for (uint32_t n = 1; n <= orders_; ++n) {
-            if (now.executed[n] != 1) {
+            if (now.executed[n] != (now.cancelled[n] ? 0 : 1)) {
                 fail("order " + std::to_string(n) + " was executed " +
-                     std::to_string(now.executed[n]) + " times");
+                     std::to_string(now.executed[n]) + " times" +
+                     (now.cancelled[n] ? ", and taken back" : ""));
             }
         }
     }
@@ -234,6 +244,9 @@ class explorer {
             }
             return;
         }
+        if (now.taking_back) {
+            return take_back(now);
+        }
         if (now.giving) {
             cpu_view view = {&next.memory, &next.cpu_buffer};
             if ((now.giver.fences() && now.cpu_buffer.count != 0 && !planted_.cpu_fence) ||
@@ -242,7 +255,9 @@ class explorer {
             }
             if (next.giver.step(view)) {
                 next.giving = false;
-                next.owes_launch = next.giver.is_late();
+                next.owes_launch = next.giver.is_late() && !now.to_present;
+                next.taking_back = next.giver.is_late() && now.to_present;
+                next.to_present = false;
                 clear(&next.giver);
             }
             return reach(next);
@@ -256,7 +271,8 @@ class explorer {
         if (now.given < orders_) {
             const uint32_t count = set_ < orders_ - now.given ? set_ : orders_ - now.given;
             for (uint32_t n = now.given + 1; n <= now.given + count; ++n) {
-                if (n > slots && now.memory.ends[n % slots] != n - slots && !planted_.ends) {
+                if (n > slots && now.memory.ends[n % slots] != n - slots &&
+                    !now.cancelled[n - slots] && !planted_.ends) {
                     return;  // the line is in use
                 }
             }
@@ -264,7 +280,28 @@ class explorer {
             next.giver.begin(now.given + 1u, count, now.launched);
             next.given = static_cast<uint8_t>(now.given + count);
             reach(next);
+            if (takes_back_ && mover_door::of(now.memory.door).is_open(now.launched)) {
+                next.to_present = true;
+                reach(next);
+            }
         }
+    }
+
+    void take_back(const state &now) {
+        const mover_door door = mover_door::of(now.memory.door);
+        state next = now;
+        uint64_t first;
+        const bool gone = door.has_gone(now.launched, now.given + 1u, &first);
+        if (gone || planted_.gone) {
+            for (uint64_t n = first; n <= now.given; ++n) {
+                next.cancelled[n] = next.taken_back = true;
+            }
+            next.first = static_cast<uint8_t>(planted_.first ? 0 : now.given + 1);
+        } else if (!door.is_open(now.launched)) {
+            return;  // nothing yet
+        }
+        next.taking_back = false;
+        reach(next);
     }
 
     void start_kernel(const state &now) {
@@ -279,8 +316,8 @@ class explorer {
         state next = now;
         ++next.begun;
         next.kernels[k].runs = true;
-        next.kernels[k].machine.begin(next.begun,
-                                      planted_.position ? next.given : next.memory.position);
+        const uint64_t position = planted_.position ? next.given : next.memory.position;
+        next.kernels[k].machine.begin(next.begun, position > now.first ? position : now.first);
         reach(next);
     }
 
@@ -303,7 +340,7 @@ class explorer {
             return;
         }
         if ((its.machine.fences() && its.buffer.count != 0 && !planted_.kernel_fence) ||
-            its.buffer.count + 2u > most_stores) {
+            its.buffer.count + 3u > most_stores) {
             return;
         }
         const bool asked = now.asked >= now.begun;
@@ -354,6 +391,9 @@ class explorer {
                 return fail("order " + std::to_string(number) + " is torn");
             }
         }
+        if (next.cancelled[number]) {
+            return fail("order " + std::to_string(number) + " was taken back before");
+        }
         if (++next.executed[number] > 1) {
             return fail("order " + std::to_string(number) + " was executed twice");
         }
@@ -362,10 +402,11 @@ class explorer {
 
     const uint32_t orders_, set_;
     const faults planted_;
+    const bool takes_back_;
     std::unordered_set<std::string> seen_;
     std::vector<state> open_;
     std::string fault_;
-    size_t ends_ = 0;
+    size_t ends_ = 0, ends_taken_back_ = 0;
     bool moved_ = false;
 };
 
@@ -384,9 +425,20 @@ TEST(order_ring, no_interleaving_loses_or_repeats_an_order) {
     EXPECT_GT(wraps.ends(), 0u);
 }
 
+TEST(order_ring, what_is_taken_back_was_not_taken) {
+    explorer one_by_one(3, 1, {}, true);
+    EXPECT_EQ(one_by_one.run(), "");
+    EXPECT_GT(one_by_one.ends_taken_back(), 0u);
+    RecordProperty("states", static_cast<int>(one_by_one.states()));
+    explorer sets(4, 2, {}, true);
+    EXPECT_EQ(sets.run(), "");
+    EXPECT_GT(sets.ends_taken_back(), 0u);
+}
+
 TEST(order_ring, planted_faults_are_found) {
-    auto found = [](const faults &planted, uint32_t orders = 4, uint32_t set = 1) {
-        return explorer(orders, set, planted).run();
+    auto found = [](const faults &planted, uint32_t orders = 4, uint32_t set = 1,
+                    bool takes_back = false) {
+        return explorer(orders, set, planted, takes_back).run();
     };
     faults planted;
     planted.cpu_fence = true;
@@ -409,6 +461,12 @@ TEST(order_ring, planted_faults_are_found) {
     planted = {};
     planted.position = true;
     EXPECT_NE(found(planted), "") << "a kernel begins where it thinks";
+    planted = {};
+    planted.gone = true;
+    EXPECT_NE(found(planted, 3, 1, true), "") << "orders are taken back while the kernel looks";
+    planted = {};
+    planted.first = true;
+    EXPECT_NE(found(planted, 3, 1, true), "") << "a kernel takes what was taken back";
 }
 
 // A ring in which each line holds the order that is looked for.
@@ -441,8 +499,12 @@ TEST(order_ring, a_kernel_that_must_leave_does_so_although_orders_keep_coming) {
     }
     EXPECT_EQ(took, order_ring_size);
     EXPECT_EQ(memory.position, 1001u + order_ring_size);
-    EXPECT_TRUE(mover_door::of(memory.door).leaving);
-    EXPECT_EQ(mover_door::of(memory.door).next, 1001u);
+    const mover_door door = mover_door::of(memory.door);
+    EXPECT_TRUE(door.leaving);
+    uint64_t first = 0;
+    EXPECT_TRUE(door.has_gone(7, memory.position + 5, &first));
+    EXPECT_EQ(first, memory.position);
+    EXPECT_FALSE(door.has_gone(8, memory.position + 5, &first)) << "another one is on its way";
 }
 
 TEST(order_ring, the_door_tells_who_is_missed_also_where_numbers_wrap) {
@@ -450,17 +512,23 @@ TEST(order_ring, the_door_tells_who_is_missed_also_where_numbers_wrap) {
     EXPECT_TRUE(door.misses(1, 0));
     EXPECT_FALSE(door.misses(1, 1)) << "another kernel is on its way";
     door.next = 0xfffffffeu;
-    door.instance = 0x7fffffffu;
-    EXPECT_TRUE(door.misses((uint64_t{5} << 32) + 1, 0x7fffffffu));
+    door.instance = mover_door::instance_mask;
+    EXPECT_TRUE(door.misses((uint64_t{5} << 32) + 1, mover_door::instance_mask));
     EXPECT_TRUE(door.misses((uint64_t{4} << 32) + 0xfffffffeu, 0xffffffffu));
-    EXPECT_FALSE(door.misses((uint64_t{4} << 32) + 0xfffffffdu, 0x7fffffffu));
+    EXPECT_FALSE(door.misses((uint64_t{4} << 32) + 0xfffffffdu, mover_door::instance_mask));
     const mover_door again = mover_door::of(door.word());
     EXPECT_EQ(again.next, door.next);
     EXPECT_EQ(again.instance, door.instance);
     EXPECT_EQ(again.leaving, door.leaving);
+    EXPECT_FALSE(again.gone);
+    uint64_t first = 0;
+    door.gone = true;
+    EXPECT_TRUE(mover_door::of(door.word())
+                    .has_gone(mover_door::instance_mask, (uint64_t{5} << 32) + 1, &first));
+    EXPECT_EQ(first, (uint64_t{4} << 32) + 0xfffffffeu);
     door.leaving = false;
     EXPECT_FALSE(mover_door::of(door.word()).leaving);
-    EXPECT_FALSE(door.misses(uint64_t{1} << 40, 0x7fffffffu));
+    EXPECT_FALSE(door.misses(uint64_t{1} << 40, mover_door::instance_mask));
 }
 
 TEST(order_ends, are_those_of_one_order_when_all_its_pieces_have_told) {

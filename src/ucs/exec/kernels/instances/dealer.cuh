@@ -193,7 +193,7 @@ class dealer {
                 }
                 if (!deal(first, number)) {
                     // All that was given may have been taken: the CPU gives the mover up.
-                    view_.store_position(~uint64_t{0});
+                    view_.store_position(gpu::mover_gave_up);
                     break;
                 }
                 stay.note_order(view_.now());

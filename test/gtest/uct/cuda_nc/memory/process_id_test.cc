@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <thread>
 
@@ -128,6 +129,33 @@ TEST(process_id, none_is_named_where_proc_numbers_others) {
         return in_child([&parent] {
             const bool named = own_process_id().started != 0 || process_id_of(1).started != 0;
             return named || is_gone(parent) ? wrong : right;
+        });
+    });
+    if (found == cannot) {
+        GTEST_SKIP() << "no namespace may be made here";
+    }
+    EXPECT_EQ(found, right);
+}
+
+// There processes seem to have started at another time.
+TEST(process_id, who_reads_another_clock_is_a_stranger) {
+#ifdef CLONE_NEWTIME
+    const int new_time = CLONE_NEWTIME;
+#else
+    const int new_time = 0x80;
+#endif
+    const process_id parent = own_process_id();
+    const outcome found = in_child([&parent, new_time] {
+        FILE *offsets = unshare(CLONE_NEWUSER | new_time) == 0
+                            ? std::fopen("/proc/self/timens_offsets", "w")
+                            : nullptr;
+        if (offsets == nullptr || std::fputs("boottime 100000 0\n", offsets) < 0 ||
+            std::fclose(offsets) != 0) {
+            return cannot;
+        }
+        return in_child([&parent] {  // children alone are in it
+            const bool same = own_process_id().pid_space == parent.pid_space;
+            return same || is_gone(parent) ? wrong : right;
         });
     });
     if (found == cannot) {

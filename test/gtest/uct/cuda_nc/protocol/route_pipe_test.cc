@@ -1,12 +1,17 @@
 // Offers and answers of pipes, early ones, and what a hostile peer makes of them.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <random>
+#include <thread>
 
 #include "uct/cuda_nc/engine/admission.hpp"
 #include "uct/cuda_nc/memory/lending_child.hpp"
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
+#include "uct/cuda_nc/memory/quarantine.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
 
 namespace cuda_nc::uct {
@@ -230,6 +235,24 @@ TEST_F(direct_messages_test, answers_that_describe_no_pipe_are_refused) {
         EXPECT_FALSE(one.handle_answer(answer)) << "it goes by host memory already";
     }
     EXPECT_EQ(ports_lent(), sides);
+}
+
+// A process that only sends looks for those who have gone, too.
+TEST_F(direct_messages_test, a_port_whose_receiver_has_gone_comes_back_with_a_later_offer) {
+    static bool released;
+    released = false;
+    const pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    const process_id receiver = process_id_of(static_cast<uint32_t>(child));
+    waitpid(child, nullptr, 0);
+    quarantine(&released, [](void *is) noexcept { *static_cast<bool *>(is) = true; }, receiver,
+               {1, identity});
+    std::this_thread::sleep_for(std::chrono::milliseconds(250));  // between two looks
+    send_message one(messages_->services(), ep_, end_, 9);
+    one.offer().bring_port();
+    EXPECT_TRUE(released);
 }
 
 TEST_F(direct_messages_test, an_answer_that_comes_too_late_is_cancelled) {
