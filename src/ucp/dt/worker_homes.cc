@@ -21,8 +21,10 @@ void keep_home(ucp_worker_h worker, const ucx_instance &ucx) noexcept {
 }
 
 caller_ucx ucx_of_worker(ucp_worker_h worker, const void *caller) noexcept {
-    const int index = homes.find(key_of(worker));
-    return index < 0 ? ucx_of(caller)
+    // The caller is asked first, so that its next calls, where there is one UCX, ask nobody.
+    const caller_ucx by_caller = ucx_of(caller);
+    const int index = knows_several_ucx() ? homes.find(key_of(worker)) : -1;
+    return index < 0 ? by_caller
                      : caller_ucx{&ucx_cache::instances[static_cast<unsigned>(index)],
                                   caller_ucx::reason::by_handle};
 }
