@@ -40,6 +40,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/memory/address_process.cc \
 	src/uct/cuda_nc/memory/address_process.hpp \
 	src/uct/cuda_nc/memory/ipc_block.hpp \
+	src/uct/cuda_nc/memory/later_looks.hpp \
 	src/uct/cuda_nc/memory/lent_memory.cc \
 	src/uct/cuda_nc/memory/lent_memory.hpp \
 	src/uct/cuda_nc/memory/peer_memory.cc \

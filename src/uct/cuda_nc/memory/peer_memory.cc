@@ -328,10 +328,15 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
     return {};
 }
 
-void close_memory_of_the_gone() noexcept {
+bool close_memory_of_the_gone() noexcept {
     opened &peers = of_peers();
     std::lock_guard<std::mutex> guard(peers.mutex);
     peers.close_unused();
+    return std::any_of(peers.all.begin(), peers.all.end(),
+                       [](const auto &one) { return one.second.memory.use_count() == 1; }) ||
+           std::any_of(peers.of_users.begin(), peers.of_users.end(), [](const auto &one) {
+               return one.second.memory != nullptr && opened::is_idle(one.second);
+           });
 }
 
 size_t peer_allocations_open() noexcept {

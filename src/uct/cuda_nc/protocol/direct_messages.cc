@@ -11,6 +11,7 @@
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
+#include "uct/cuda_nc/memory/quarantine.hpp"
 #include "uct/cuda_nc/protocol/data_call.hpp"
 #include "uct/cuda_nc/protocol/receive_message.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
@@ -181,7 +182,19 @@ void direct_messages::endpoint_closed(endpoint &ep) noexcept {
     services_.puts.endpoint_closed(ep);
     early_.endpoint_closed(ep.peer);
     services_.ports.endpoint_closed(ep);
-    close_memory_of_the_gone();
+    looks_for_the_gone_.begin();
+    look_for_the_gone();
+    if (looks_for_the_gone_.are_to_come()) {
+        services_.progress.start();
+    }
+}
+
+// What belongs to a process that has gone is closed, and used again.
+void direct_messages::look_for_the_gone() noexcept {
+    release_quarantined();
+    if (!close_memory_of_the_gone() && quarantined() == 0) {
+        looks_for_the_gone_.end();
+    }
 }
 
 // ---- progress
@@ -200,8 +213,14 @@ unsigned direct_messages::progress() noexcept {
     if (++calls_ % calls_between_beats == 0) {
         gpu::beat_pulses(gpu::beat::progress);
     }
+    if (CUDA_NC_UNLIKELY(looks_for_the_gone_.are_to_come()) && calls_ % calls_between_all == 0 &&
+        looks_for_the_gone_.are_due()) {
+        look_for_the_gone();
+    }
     if (s.messages.empty() && s.puts.empty() && s.looks.empty() && !holds_back()) {
-        s.progress.note_idle();
+        if (!looks_for_the_gone_.are_to_come()) {
+            s.progress.note_idle();
+        }
         return 0;
     }
     s.progress.note_busy();

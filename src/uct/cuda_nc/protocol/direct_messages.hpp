@@ -13,6 +13,7 @@
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/status.hpp"
 #include "uct/cuda_nc/engine/flush_queue.hpp"
+#include "uct/cuda_nc/memory/later_looks.hpp"
 #include "uct/cuda_nc/protocol/early_offers.hpp"
 #include "uct/cuda_nc/protocol/message_services.hpp"
 #include "uct/cuda_nc/protocol/plain_memory.hpp"
@@ -124,10 +125,13 @@ class direct_messages {
                               const wire::early_offer &offer, uint64_t first, uint64_t request,
                               const wire::rtr_head *rtr) noexcept;
 
+    void look_for_the_gone() noexcept;
+
     message_services services_;
     flush_queue flushes_{services_.pending, services_.control, services_.progress};
     request_finder requests_;
     early_offers early_;
+    later_looks looks_for_the_gone_;   // whose endpoint was closed
     std::unique_ptr<char[]> scratch_;  // as long as the carrier's longest am_bcopy
     unsigned calls_ = 0;               // of progress()
 };

@@ -482,6 +482,24 @@ TEST_P(direct_messages_with_source,
     expect_closed_when_gone(std::move(used), before);
 }
 
+// The endpoint is closed first, as where the system closes a process's connections before its GPUs.
+TEST_P(direct_messages_with_source,
+       an_allocation_is_closed_when_its_owner_goes_after_its_endpoint) {
+    close_memory_of_the_gone();  // of tests before
+    const size_t before = peer_allocations_open();
+    ASSERT_TRUE(reach(7, 0));
+    messages_->endpoint_closed(ep_);
+    progress();
+    EXPECT_EQ(peer_allocations_open(), before + 1) << "it lives";
+    child_->kill();
+    child_->wait();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (peer_allocations_open() != before && std::chrono::steady_clock::now() < end) {
+        progress();
+    }
+    EXPECT_EQ(peer_allocations_open(), before);
+}
+
 TEST_P(direct_messages_with_source, an_allocation_takes_the_place_of_one_that_was_freed) {
     close_memory_of_the_gone();
     const size_t before = peer_allocations_open();
