@@ -4,6 +4,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "ucp/dt/ucp_api.hpp"
@@ -28,13 +29,23 @@ inline bool is_derived(const ucp_request_param_t &param) noexcept {
 // A thread may be cancelled in UCP's functions, and a program's callback may throw through them:
 // what calls them is not noexcept, and its scopes end.
 
+// Where a hook was called from last: most of its calls come from one place.
+struct call_site {
+    std::atomic<uint64_t> page{0};  // as ucx_cache::page_key(); 0: none
+};
+
 // The functions of the UCX that `caller` uses, where they are known and there is no other; else
-// null.
-inline const dt::ucp_api *known_ucp_of(const void *caller) noexcept {
-    const int index = CUDA_NC_LIKELY(!knows_several_ucx()) ? known_index_of(caller) : -1;
-    return CUDA_NC_LIKELY(index >= 0)
-               ? dt::ucp_apis[static_cast<unsigned>(index)].load(std::memory_order_acquire)
-               : nullptr;
+// null. `last`: of the hook.
+inline const dt::ucp_api *known_ucp_of(call_site &last, const void *caller) noexcept {
+    const void *only = ucx_cache::kept_for_only.load(std::memory_order_acquire);
+    const uint64_t page = ucx_cache::page_key(caller);
+    if (CUDA_NC_UNLIKELY(last.page.load(std::memory_order_relaxed) != page)) {
+        if (ucx_cache::answers.find(page) < 0) {
+            return nullptr;
+        }
+        last.page.store(page, std::memory_order_relaxed);
+    }
+    return static_cast<const dt::ucp_api *>(only);
 }
 
 // serve(ucx), with the UCX that is found for a call. In doubt pass(ucp), with the functions of one

@@ -41,6 +41,7 @@ const ucp_api &look_up_ucp(const ucx_instance &ucx) noexcept {
         look_up(ucx, "ucp_ep_query", &found.ep_query);
         look_up(ucx, "ucp_context_query", &found.context_query);
         ucp_apis[ucx.index].store(&found, std::memory_order_release);
+        ucx_cache::keep_for_only(ucx, &found);
     });
     return found;
 }

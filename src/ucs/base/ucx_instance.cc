@@ -13,6 +13,7 @@ namespace ucx_cache {
 keyed_instances answers;
 std::array<ucx_instance, max_ucx_instances> instances;
 std::atomic<unsigned> num_instances{0};
+std::atomic<const void *> kept_for_only{nullptr};
 
 }  // namespace ucx_cache
 
@@ -42,6 +43,7 @@ const ucx_instance *add(const cuda_nc_definer_t &definer) noexcept {
     }
     made.index = number;
     instances[number] = made;
+    ucx_cache::kept_for_only.store(nullptr, std::memory_order_relaxed);
     num_instances.store(number + 1, std::memory_order_release);
     return &instances[number];
 }
@@ -96,6 +98,13 @@ __attribute__((noinline)) caller_ucx look_up(const void *caller) noexcept {
 }
 
 }  // namespace
+
+void ucx_cache::keep_for_only(const ucx_instance &one, const void *what) noexcept {
+    std::lock_guard<std::mutex> guard(mutex);
+    if (num_instances.load(std::memory_order_relaxed) == 1 && one.index == 0) {
+        kept_for_only.store(what, std::memory_order_release);
+    }
+}
 
 void *ucx_instance::find(const char *symbol) const noexcept {
     return dlsym(handle, symbol);

@@ -87,6 +87,9 @@ class keyed_instances {
 extern keyed_instances answers;
 extern std::array<ucx_instance, max_ucx_instances> instances;
 extern std::atomic<unsigned> num_instances;  // that have been found so far
+// What was kept for the only one that has been found so far; null: nothing, or there are several.
+extern std::atomic<const void *> kept_for_only;
+void keep_for_only(const ucx_instance &one, const void *what) noexcept;
 
 inline uint64_t page_key(const void *address) noexcept {
     return (reinterpret_cast<uintptr_t>(address) >> 12) + 1;
