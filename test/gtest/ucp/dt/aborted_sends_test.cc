@@ -73,20 +73,10 @@ class aborted_sends : public ::testing::TestWithParam<place> {
         return ucp_ep_close_nbx(ep, &param);
     }
 
-    static datatype make_datatype() {
-        datatype made;
-        for (int64_t b = 0; b < 40; ++b) {
-            made.blocks.push_back({b * 24 + b % 3, 8});
-        }
-        made.extent = 1024;
-        made.count = 3000;  // by rendezvous
-        return made;
-    }
-
     std::list<bytes> targets_;  // of receives that never end
     ucx_pair pair_{"posix,self,tcp"};
     random_engine random_{1};
-    datatype type_ = make_datatype();
+    datatype type_ = uneven_words(3000);  // by rendezvous
     ucp_datatype_t made_ = 0;
     ucp_tag_t tag_ = 1;
 };

@@ -47,19 +47,9 @@ class cancel_test : public ::testing::TestWithParam<place> {
 
     void cancel(void *request) { hooks::request_cancel(pair_.worker(1), request, nullptr); }
 
-    static datatype make_datatype() {
-        datatype made;
-        for (int64_t b = 0; b < 40; ++b) {
-            made.blocks.push_back({b * 24 + b % 3, 8});
-        }
-        made.extent = 1024;
-        made.count = 2;
-        return made;
-    }
-
     ucx_pair pair_{"posix,self,tcp"};
     random_engine random_{1};
-    datatype type_ = make_datatype();
+    datatype type_ = uneven_words(2);
     ucp_datatype_t made_ = 0;
     ucp_tag_t tag_ = 1;
 };

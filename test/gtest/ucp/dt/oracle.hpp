@@ -92,6 +92,17 @@ inline datatype strided_words(ptrdiff_t stride, size_t count) {
     return {{{0, 8}}, stride, count};
 }
 
+// `count` times 40 words of 8 bytes, at distances that differ.
+inline datatype uneven_words(size_t count) {
+    datatype made;
+    for (ptrdiff_t i = 0; i < 40; ++i) {
+        made.blocks.push_back({i * 24 + i % 3, 8});
+    }
+    made.extent = 1024;
+    made.count = count;
+    return made;
+}
+
 // At least about `size` packed bytes where it is not 0; no byte twice. Regular or not, forwards or
 // backwards, in order or not.
 inline datatype random_datatype(random_engine &random, size_t size) {
