@@ -29,23 +29,28 @@ inline bool is_derived(const ucp_request_param_t &param) noexcept {
 // A thread may be cancelled in UCP's functions, and a program's callback may throw through them:
 // what calls them is not noexcept, and its scopes end.
 
-// Where a hook was called from last: most of its calls come from one place.
+// Where a hook was called from first: most of its calls come from there. Written once, as threads
+// that call from other places would else take it from each other.
 struct call_site {
     std::atomic<uint64_t> page{0};  // as ucx_cache::page_key(); 0: none
 };
 
 // The functions of the UCX that `caller` uses, where they are known and there is no other; else
-// null. `last`: of the hook.
-inline const dt::ucp_api *known_ucp_of(call_site &last, const void *caller) noexcept {
-    const void *only = ucx_cache::kept_for_only.load(std::memory_order_acquire);
+// null. `first`: of the hook.
+inline const dt::ucp_api *known_ucp_of(call_site &first, const void *caller) noexcept {
     const uint64_t page = ucx_cache::page_key(caller);
-    if (CUDA_NC_UNLIKELY(last.page.load(std::memory_order_relaxed) != page)) {
+    const uint64_t known = first.page.load(std::memory_order_acquire);
+    if (CUDA_NC_UNLIKELY(known != page)) {
         if (ucx_cache::answers.find(page) < 0) {
             return nullptr;
         }
-        last.page.store(page, std::memory_order_relaxed);
+        if (known == 0) {
+            first.page.store(page, std::memory_order_release);
+        }
     }
-    return static_cast<const dt::ucp_api *>(only);
+    // Behind the page: who sees that of another UCX sees that there are two.
+    return static_cast<const dt::ucp_api *>(
+        ucx_cache::kept_for_only.load(std::memory_order_acquire));
 }
 
 // serve(ucx), with the UCX that is found for a call. In doubt pass(ucp), with the functions of one

@@ -29,8 +29,8 @@ void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count, con
 inline void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag, uint64_t tag_mask,
                           const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    static call_site last;
-    const dt::ucp_api *ucp = known_ucp_of(last, caller);
+    static call_site first;
+    const dt::ucp_api *ucp = known_ucp_of(first, caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
                ? ucp->tag_recv_nbx(static_cast<ucp_worker_h>(worker), buffer, count, tag, tag_mask,
                                    given)
@@ -40,8 +40,8 @@ inline void *tag_recv_nbx(void *worker, void *buffer, size_t count, uint64_t tag
 inline void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *message,
                               const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    static call_site last;
-    const dt::ucp_api *ucp = known_ucp_of(last, caller);
+    static call_site first;
+    const dt::ucp_api *ucp = known_ucp_of(first, caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
                ? ucp->tag_msg_recv_nbx(static_cast<ucp_worker_h>(worker), buffer, count,
                                        static_cast<ucp_tag_message_h>(message), given)
@@ -51,8 +51,8 @@ inline void *tag_msg_recv_nbx(void *worker, void *buffer, size_t count, void *me
 inline void *am_recv_data_nbx(void *worker, void *data, void *buffer, size_t count,
                               const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    static call_site last;
-    const dt::ucp_api *ucp = known_ucp_of(last, caller);
+    static call_site first;
+    const dt::ucp_api *ucp = known_ucp_of(first, caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !has_datatype(*given, UCP_DATATYPE_IOV))
                ? ucp->am_recv_data_nbx(static_cast<ucp_worker_h>(worker), data, buffer, count,
                                        given)

@@ -37,8 +37,8 @@ inline bool may_be_ours(const ucp_request_param_t &param, size_t count) noexcept
 inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
                           const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    static call_site last;
-    const dt::ucp_api *ucp = known_ucp_of(last, caller);
+    static call_site first;
+    const dt::ucp_api *ucp = known_ucp_of(first, caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count) &&
                           !is_short_buffered(*given, buffer, count))
                ? ucp->tag_send_nbx(static_cast<ucp_ep_h>(ep), buffer, count, tag, given)
@@ -48,8 +48,8 @@ inline void *tag_send_nbx(void *ep, const void *buffer, size_t count, uint64_t t
 inline void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint64_t tag,
                                const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    static call_site last;
-    const dt::ucp_api *ucp = known_ucp_of(last, caller);
+    static call_site first;
+    const dt::ucp_api *ucp = known_ucp_of(first, caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
                ? ucp->tag_send_sync_nbx(static_cast<ucp_ep_h>(ep), buffer, count, tag, given)
                : looked_at::tag_send_sync_nbx(ep, buffer, count, tag, param, caller);
@@ -58,8 +58,8 @@ inline void *tag_send_sync_nbx(void *ep, const void *buffer, size_t count, uint6
 inline void *am_send_nbx(void *ep, unsigned id, const void *header, size_t header_length,
                          const void *buffer, size_t count, const void *param, const void *caller) {
     const auto *given = static_cast<const ucp_request_param_t *>(param);
-    static call_site last;
-    const dt::ucp_api *ucp = known_ucp_of(last, caller);
+    static call_site first;
+    const dt::ucp_api *ucp = known_ucp_of(first, caller);
     return CUDA_NC_LIKELY(ucp != nullptr && !may_be_ours(*given, count))
                ? ucp->am_send_nbx(static_cast<ucp_ep_h>(ep), id, header, header_length, buffer,
                                   count, given)

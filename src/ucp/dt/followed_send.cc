@@ -93,6 +93,7 @@ void followed_send::note_state_slow(void *state, void (*finish)(void *)) noexcep
         its->second.state = state;
         its->second.finish = finish;
         known.count();
+        current_ = nullptr;  // what else begins within the call is another message's
     }
 } catch (const std::bad_alloc &) {
     // the state is kept if the send is aborted

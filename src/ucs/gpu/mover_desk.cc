@@ -252,9 +252,9 @@ size_t mover_desk::keep_taken(ticket *tickets, size_t number) noexcept {
 }
 
 // The kernel was leaving when the last orders came, and has seen them or not. Its dealing warp
-// runs, looks again, and says what it has found. That is all that is waited for: other thread
-// blocks of it may wait for a multiprocessor, and so for an application's kernel that waits for
-// these bytes.
+// runs, looks again, and says what it has found; where it finds orders, thread blocks that run take
+// them first. Nothing else is waited for: other thread blocks may wait for a multiprocessor, and so
+// for an application's kernel that waits for these bytes.
 void mover_desk::take_back_locked() noexcept {
     constexpr unsigned tries_until_asked = 64;
     for (unsigned tries = 1;; ++tries) {
@@ -263,8 +263,8 @@ void mover_desk::take_back_locked() noexcept {
         const mover_door door =
             mover_door::of(__atomic_load_n(&shared_->door.value, __ATOMIC_ACQUIRE));
         ticket first;
-        if (door.is_open(launched_)) {
-            return;  // it stays, and takes all that the ring holds
+        if (door.is_open(launched_) || state(next_ - 1) != UCS_INPROGRESS) {
+            return;  // it stays, and takes all that the ring holds; or it has
         }
         if (door.has_gone(launched_, next_, &first)) {
             settle(first, UCS_ERR_CANCELED);

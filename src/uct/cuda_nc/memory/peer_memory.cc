@@ -333,9 +333,13 @@ bool close_memory_of_the_gone() noexcept {
     std::lock_guard<std::mutex> guard(peers.mutex);
     peers.close_unused();
     return std::any_of(peers.all.begin(), peers.all.end(),
-                       [](const auto &one) { return one.second.memory.use_count() == 1; }) ||
+                       [](const auto &one) {
+                           return one.second.memory.use_count() == 1 &&
+                                  can_be_seen(one.second.owner);
+                       }) ||
            std::any_of(peers.of_users.begin(), peers.of_users.end(), [](const auto &one) {
-               return one.second.memory != nullptr && opened::is_idle(one.second);
+               return one.second.memory != nullptr && opened::is_idle(one.second) &&
+                      can_be_seen(one.first.owner);
            });
 }
 

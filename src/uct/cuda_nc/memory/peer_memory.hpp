@@ -36,7 +36,7 @@ peer_memory reach_peer_host_memory(int device, const gpu::ipc_handle &handle,
                                    uint64_t length) noexcept;
 
 // Closes what belongs to processes that are gone, and is not used. Whether more is open that nobody
-// uses, of processes that are still there.
+// uses, of processes whose end will be seen.
 bool close_memory_of_the_gone() noexcept;
 
 size_t peer_allocations_open() noexcept;  // for tests

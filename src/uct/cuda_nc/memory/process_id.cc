@@ -109,8 +109,12 @@ bool is_own(const process_id &process) noexcept {
     return process.started != 0 && process == own_process_id() && !gpu::forked();
 }
 
+bool can_be_seen(const process_id &process) noexcept {
+    return process.started != 0 && process.pid_space == own_pid_space();
+}
+
 bool is_gone(const process_id &process) noexcept {
-    if (process.started == 0 || process.pid_space != own_pid_space()) {
+    if (!can_be_seen(process)) {
         return false;
     }
     const process_status now = status_of(process.pid);

@@ -29,5 +29,7 @@ bool is_own(const process_id &process) noexcept;
 // not have heard of it (a zombie). False too where that cannot be told: it counts its processes
 // otherwise than we do.
 bool is_gone(const process_id &process) noexcept;
+// Whether is_gone() will tell.
+bool can_be_seen(const process_id &process) noexcept;
 
 }  // namespace cuda_nc::uct

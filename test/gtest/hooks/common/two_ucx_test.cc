@@ -145,19 +145,19 @@ TEST(two_ucx, a_message_goes_by_the_ucx_of_its_endpoint) {
 TEST(two_ucx, a_caller_is_asked_once_where_there_is_one_ucx) {
     in_own_process([] {
         const void *code = code_of(first_user);
-        call_site last;
+        call_site first;
         call_by_a_jump::context its;
         call_by_a_jump::endpoint ep = {&its};
         void *worker = nullptr;
         EXPECT_EQ(worker_create(&its, nullptr, &worker, nullptr), UCS_OK);
-        EXPECT_EQ(known_ucp_of(last, code), nullptr);
+        EXPECT_EQ(known_ucp_of(first, code), nullptr);
         const void *other_code = static_cast<const char *>(code) + (1 << 20);  // nobody's
         EXPECT_TRUE(sends_in(first_ucp, &ep, other_code));
         EXPECT_TRUE(sends_in(first_ucp, &ep, code));
-        EXPECT_NE(known_ucp_of(last, code), nullptr);
+        EXPECT_NE(known_ucp_of(first, code), nullptr);
         code_of(second_user);
         EXPECT_TRUE(sends_in(second_ucp, nullptr, code_of(second_user)));
-        EXPECT_EQ(known_ucp_of(last, code), nullptr) << "the endpoint decides";
+        EXPECT_EQ(known_ucp_of(first, code), nullptr) << "the endpoint decides";
     });
 }
 
