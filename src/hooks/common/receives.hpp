@@ -1,10 +1,9 @@
 // Receives into lists of buffers in GPU memory: UCP is given a datatype of ours in place of the
 // list.
 //
-// Same contracts as UCP's functions of these names, which they call, of the UCX that the endpoint
-// or the worker belongs to, or that `caller` uses where that is not known (dt/worker_homes.hpp): an
-// address in the code that calls, or null. What leaves those by unwinding
-// (passed_call.hpp) leaves these.
+// Same contracts as UCP's functions of these names, which they call, of the UCX that the worker
+// belongs to, or that `caller` uses where that is not known (ucp/dt/worker_homes.hpp): an address
+// in the code that calls, or null. What leaves those by unwinding (passed_call.hpp) leaves these.
 #pragma once
 
 #include <cstddef>

@@ -4,9 +4,8 @@
 // through the host, or of which a short MPI_Send would wait for its receiver.
 //
 // Same contracts as UCP's functions of these names, which they call, of the UCX that the endpoint
-// or the worker belongs to, or that `caller` uses where that is not known (dt/worker_homes.hpp): an
-// address in the code that calls, or null. What leaves those by unwinding
-// (passed_call.hpp) leaves these.
+// belongs to, or that `caller` uses where that is not known (ucp/dt/worker_homes.hpp): an address
+// in the code that calls, or null. What leaves those by unwinding (passed_call.hpp) leaves these.
 #pragma once
 
 #include <cstddef>

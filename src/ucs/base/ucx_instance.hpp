@@ -102,14 +102,9 @@ inline bool knows_several_ucx() noexcept {
     return ucx_cache::num_instances.load(std::memory_order_relaxed) > 1;
 }
 
-// The index of ucx_of() where the answer is certain and known already; else -1.
-inline int known_index_of(const void *caller) noexcept {
-    return ucx_cache::answers.find(ucx_cache::page_key(caller));
-}
-
-// The same as an instance; else null.
+// The instance of ucx_of() where the answer is certain and known already; else null.
 inline const ucx_instance *known_ucx_of(const void *caller) noexcept {
-    const int index = known_index_of(caller);
+    const int index = ucx_cache::answers.find(ucx_cache::page_key(caller));
     return CUDA_NC_LIKELY(index >= 0) ? &ucx_cache::instances[static_cast<unsigned>(index)]
                                       : nullptr;
 }

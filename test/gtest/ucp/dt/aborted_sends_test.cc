@@ -66,6 +66,13 @@ class aborted_sends : public ::testing::TestWithParam<place> {
         return hooks::tag_send_nbx(ep, source.base(), type_.count, ++tag_, &param, nullptr);
     }
 
+    // The target has the source's bytes, and gaps as they were.
+    static void expect_all_of(const buffer &source, buffer &target) {
+        const bytes packed = source.packed();
+        target.expect(0, packed.data(), packed.size());
+        EXPECT_TRUE(target.is_as_expected());
+    }
+
     static void *close(ucp_ep_h ep, uint32_t flags) {
         ucp_request_param_t param = {};
         param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -134,9 +141,7 @@ TEST_P(aborted_sends, go_on_where_the_close_waits_for_them) {
     EXPECT_EQ(pair_.wait(sent), UCS_OK);
     EXPECT_EQ(pair_.wait(received), UCS_OK);
     EXPECT_EQ(pair_.wait(close(ep, 0)), UCS_OK);
-    const bytes packed = source.packed();
-    target.expect(0, packed.data(), packed.size());
-    EXPECT_TRUE(target.is_as_expected());
+    expect_all_of(source, target);
 }
 
 // One endpoint's close ends no send of another one.
@@ -154,9 +159,7 @@ TEST_P(aborted_sends, of_others_are_not_harmed) {
     EXPECT_EQ(pair_.wait(received), UCS_OK);
     EXPECT_EQ(pair_.wait(sent), UCS_OK);
     EXPECT_EQ(close(kept, UCP_EP_CLOSE_FLAG_FORCE), nullptr);
-    const bytes packed = source.packed();
-    target.expect(0, packed.data(), packed.size());
-    EXPECT_TRUE(target.is_as_expected());
+    expect_all_of(source, target);
 }
 
 // The sends keep it until UCX is through with them, which is later than the close.
@@ -227,9 +230,7 @@ TEST_P(aborted_sends, may_have_been_forgotten_by_the_program) {
         pair_.progress();
     }
     EXPECT_EQ(close(ep, UCP_EP_CLOSE_FLAG_FORCE), nullptr);
-    const bytes packed = source.packed();
-    target.expect(0, packed.data(), packed.size());
-    EXPECT_TRUE(target.is_as_expected());
+    expect_all_of(source, target);
 }
 
 TEST_P(aborted_sends, are_none_where_an_endpoint_cannot_be_closed_by_force) {
