@@ -40,7 +40,7 @@ def read(results, log, status):
                 if test.get("result") == "SKIPPED":
                     reasons = [s.get("message", "") for s in test.get("skipped", [])]
                     reason = " ".join(" ".join(reasons).split("\n")[1:]).strip()
-                    print(f"SKIP {name}: {reason or reason_in(log)}")
+                    print(f"SKIP {name}: {reason or reason_in(log, name)}")
                 elif test.get("result") == "COMPLETED":
                     print(("FAIL " if test.get("failures") else "PASS ") + name)
         return
@@ -60,11 +60,15 @@ def read(results, log, status):
     print(f"FAIL {running or os.path.basename(log)} ({how})")
 
 
-def reason_in(log):
+def reason_in(log, name):
+    """What the test itself said: GoogleTest before 1.14 writes it to the log alone."""
     with open(log, errors="replace") as file:
         lines = file.read().splitlines()
+    running = None
     for before, after in zip(lines, lines[1:]):
-        if before.endswith(": Skipped") and after.strip():
+        match = re.match(r"\[ RUN      \] (\S+)", before)
+        running = match.group(1) if match else running
+        if running == name and before.endswith(": Skipped") and after.strip():
             return after.strip()
     return "no reason given"
 
