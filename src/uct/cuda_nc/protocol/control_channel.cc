@@ -1,6 +1,7 @@
 #include "uct/cuda_nc/protocol/control_channel.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -31,11 +32,10 @@ control make(control_kind kind, uint64_t to, uint64_t from) noexcept {
     return message;
 }
 
-// What of a control message is in all of them, and read back from those that wait.
-control head_of(const std::vector<char> &bytes) noexcept {
-    control message = {};
-    std::memcpy(&message, bytes.data(), bytes.size());
-    return message;
+control_kind kind_of(const void *message) noexcept {
+    control_kind kind;
+    std::memcpy(&kind, static_cast<const char *>(message) + offsetof(control, kind), sizeof(kind));
+    return kind;
 }
 
 }  // namespace
@@ -60,9 +60,10 @@ ucs_status_t control_channel::send_spans(endpoint &ep, uint8_t id, const void *m
     return sent < 0 ? static_cast<ucs_status_t>(sent) : UCS_OK;
 }
 
-// Fewer cache lines go over by am_short than where the carrier has the bytes packed.
-bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
-                               size_t length) noexcept {
+// What must arrive is kept where the endpoint is broken: another one may lead to the peer. Fewer
+// cache lines go over by am_short than where the carrier has the bytes packed.
+control_channel::outcome control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
+                                                   size_t length) noexcept {
     uint64_t header;
     ucs_status_t sent;
     if (length <= iface_.longest_short && length > sizeof(header)) {
@@ -73,11 +74,15 @@ bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
     } else {
         sent = send_spans(ep, id, message, length, nullptr, 0);
     }
-    if (UCS_STATUS_IS_ERR(sent) && sent != UCS_ERR_NO_RESOURCE) {
-        nc_debug("the carrier lost a control message: %s", status_text(sent));
-        return true;  // the endpoint is lost too
+    if (sent == UCS_ERR_NO_RESOURCE) {
+        return outcome::no_room;
     }
-    return sent == UCS_OK;
+    if (UCS_STATUS_IS_ERR(sent)) {
+        nc_debug("the carrier lost a control message: %s", status_text(sent));
+        keep_if_needed(ep, id, message, length);
+        return outcome::lost;
+    }
+    return outcome::sent;
 }
 
 // The carrier `self` delivers a message while it sends it: messages to this interface wait for
@@ -85,7 +90,7 @@ bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
 bool control_channel::send_now(endpoint &ep, control *message) noexcept {
     stamp(message);
     return !ep.is_loopback && !has_unsent(&ep) &&
-           try_send(ep, control_id, message, length_of(message->kind));
+           try_send(ep, control_id, message, length_of(message->kind)) != outcome::no_room;
 }
 
 ucs_status_t control_channel::announce(endpoint &ep, const announcement &what, const void *rts,
@@ -132,7 +137,7 @@ void control_channel::send(endpoint *ep, const control &message) noexcept try {
 void control_channel::send_of_ucp(endpoint *ep, uint8_t id, const void *message, size_t length,
                                   uint64_t from) noexcept try {
     const bool at_once = ep != nullptr && !ep->is_loopback && !has_unsent(ep);
-    if (ep != nullptr && !(at_once && try_send(*ep, id, message, length))) {
+    if (ep != nullptr && !(at_once && try_send(*ep, id, message, length) != outcome::no_room)) {
         add_unsent(*ep, id, message, length, from);
     }
 } catch (const std::bad_alloc &) {
@@ -180,6 +185,13 @@ void control_channel::keep(uint64_t interface, uint8_t id, const void *message,
     // the peer keeps its memory until our process ends
 }
 
+void control_channel::keep_if_needed(const endpoint &ep, uint8_t id, const void *message,
+                                     size_t length) noexcept {
+    if (id != control_id || must_arrive(kind_of(message))) {
+        keep(ep.peer, id, message, length);
+    }
+}
+
 // Of `message`, which has left or never will.
 void control_channel::left(const unsent &message) noexcept {
     const auto counted = unsent_of_.find(message.from);
@@ -198,9 +210,9 @@ unsigned control_channel::send_some(endpoint &ep) noexcept {
          found = unsent_.find(&ep)) {
         unsent first = std::move(found->second.front());
         found->second.front().bytes.clear();
-        const bool is_sent = try_send(ep, first.id, first.bytes.data(), first.bytes.size());
+        const outcome what = try_send(ep, first.id, first.bytes.data(), first.bytes.size());
         found = unsent_.find(&ep);
-        if (!is_sent && found != unsent_.end()) {
+        if (what == outcome::no_room && found != unsent_.end()) {
             found->second.front() = std::move(first);
             break;
         }
@@ -237,12 +249,15 @@ unsigned control_channel::progress() noexcept {
     return happened;
 }
 
+// What this endpoint loses too is kept once more.
 void control_channel::endpoint_connected(endpoint &ep) noexcept {
+    kept_words all;
     for (auto found = kept_for_.find(ep.peer); found != kept_for_.end();
          found = kept_for_.find(ep.peer)) {
-        const kept one = std::move(*found->second);
-        kept_.erase(found->second);
+        all.splice(all.end(), kept_, found->second);
         kept_for_.erase(found);
+    }
+    for (const kept &one : all) {
         send_of_ucp(&ep, one.id, one.bytes.data(), one.bytes.size(), 0);
     }
 }
@@ -258,9 +273,7 @@ void control_channel::endpoint_closed(const endpoint &ep) noexcept {
         if (one.bytes.empty()) {
             continue;  // it is on its way
         }
-        if (one.id != control_id || must_arrive(head_of(one.bytes).kind)) {
-            keep(ep.peer, one.id, one.bytes.data(), one.bytes.size());
-        }
+        keep_if_needed(ep, one.id, one.bytes.data(), one.bytes.size());
         left(one);
     }
 }

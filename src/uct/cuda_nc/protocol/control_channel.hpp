@@ -28,6 +28,7 @@ class control_channel final : public unsent_messages {
     // Now or later. Null: the endpoint is closed, and nothing is sent.
     void send(endpoint *ep, const wire::control &message) noexcept;
     // False: there is no room, and nothing was sent. Writes version and identity into the message.
+    // (True also where the carrier has lost it.)
     bool send_now(endpoint &ep, wire::control *message) noexcept;
     // UCP's RTS with that before it. After an error nothing was sent.
     ucs_status_t announce(endpoint &ep, const announcement &what, const void *rts,
@@ -79,15 +80,20 @@ class control_channel final : public unsent_messages {
     };
     using kept_words = std::list<kept>;
 
+    // What becomes of a message that is given to the carrier.
+    enum class outcome : uint8_t { sent, no_room, lost };
+
     // Two spans of bytes as one message, by am_bcopy.
     static ucs_status_t send_spans(endpoint &ep, uint8_t id, const void *message, size_t length,
                                    const void *rest, size_t rest_length) noexcept;
-    bool try_send(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
+    outcome try_send(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
     void stamp(wire::control *message) const noexcept;
     void add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length, uint64_t from);
     void left(const unsent &message) noexcept;
     unsigned send_some(endpoint &ep) noexcept;
     void keep(uint64_t interface, uint8_t id, const void *message, size_t length) noexcept;
+    void keep_if_needed(const endpoint &ep, uint8_t id, const void *message,
+                        size_t length) noexcept;
 
     interface &iface_;
     progress_hook &progress_;

@@ -84,7 +84,7 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
             break;
         case control_kind::stop:
             if (send != nullptr) {
-                send->give_up();
+                send->handle_stop(message);
             }
             break;
         default:

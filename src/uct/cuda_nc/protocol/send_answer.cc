@@ -142,6 +142,7 @@ bool send_message::handle_answer(const wire::control &answer) noexcept {
     services_.looks.forget_time(id_);
     route_ = open_route(answer);
     offer_.release_port();
+    was_answered_ = true;
     if (route_ == nullptr) {
         give_up();
         return true;

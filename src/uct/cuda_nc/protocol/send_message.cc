@@ -48,7 +48,9 @@ void send_message::give_up() noexcept {
     if (is_claimed_) {
         return;
     }
-    count(state_ == state::moving ? counters::all().abandoned : counters::all().declined);
+    if (state_ != state::declined) {
+        count(state_ == state::moving ? counters::all().abandoned : counters::all().declined);
+    }
     offer_.forget_early();
     services_.looks.forget_time(id_);
     if (route_ != nullptr) {
@@ -58,6 +60,19 @@ void send_message::give_up() noexcept {
     cancel();
     state_ = state::declined;
     services_.pending.message_decided(id_);
+}
+
+// An answer that was lost with its endpoint has not come: the receiver awaits our cancel all the
+// same. A route that has ended has said its own, or must not (unfinished_puts).
+void send_message::handle_stop(const wire::control &said) noexcept {
+    if (is_claimed_) {
+        return;
+    }
+    if (!was_answered_) {
+        was_answered_ = true;
+        receiver_ = said.from;
+    }
+    give_up();
 }
 
 void send_message::leave() noexcept {

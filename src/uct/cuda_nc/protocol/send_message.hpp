@@ -50,6 +50,8 @@ class send_message final : public direct_message {
     void handle_ats(const wire::end_of_pull &end) noexcept;
     // slot_empty, wake or pulled.
     void handle(const wire::control &message) noexcept;
+    // The receiver wants no more, and awaits a cancel. After the end: passed over.
+    void handle_stop(const wire::control &said) noexcept;
     // Ends the GPUs' work and lets the bytes go in fragments.
     void give_up() noexcept;
     // Ends the message too: the datatype's part need not end by itself, because UCX forgets it
@@ -93,8 +95,9 @@ class send_message final : public direct_message {
     state state_ = state::made;
     bool fin_is_sent_ = false;
     bool is_claimed_ = false;  // by UCP: nothing is to be cancelled any more
-    uint64_t receiver_ = 0;    // the receiver's message; 0: no answer has come
-    uint64_t first_ = 0;       // packed bytes that went with the offer
+    bool was_answered_ = false;
+    uint64_t receiver_ = 0;  // the receiver's message; 0: not known, or cancelled
+    uint64_t first_ = 0;     // packed bytes that went with the offer
     outgoing_offer offer_;
     std::unique_ptr<send_route> route_;
 };

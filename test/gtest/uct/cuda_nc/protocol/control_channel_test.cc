@@ -1,7 +1,9 @@
-// Words that wait for room: each leaves over its own endpoint, in order.
+// Words that wait for room: each leaves over its own endpoint, in order. Last words that a broken
+// endpoint loses: they leave over the next one.
 #include <vector>
 
 #include "uct/cuda_nc/protocol/messages_fixture.hpp"
+#include "uct/cuda_nc/protocol/send_message.hpp"
 
 namespace cuda_nc::uct {
 namespace {
@@ -21,6 +23,7 @@ class control_channel_test : public direct_messages_test {
         }
         room_ = 0;
         said_.clear();
+        carrier_error = UCS_OK;
         several_.ops.ep_am_bcopy = [](abi::uct_ep *over, uint8_t, abi::uct_pack_callback pack,
                                       void *arg, unsigned) -> ssize_t {
             if (room_ == 0) {
@@ -43,6 +46,14 @@ class control_channel_test : public direct_messages_test {
         channel().send(&eps_[endpoint], control_kind::cancel, what, what);
     }
     control_channel &channel() { return messages_->services().control; }
+    // The kinds of what has left over `ep_`.
+    static std::vector<control_kind> kinds_sent() {
+        std::vector<control_kind> all;
+        for (const control &one : sent) {
+            all.push_back(one.kind);
+        }
+        return all;
+    }
 
     static inline unsigned room_;  // of the carriers, in messages
     static inline std::vector<word> said_;
@@ -84,6 +95,94 @@ TEST_F(control_channel_test, a_carrier_that_is_full_again_gets_the_rest_later) {
         EXPECT_EQ(one.over, &carried_[one.to]);
     }
     EXPECT_TRUE(channel().empty());
+}
+
+// As of a connection that its peer has closed: UCP hears of it later.
+TEST_F(control_channel_test, last_words_that_a_broken_endpoint_loses_are_said_over_the_next_one) {
+    for (bool waited : {false, true}) {
+        sent.clear();
+        sent_of_ucp.clear();
+        carrier_is_full = waited;
+        carrier_error = UCS_ERR_CONNECTION_RESET;
+        for (control_kind kind : {control_kind::cancel, control_kind::slot_empty,
+                                  control_kind::ended, control_kind::stop, control_kind::pulled}) {
+            channel().send(&ep_, kind, 1, 2);
+        }
+        channel().send_of_ucp(&ep_, ats_id, "123456789", 9, 0);
+        carrier_is_full = false;
+        if (waited) {
+            progress();
+        }
+        EXPECT_TRUE(channel().empty());
+        messages_->endpoint_closed(ep_);
+        messages_->endpoint_connected(ep_);  // this one is broken, too
+        EXPECT_TRUE(sent.empty() && sent_of_ucp.empty());
+        carrier_error = UCS_OK;
+        messages_->endpoint_connected(ep_);
+        std::vector<control_kind> kinds = kinds_sent();
+        std::sort(kinds.begin(), kinds.end());
+        EXPECT_EQ(kinds, (std::vector<control_kind>{control_kind::cancel, control_kind::stop,
+                                                    control_kind::ended, control_kind::pulled}));
+        EXPECT_EQ(sent_of_ucp.size(), 1u);
+        messages_->endpoint_connected(ep_);
+        EXPECT_EQ(sent.size(), 4u) << "once";
+    }
+}
+
+// The receiver has closed its endpoint by force, and lives on.
+TEST_F(control_channel_test, a_message_of_a_broken_endpoint_is_cancelled_over_the_next_one) {
+    send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
+                                                                         end_, next_message_id());
+    const uint64_t number = one.id();
+    end_.message = &one;
+    one.offered(0);
+    say(control_kind::accept_pull, number);
+    ASSERT_EQ(one.now(), send_message::state::moving);
+    carrier_error = UCS_ERR_CONNECTION_RESET;
+    messages_->endpoint_closed(ep_);
+    carrier_error = UCS_OK;
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_TRUE(sent.empty());
+    messages_->endpoint_connected(ep_);
+    ASSERT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::cancel});
+    EXPECT_EQ(sent.back().to, 5u);
+    EXPECT_EQ(sent.back().from, number);
+}
+
+// It was lost with another endpoint: the sender has waited in vain, and the receiver still does.
+TEST_F(control_channel_test, a_receiver_whose_answer_was_lost_hears_of_a_cancel_when_it_stops) {
+    for (bool declined : {true, false}) {
+        sent.clear();
+        send_message &one = messages_->services().messages.add<send_message>(
+            messages_->services(), ep_, end_, next_message_id());
+        const uint64_t number = one.id();
+        end_.message = &one;
+        one.offered(0);
+        if (declined) {
+            one.give_up();  // nobody has answered for a second
+        }
+        EXPECT_TRUE(sent.empty());
+        say(control_kind::stop, number);
+        EXPECT_EQ(one.now(), send_message::state::declined);
+        ASSERT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::cancel});
+        EXPECT_EQ(sent.back().to, 5u);
+        EXPECT_EQ(sent.back().from, number);
+        say(control_kind::stop, number);
+        end_.message->leave();
+        EXPECT_EQ(sent.size(), 1u) << "once";
+    }
+}
+
+// FIN has left: a cancel might come before it, over another endpoint.
+TEST_F(control_channel_test, a_message_that_is_through_answers_no_stop) {
+    send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
+                                                                         end_, next_message_id());
+    end_.message = &one;
+    one.offered(0);
+    one.all_claimed();
+    say(control_kind::stop, one.id());
+    EXPECT_TRUE(sent.empty());
+    end_.message->leave();
 }
 
 }  // namespace
