@@ -4,6 +4,7 @@
 #include <array>
 
 #include "uct/cuda_nc/memory/process_id.hpp"
+#include "uct/cuda_nc/memory/retry_pause.hpp"
 #include "uct/cuda_nc/ucx/abi_parameters.hpp"
 
 namespace cuda_nc::uct {
@@ -21,9 +22,15 @@ struct endpoint {
     uint64_t peer = 0;           // identity of the interface there; 0: the carrier does not say
     bool may_go_direct = false;  // direct messages may be offered
     bool is_loopback = false;    // to this very interface
-    bool host_slots = false;     // the GPU memory that it lends cannot be reached
     bool by_network = false;     // it is on another host, and the carrier moves GPU memory there
     receivers_known known_receivers = receivers_known::yes;
+    // Memory there that could not be reached: what it lends on GPUs, and on the host; contiguous
+    // memory that it receives into.
+    retry_pause no_lent_memory, no_host_slots, no_straight;
+    // There is no way to it at the moment, but UCP's.
+    bool is_out_of_reach() const noexcept {
+        return no_lent_memory.is_on() && no_host_slots.is_on();
+    }
     // Offers of contiguous memory: whether the peer wants ours; whether it has been told that we do
     // not want its own; how many were of no use since one was taken, and after how many it is told.
     bool describes = true;

@@ -49,6 +49,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/memory/process_id.hpp \
 	src/uct/cuda_nc/memory/quarantine.cc \
 	src/uct/cuda_nc/memory/quarantine.hpp \
+	src/uct/cuda_nc/memory/retry_pause.hpp \
 	src/uct/cuda_nc/memory/ring.cc \
 	src/uct/cuda_nc/memory/ring.hpp \
 	src/uct/cuda_nc/memory/room_by_need.hpp \

@@ -35,7 +35,7 @@ bool data_call::has_old_protocols() const noexcept {
 
 // Null: this message does not go from GPU to GPU.
 send_message *data_call::begin(user_buffer &buffer) noexcept try {
-    if (!ep_.may_go_direct || has_old_protocols() ||
+    if (!ep_.may_go_direct || ep_.is_out_of_reach() || has_old_protocols() ||
         buffer.packed_bytes() < model::direct_thresh(false)) {
         return nullptr;
     }

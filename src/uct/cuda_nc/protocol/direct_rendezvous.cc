@@ -124,7 +124,8 @@ ssize_t direct_messages::send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack
 // The RTS leaves with the offer. There is no announcement where the carrier takes none so long.
 direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_head &rts,
                                                      const void *bytes, size_t length) {
-    if (ep.known_receivers == receivers_known::no || !can_announce(length)) {
+    if (ep.known_receivers == receivers_known::no || ep.is_out_of_reach() ||
+        !can_announce(length)) {
         return leaving::now;
     }
     user_buffer *buffer = requests_.find_send(rts.request);

@@ -28,14 +28,15 @@ outgoing_offer::outgoing_offer(message_services &services, endpoint &ep, const u
         content_.hash_high = what->hash().high;
     }
     if (name_gpu(buffer.device(), &content_)) {
-        content_.flags = ep.host_slots ? wire::host_slots : 0;
+        content_.flags = (ep.no_lent_memory.is_on() ? wire::host_slots : 0) |
+                         (ep.no_straight.is_on() ? wire::not_straight : 0);
     }
 }
 
 void outgoing_offer::bring_port() noexcept {
     const int device = buffer_.device();
-    if (port_ != nullptr || content_.gpu[0] == '\0' || ep_.host_slots || !uses_pipes() ||
-        channel_limit(device) == 0) {
+    if (port_ != nullptr || content_.gpu[0] == '\0' || (content_.flags & wire::host_slots) != 0 ||
+        !uses_pipes() || channel_limit(device) == 0) {
         return;
     }
     release_quarantined();  // of those who have gone: nobody else may look

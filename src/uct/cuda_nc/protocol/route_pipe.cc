@@ -57,13 +57,14 @@ std::unique_ptr<send_route> pipe_sender::open(const send_context &context,
                                          answer.offset, work.geometry.ring_size(), words_alignment);
     peer_memory flags = reach_peer_memory(context.device, pipe.flags_memory, answer.process,
                                           pipe.flags, work.geometry.words_size(), words_alignment);
-    std::unique_ptr<pipe_sender> made;
-    if (ring && flags) {
-        made.reset(new (std::nothrow) pipe_sender(context, port, answer.process));
-    }
-    if (made == nullptr) {
+    if (!ring || !flags) {
         nc_debug("the memory of the receiver's pipe cannot be reached");
         *unreachable_p = true;
+        return nullptr;
+    }
+    std::unique_ptr<pipe_sender> made(new (std::nothrow)
+                                          pipe_sender(context, port, answer.process));
+    if (made == nullptr) {
         return nullptr;
     }
     work.ring = ring.address;

@@ -91,7 +91,9 @@ void straight_move::stop() noexcept {
 // ---- sender
 
 std::unique_ptr<send_route> straight_sender::open(const send_context &context,
-                                                  const wire::control &answer) noexcept {
+                                                  const wire::control &answer,
+                                                  bool *unreachable_p) noexcept {
+    *unreachable_p = false;
     if (context.first != 0 || answer.length != context.total) {
         return nullptr;
     }
@@ -102,9 +104,12 @@ std::unique_ptr<send_route> straight_sender::open(const send_context &context,
     place.memory = answer.handle;
     place.block_length = answer.length;
     peer_memory there = reach_memory(context.device, answer.process, place, context.total);
+    if (!there) {
+        *unreachable_p = true;
+        return nullptr;
+    }
     std::unique_ptr<straight_sender> made(new (std::nothrow) straight_sender(context));
-    if (!there || made == nullptr ||
-        !made->move_.begin(context.buffer, std::move(there), context.total)) {
+    if (made == nullptr || !made->move_.begin(context.buffer, std::move(there), context.total)) {
         return nullptr;
     }
     trace_mark("packs straight", context.id);
@@ -133,7 +138,8 @@ std::unique_ptr<receive_route> straight_target::prepare(receive_context &context
                                                         const wire::sender_offer &offer) noexcept {
     const bool same_gpu = is_on(gpu::platform::instance().get_device(context.device), offer);
     // Launches reach no other GPU's memory of their own process.
-    if ((offer.flags & wire::host_slots) != 0 || (!same_gpu && is_own(offer.process))) {
+    if ((offer.flags & (wire::host_slots | wire::not_straight)) != 0 ||
+        (!same_gpu && is_own(offer.process))) {
         return nullptr;
     }
     const wire::source_descriptor place =

@@ -52,9 +52,11 @@ class straight_move {
 
 class straight_sender final : public send_route {
   public:
-    // Null: the answer makes no sense, or the memory cannot be reached.
+    // Null: the answer makes no sense, or the route cannot be used; *unreachable_p: the receiver's
+    // memory cannot be reached.
     static std::unique_ptr<send_route> open(const send_context &context,
-                                            const wire::control &answer) noexcept;
+                                            const wire::control &answer,
+                                            bool *unreachable_p) noexcept;
     explicit straight_sender(const send_context &context) noexcept
         : send_route(context), move_(context.services, context.device, context.id) {}
 
@@ -70,7 +72,7 @@ class straight_sender final : public send_route {
 // The receiver's contiguous memory: the sender does it all, and the bytes are there with its FIN.
 class straight_target final : public receive_route {
   public:
-    // Null: that memory is not shared between processes, or the sender reaches none of our GPUs'.
+    // Null: that memory is not shared between processes, or the sender does not reach it.
     static std::unique_ptr<receive_route> prepare(receive_context &context,
                                                   const plain_memory &memory,
                                                   const wire::sender_offer &offer) noexcept;

@@ -22,18 +22,29 @@ void learn_receivers(endpoint &ep, uint32_t flags) noexcept {
                                                                   : receivers_known::perhaps;
 }
 
-// The receiver's memory cannot be reached. This message goes in fragments; later ones to the same
-// peer are offered otherwise, or not at all.
-void note_unreachable(endpoint &ep, const wire::control &answer,
-                      const carrier_memory *network) noexcept {
-    const bool on_host =
-        answer.kind == wire::control_kind::accept_slots && (answer.flags & wire::host_slots) != 0;
+// What of the receiver's the answer leads to, within a machine. Null: to nothing.
+retry_pause *way_of(endpoint &ep, const wire::control &answer) noexcept {
+    switch (answer.kind) {
+        case wire::control_kind::accept_straight:
+            return &ep.no_straight;
+        case wire::control_kind::accept_pipe:
+            return &ep.no_lent_memory;
+        case wire::control_kind::accept_slots:
+            return (answer.flags & wire::host_slots) != 0 ? &ep.no_host_slots : &ep.no_lent_memory;
+        default:
+            return nullptr;
+    }
+}
+
+// The receiver's memory could be reached, or not. Then this message goes in fragments; later ones
+// to the same peer are offered otherwise, or not at all, for a while.
+void learn_reach(endpoint &ep, const wire::control &answer, bool unreachable,
+                 const carrier_memory *network) noexcept {
+    retry_pause *const way = way_of(ep, answer);
     if (ep.by_network) {
-        ep.may_go_direct = !network->refuses();
-    } else if (!on_host) {
-        ep.host_slots = true;
-    } else if (ep.host_slots) {
-        ep.may_go_direct = false;
+        ep.may_go_direct = ep.may_go_direct && !(unreachable && network->refuses());
+    } else if (way != nullptr) {
+        unreachable ? way->begin() : way->forget();
     }
 }
 
@@ -109,7 +120,7 @@ std::unique_ptr<send_route> send_message::open_route(const wire::control &answer
             }
             break;
         case kind::accept_straight:
-            route = straight_sender::open(context, answer);
+            route = straight_sender::open(context, answer, &unreachable);
             break;
         case kind::accept_slots:
             route = slot_sender::open(context, answer, &unreachable);
@@ -120,8 +131,8 @@ std::unique_ptr<send_route> send_message::open_route(const wire::control &answer
         default:
             break;
     }
-    if (unreachable) {
-        note_unreachable(*ep_, answer, services_.iface.gpu_memory);
+    if (unreachable || route != nullptr) {
+        learn_reach(*ep_, answer, unreachable, services_.iface.gpu_memory);
     }
     return route;
 }
@@ -131,6 +142,7 @@ bool send_message::handle_answer(const wire::control &answer) noexcept {
         return false;
     }
     trace_mark("answer comes", id_);
+    was_answered_ = true;
     receiver_ = answer.from;
     if (offer_.consume_unanswered()) {
         count(counters::all().early);
@@ -142,7 +154,6 @@ bool send_message::handle_answer(const wire::control &answer) noexcept {
     services_.looks.forget_time(id_);
     route_ = open_route(answer);
     offer_.release_port();
-    was_answered_ = true;
     if (route_ == nullptr) {
         give_up();
         return true;

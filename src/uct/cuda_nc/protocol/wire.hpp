@@ -62,7 +62,7 @@ struct __attribute__((packed)) end_of_pull {
 // What a sender brings: where its bytes are, and its port for a pipe.
 struct sender_offer {
     uint32_t channels;             // of a pipe, at most; 0: no pipe
-    uint32_t flags;                // host_slots
+    uint32_t flags;                // host_slots, not_straight
     char gpu[16];                  // PCI bus id of the sender's GPU, as text
     process_id process;            // the sender
     uint64_t sequence;             // the least that its port takes
@@ -172,6 +172,9 @@ struct control {
 constexpr uint32_t known_receivers = 1, unknown_receivers = 16;
 // Asked for in an offer, given in an answer: slots in host memory.
 constexpr uint32_t host_slots = 2;
+// Of an offer: the sender could not reach the receiver's contiguous memory. (Who does not know the
+// flag answers as ever.)
+constexpr uint32_t not_straight = 32;
 // The receiver's layout is the sender's: both move the bytes in the order of memory.
 constexpr uint32_t memory_order = 4;
 // No later offer to this interface will be accepted.

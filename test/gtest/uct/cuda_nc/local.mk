@@ -11,6 +11,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/memory/lending_child.hpp \
 	test/gtest/uct/cuda_nc/memory/lent.hpp \
 	test/gtest/uct/cuda_nc/memory/process_id_test.cc \
+	test/gtest/uct/cuda_nc/memory/retry_pause_test.cc \
 	test/gtest/uct/cuda_nc/memory/ring_test.cc \
 	test/gtest/uct/cuda_nc/memory/room_by_need_test.cc \
 	test/gtest/uct/cuda_nc/memory/shared_handle_test.cc \

@@ -329,6 +329,21 @@ TEST_P(direct_messages_with_plain, receives_into_memory_that_is_not_shared_are_p
     }
 }
 
+// It has tried.
+TEST_P(direct_messages_with_plain, receives_into_memory_that_the_sender_does_not_reach_are_pulled) {
+    source_ = lent_.source;
+    terms_.flags = not_straight;
+    sent.clear();
+    offer_early(99);
+    ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
+    EXPECT_EQ(said(control_kind::accept_straight), 0);
+    ASSERT_EQ(said(control_kind::accept_pull), 1);
+    rest(sent.front().from, total, 0);
+    run_until([] { return !ended_by_atp.empty(); });
+    ASSERT_EQ(ended_by_atp.size(), 1u);
+    EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
+}
+
 TEST_P(direct_messages_with_plain, receives_of_host_memory_or_another_length_are_declined) {
     source_ = lent_.source;
     std::vector<char> host(total);

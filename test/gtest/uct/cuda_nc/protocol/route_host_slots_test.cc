@@ -75,7 +75,55 @@ TEST_F(direct_messages_test, host_slots_are_asked_for_where_gpu_memory_cannot_be
     answer.flags = host_slots;
     EXPECT_TRUE(next.handle_answer(answer));
     EXPECT_EQ(next.now(), send_message::state::declined);
-    EXPECT_FALSE(ep_.may_go_direct) << "neither way";
+    EXPECT_TRUE(ep_.may_go_direct) << "it is asked again in a while";
+    EXPECT_TRUE(ep_.is_out_of_reach()) << "neither way";
+}
+
+// A failure may pass.
+TEST_F(direct_messages_test, a_peer_out_of_reach_is_offered_messages_again_after_a_while) {
+    ep_.may_go_direct = true;
+    end_.sending_side = true;
+    ep_.no_lent_memory.begin();
+    EXPECT_FALSE(ep_.is_out_of_reach());
+    ep_.no_host_slots.begin();
+    EXPECT_TRUE(ep_.is_out_of_reach());
+    EXPECT_TRUE(rts());
+    EXPECT_TRUE(sent.empty());
+    EXPECT_EQ(end_.message, nullptr);
+    for (retry_pause *one : {&ep_.no_host_slots, &ep_.no_lent_memory}) {
+        *one = {};  // as after its time
+        EXPECT_FALSE(ep_.is_out_of_reach());
+        sent.clear();
+        EXPECT_TRUE(rts());
+        ASSERT_EQ(sent.size(), 1u);
+        ASSERT_EQ(sent.back().kind, control_kind::early_offer);
+        EXPECT_EQ(sent.back().early.offer.flags, one == &ep_.no_host_slots ? host_slots : 0u);
+        end_.message->leave();
+    }
+}
+
+TEST_F(direct_messages_test, contiguous_memory_that_cannot_be_reached_is_not_asked_for) {
+    control answer = {};
+    answer.kind = control_kind::accept_straight;
+    answer.from = 33;
+    answer.length = total;
+    const auto send = [&](uint32_t flags) {
+        sent.clear();
+        send_message one(messages_->services(), ep_, end_, 9);
+        EXPECT_EQ(one.offer().content().flags, flags);
+        one.offered(0);
+        EXPECT_TRUE(one.handle_answer(answer));
+        EXPECT_EQ(one.now(), send_message::state::declined);
+        EXPECT_EQ(sent.back().kind, control_kind::cancel);
+    };
+    answer.length = total - 1;
+    send(0);
+    answer.length = total;
+    send(0);  // what makes no sense says nothing of the memory
+    send(not_straight);
+    EXPECT_FALSE(ep_.is_out_of_reach()) << "what it lends may do";
+    ep_.no_straight = {};
+    send(0);
 }
 
 // ---- with another process's memory

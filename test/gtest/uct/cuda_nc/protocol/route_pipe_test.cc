@@ -446,7 +446,7 @@ TEST_F(direct_messages_with_peer, no_answer_leads_out_of_its_memory) {
     char *begin = reach(0, 16).address, *end = begin + lent_bytes;
     int taken = 0;
     for (int round = 0; round < 3000; ++round) {
-        ep_.host_slots = false;
+        ep_.no_lent_memory = {};
         end_.launched.clear();
         end_.launch_status = UCS_ERR_UNSUPPORTED;  // nothing is to run
         sent.clear();
