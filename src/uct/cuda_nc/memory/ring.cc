@@ -32,7 +32,7 @@ ring acquire_slots(const lender &from, int device, unsigned num_slots, size_t sl
 // worth. Half of what is left stays for other messages.
 ring acquire_quarters(const lender &from, int device, uint64_t bytes) noexcept {
     constexpr uint64_t least = 128 << 10, most = 4 << 20, step = 4 << 10;
-    const uint64_t quarter = round_up(bytes / ring::most_slots, step);
+    const uint64_t quarter = round_up(divide_up(bytes, ring::most_slots), step);
     const size_t room = std::min(config().staging_size / 8, from.left() / 2);
     auto size = static_cast<size_t>(std::min(std::max(quarter, least), most));
     while (size > smallest_slot && size * ring::most_slots > room) {

@@ -232,7 +232,10 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
                                                      size_t length) {
     const early_offers::taken offer = early_.extract(rtr.send_request, ep.peer);
     if (!offer) {
-        if (rtr.address == 0 && ep.told_not_to_describe && requests_.find(rtr.request) != nullptr) {
+        const bool misses_one = rtr.address == 0 && ep.told_not_to_describe;
+        const user_buffer *buffer = misses_one ? requests_.find(rtr.request) : nullptr;
+        // One that has its message has been here before: the answer had no room.
+        if (buffer != nullptr && buffer->message == nullptr) {
             ask_for_descriptions(ep, true);  // for the next ones
         }
         return leaving::now;

@@ -135,10 +135,13 @@ bool pipe_receiver::moves_tables(const layout *target) noexcept {
     if (target == nullptr || target->view().num_blocks <= 1) {
         return true;
     }
-    bool later;
-    std::shared_ptr<pooled_stream> stream = acquire_stream(message_.device, &later);
     gpu::pipe_work whole;
     whole.length = message_.total;
+    if (message_.buffer->describe(whole, false) == UCS_OK) {
+        return true;  // they are there
+    }
+    bool later;
+    std::shared_ptr<pooled_stream> stream = acquire_stream(message_.device, &later);
     return stream != nullptr && message_.buffer->prepare(whole, stream->get(), false) == UCS_OK;
 }
 

@@ -50,6 +50,14 @@ class ring_test : public testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(all, ring_test, testing::Bool(), testing::PrintToStringParamName());
 
+TEST_P(ring_test, a_message_goes_in_four_turns) {
+    for (uint64_t bytes : {524287, 524288, 524289, 524290, 524291, 1 << 20, (1 << 20) + 3}) {
+        const ring &one = take(bytes, false);
+        ASSERT_TRUE(one);
+        EXPECT_GE(one.num_slots * one.slot_size, bytes);
+    }
+}
+
 TEST_P(ring_test, between_gpus_slots_overlap) {
     for (uint64_t bytes : {uint64_t(1), uint64_t(1) << 20, uint64_t(64) << 20}) {
         const ring &one = take(bytes, false);

@@ -206,6 +206,23 @@ TEST_P(direct_messages_with_plain, that_wait_for_their_receives_are_kept) {
     end_.message->leave();
 }
 
+// UCP asks again when there is room: by then the offer was taken.
+TEST_P(direct_messages_with_plain, are_not_asked_for_where_an_answer_waits_for_room) {
+    source_ = {};
+    sent.clear();
+    ep_.told_not_to_describe = true;
+    offer_early(99);
+    carrier_is_full = true;
+    EXPECT_EQ(rtr_of(99), leaving::later);
+    carrier_is_full = false;
+    EXPECT_EQ(rtr_of(99), leaving::now);
+    EXPECT_TRUE(ep_.told_not_to_describe);
+    EXPECT_EQ(said(control_kind::describe), 0);
+    ASSERT_EQ(said(control_kind::accept_slots), 1);
+    say(control_kind::cancel, sent.front().from);
+    ep_.told_not_to_describe = false;
+}
+
 TEST_P(direct_messages_with_plain, that_are_taken_begin_the_count_anew) {
     for (int i = 0; i < 200; ++i) {
         offer_plain();

@@ -394,6 +394,24 @@ TEST_F(direct_messages_with_peer, a_message_among_many_gets_few_channels) {
     }
 }
 
+TEST_F(direct_messages_with_peer, tables_that_are_on_the_gpu_are_not_prepared_once_more) {
+    describe_pipe(4);
+    layout_builder some;
+    for (int64_t at : {0, 70, 100}) {
+        some.append(at, 8);
+    }
+    end_.what = some.finish();
+    for (bool are_there : {false, true}) {
+        end_.tables_are_there = are_there;
+        sent.clear();
+        offer();
+        ASSERT_FALSE(sent.empty());
+        EXPECT_EQ(sent[0].kind, are_there ? control_kind::accept_pipe : control_kind::accept_slots)
+            << "they cannot be prepared";
+        say(control_kind::cancel, sent[0].from);
+    }
+}
+
 // Said by the hash of the layout, and obeyed by the sender.
 TEST_F(direct_messages_with_peer, pipes_between_layouts_that_are_alike_go_in_the_order_of_memory) {
     describe_pipe(4);
