@@ -1,5 +1,6 @@
 #include "ucs/exec/kernels/loaded_kernels.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "ucs/base/compiler.hpp"
@@ -33,7 +34,7 @@ loaded_kernels::place &loaded_kernels::place_of(const void *kernel) noexcept {
 
 cudaError_t loaded_kernels::load_locked(const void *kernel, place **place_p) noexcept {
     static const end_of_kernels end;
-    constexpr auto pause = std::chrono::milliseconds(100);
+    constexpr auto first_pause = std::chrono::milliseconds(5), longest_pause = 16 * first_pause;
     std::lock_guard<std::mutex> guard(mutex_);
     *place_p = &place_of(kernel);
     if ((*place_p)->kernel.load(std::memory_order_relaxed) == kernel) {
@@ -50,9 +51,11 @@ cudaError_t loaded_kernels::load_locked(const void *kernel, place **place_p) noe
         status = cudaGetFuncBySymbol(&function, kernel);
     }
     if (status == cudaErrorMemoryAllocation) {
-        not_before_ = clock::now() + pause;
+        pause_ = std::clamp<clock::duration>(2 * pause_, first_pause, longest_pause);
+        not_before_ = clock::now() + pause_;
     }
     if (status == cudaSuccess) {
+        pause_ = {};
         (*place_p)->function = static_cast<CUfunction>(function);
         (*place_p)->kernel.store(kernel, std::memory_order_release);
         size_.fetch_add(1, std::memory_order_relaxed);

@@ -31,7 +31,8 @@ class loaded_kernels {
 
     // Loads `kernel`, a __global__ function, on the current device, if it is not there yet. Loading
     // may wait for kernels that run on the device. After a lack of memory kernels are not tried
-    // again for some time.
+    // again for some time, which is short at first: two of the tries of a pipe's launch, which are
+    // over in 25 ms, come after it.
     cudaError_t load(const void *kernel) noexcept;
 
     // The device's context is current. Synchronises at a kernel's first launch at most.
@@ -60,6 +61,7 @@ class loaded_kernels {
     std::array<place, num_places> places_;
     std::atomic<size_t> size_{0};
     clock::time_point not_before_ = clock::time_point::min();
+    clock::duration pause_{};  // of the last lack of memory; 0: there was none since a success
 };
 
 }  // namespace cuda_nc::exec
