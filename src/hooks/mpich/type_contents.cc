@@ -27,21 +27,85 @@ enum combiner {
 constexpr int order_c = 56;
 constexpr int distribute_block = 121, distribute_cyclic = 122, default_argument = -49767;
 
-struct piece {
-    int64_t displacement;
-    uint64_t length;
-};
-
-using pieces = std::vector<piece>;
-
 // MPICH has predefined types of its own, which its public functions do not know; types that it
 // makes in collectives hold some.
 constexpr bool is_internal(int type) noexcept {
     return static_cast<unsigned>(type) >> 24 == 0x4c && (type & 0xff0000) != 0;
 }
 
-constexpr size_t most_pieces = size_t(1) << 24;
 constexpr unsigned deepest = 64;
+
+struct piece {
+    int64_t displacement;
+    uint64_t length;
+};
+
+// In type-map order, none empty. What begins where the one before ends lengthens that, so that the
+// packed bytes stay the same.
+class pieces {
+  public:
+    // False: too many, or too far away for 64 bits.
+    bool usable() const noexcept { return usable_; }
+    void give_up() noexcept { usable_ = false; }
+    bool empty() const noexcept { return all_.empty(); }
+    const std::vector<piece> &all() const noexcept { return all_; }
+
+    void add(int64_t displacement, uint64_t length) {
+        if (length == 0 || !usable_) {
+            return;
+        }
+        if (!all_.empty() && ends_at(all_.back(), displacement)) {
+            usable_ = !__builtin_add_overflow(all_.back().length, length, &all_.back().length);
+        } else if (all_.size() < most) {
+            all_.push_back({displacement, length});
+        } else {
+            usable_ = false;
+        }
+    }
+    // `inner`, `count` times, each `extent` bytes after the one before. Each turn of the loop makes
+    // a piece, so that the limit ends it: where all would be one, it is made at once.
+    void add(const pieces &inner, int64_t extent, int64_t count, int64_t displacement) {
+        usable_ = usable_ && inner.usable_;
+        if (inner.empty() || count <= 0) {
+            return;
+        }
+        const piece &first = inner.all_.front();
+        if (inner.all_.size() == 1 && extent > 0 && first.length == static_cast<uint64_t>(extent)) {
+            uint64_t length = 0;
+            usable_ = usable_ && !__builtin_mul_overflow(first.length, count, &length);
+            add(sum(displacement, first.displacement), length);
+            return;
+        }
+        for (int64_t i = 0; i < count && usable_; ++i) {
+            const int64_t start = sum(displacement, product(i, extent));
+            for (const piece &one : inner.all_) {
+                add(sum(start, one.displacement), one.length);
+            }
+        }
+    }
+
+    int64_t sum(int64_t a, int64_t b) noexcept {
+        int64_t made = 0;
+        usable_ = !__builtin_add_overflow(a, b, &made) && usable_;
+        return made;
+    }
+    int64_t product(int64_t a, int64_t b) noexcept {
+        int64_t made = 0;
+        usable_ = !__builtin_mul_overflow(a, b, &made) && usable_;
+        return made;
+    }
+
+  private:
+    static constexpr size_t most = size_t(1) << 24;
+
+    static bool ends_at(const piece &one, int64_t displacement) noexcept {
+        int64_t end;
+        return !__builtin_add_overflow(one.displacement, one.length, &end) && end == displacement;
+    }
+
+    std::vector<piece> all_;
+    bool usable_ = true;
+};
 
 // A type that MPI gave us a reference to.
 class held_type {
@@ -122,7 +186,7 @@ class reader {
             }
         }
         made_ = made_p;
-        return all && combine(of, parts) && made_p->size() <= most_pieces;
+        return all && combine(of, parts) && made_p->usable();
     }
 
   private:
@@ -168,28 +232,28 @@ class reader {
             return false;
         }
         for (intptr_t i = 0; i < number; ++i) {
-            made_p->push_back({blocks[i].displacement, static_cast<uint64_t>(blocks[i].length)});
+            made_p->add(blocks[i].displacement, static_cast<uint64_t>(blocks[i].length));
             bytes += blocks[i].length;
         }
         return bytes == size;
     }
 
-    void add(const part &of, int64_t displacement) {
-        for (const piece &one : of.all) {
-            if (one.length != 0 && made_->size() <= most_pieces) {
-                made_->push_back({displacement + one.displacement, one.length});
-            }
-        }
-    }
     void add_many(const part &of, int64_t count, int64_t displacement) {
-        for (int64_t i = 0; i < count && made_->size() <= most_pieces; ++i) {
-            add(of, displacement + i * of.extent);
-        }
+        made_->add(of.all, of.extent, count, displacement);
     }
+    // `count` blocks of `length` elements.
     void add_blocks(const part &of, int64_t count, int64_t length, int64_t stride) {
-        for (int64_t i = 0; i < count && made_->size() <= most_pieces; ++i) {
-            add_many(of, length, i * stride);
+        if (length == 1) {
+            made_->add(of.all, stride, count, 0);
+            return;
         }
+        pieces block;
+        block.add(of.all, of.extent, length, 0);
+        made_->add(block, stride, count, 0);
+    }
+    // In bytes. The stride of a single block does not matter, however large.
+    int64_t stride_of(const part &of, int64_t elements, int64_t count) noexcept {
+        return count > 1 ? made_->product(elements, of.extent) : 0;
     }
 
     bool combine(const arguments &of, const std::vector<part> &parts) {
@@ -199,20 +263,20 @@ class reader {
         switch (of.combiner) {
             case dup:
             case resized:
-                add(parts[0], 0);
+                add_many(parts[0], 1, 0);
                 return true;
             case contiguous:
                 add_many(parts[0], n[0], 0);
                 return true;
             case vector:
-                add_blocks(parts[0], n[0], n[1], n[2] * parts[0].extent);
+                add_blocks(parts[0], n[0], n[1], stride_of(parts[0], n[2], n[0]));
                 return true;
             case hvector:
                 add_blocks(parts[0], n[0], n[1], a[0]);
                 return true;
             case indexed:
                 for (size_t i = 0; i < count; ++i) {
-                    add_many(parts[0], n[1 + i], n[1 + count + i] * parts[0].extent);
+                    add_many(parts[0], n[1 + i], made_->product(n[1 + count + i], parts[0].extent));
                 }
                 return true;
             case hindexed:
@@ -222,7 +286,7 @@ class reader {
                 return true;
             case indexed_block:
                 for (size_t i = 0; i < count; ++i) {
-                    add_many(parts[0], n[1], n[2 + i] * parts[0].extent);
+                    add_many(parts[0], n[1], made_->product(n[2 + i], parts[0].extent));
                 }
                 return true;
             case hindexed_block:
@@ -246,17 +310,15 @@ class reader {
         }
     }
 
-    // Which indexes of each dimension belong to the type.
-    using index_lists = std::vector<std::vector<int64_t>>;
+    // Which indexes of a dimension belong to the type: pieces, counted in indexes.
+    using index_lists = std::vector<pieces>;
 
     static index_lists of_subarray(const std::vector<int64_t> &n) {
         const auto dimensions = static_cast<size_t>(n[0]);
         index_lists lists(dimensions);
         for (size_t d = 0; d < dimensions; ++d) {
             const int64_t part = n[1 + dimensions + d], start = n[1 + 2 * dimensions + d];
-            for (int64_t i = 0; i < part; ++i) {
-                lists[d].push_back(start + i);
-            }
+            lists[d].add(start, static_cast<uint64_t>(std::max<int64_t>(part, 0)));
         }
         return lists;
     }
@@ -273,50 +335,42 @@ class reader {
             const int64_t mine = rest % processes;
             rest /= processes;
             const bool given = argument != default_argument;
-            const int64_t length = how == distribute_block
+            const int64_t length = processes == 1 ? size
+                                   : how == distribute_block
                                        ? (given ? argument : (size + processes - 1) / processes)
                                    : how == distribute_cyclic ? (given ? argument : 1)
                                                               : size;
-            for (int64_t begin = mine * length; begin < size; begin += processes * length) {
-                for (int64_t i = begin; i < std::min(begin + length, size); ++i) {
-                    lists[d].push_back(i);
-                }
+            for (int64_t begin = mine * length; begin < size && length > 0 && lists[d].usable();
+                 begin += processes * length) {
+                lists[d].add(begin, static_cast<uint64_t>(std::min(length, size - begin)));
             }
         }
         return lists;
     }
 
-    // `n`: dimensions, their sizes, ...; the order is last.
-    void add_array(const part &of, index_lists lists, const std::vector<int64_t> &n) {
+    // `n`: dimensions, their sizes, ...; the order is last. From the dimension that runs fastest
+    // on: the parts of one are the elements of the next.
+    void add_array(const part &of, const index_lists &lists, const std::vector<int64_t> &n) {
         const auto dimensions = static_cast<size_t>(n[0]);
-        std::vector<int64_t> strides(dimensions);
         const bool c_order = n.back() == order_c;
+        const pieces *inner = &of.all;
+        pieces whole;
         int64_t stride = of.extent;
         for (size_t i = 0; i < dimensions; ++i) {
             const size_t d = c_order ? dimensions - 1 - i : i;
-            strides[d] = stride;
-            stride *= n[1 + d];
-        }
-        if (!c_order) {  // the first dimension runs fastest
-            std::reverse(lists.begin(), lists.end());
-            std::reverse(strides.begin(), strides.end());
-        }
-        add_dimension(of, lists, strides, 0, 0);
-    }
-    void add_dimension(const part &of, const index_lists &lists,
-                       const std::vector<int64_t> &strides, size_t dimension,
-                       int64_t displacement) {
-        if (dimension == lists.size()) {
-            add(of, displacement);
-            return;
-        }
-        for (int64_t index : lists[dimension]) {
-            if (made_->size() > most_pieces) {
-                return;
+            pieces made;
+            for (const piece &run : lists[d].all()) {
+                made.add(*inner, stride, static_cast<int64_t>(run.length),
+                         made.product(run.displacement, stride));
             }
-            add_dimension(of, lists, strides, dimension + 1,
-                          displacement + index * strides[dimension]);
+            if (!lists[d].usable()) {
+                made.give_up();
+            }
+            stride = made.product(stride, n[1 + d]);
+            whole = std::move(made);
+            inner = &whole;
         }
+        made_->add(*inner, stride, 1, 0);
     }
 
     const type_functions &mpi_;
@@ -331,7 +385,7 @@ layout_ref read_contents(const type_functions &mpi, int type) {
         return nullptr;
     }
     layout_builder builder;
-    for (const piece &one : all) {
+    for (const piece &one : all.all()) {
         builder.append(one.displacement, one.length);
     }
     return builder.finish();

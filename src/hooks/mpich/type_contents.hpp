@@ -31,7 +31,8 @@ struct type_functions {
 };
 
 // One element of `type`, in type-map order. Null: a combiner that is not known, a type of more than
-// 2^24 blocks, or MPICH reports an error. Throws std::bad_alloc.
+// 2^24 blocks that do not touch or of more bytes than 64 bits tell, or MPICH reports an error.
+// Throws std::bad_alloc.
 layout_ref read_contents(const type_functions &mpi, int type);
 
 }  // namespace cuda_nc::hooks

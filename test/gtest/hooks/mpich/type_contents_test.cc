@@ -172,6 +172,81 @@ TEST_F(type_contents, of_types_made_with_large_counts) {
               (list{32, 36, 40, 44}));
 }
 
+// One long block each, in place of one for each element, of which there would be too many.
+TEST_F(type_contents, touching_elements_are_one_block) {
+    constexpr int million = 1 << 20, c_order = 56, fortran_order = 57;
+    constexpr int block = 121, cyclic = 122;
+    const int sparse = make(resized, {}, {0, 8}, {of_4}, 8);
+    const struct {
+        const char *what;
+        int type;
+        uint64_t bytes;
+    } types[] = {
+        {"contiguous", make(contiguous, {64 * million}, {}, {of_4}, 0), 256ull * million},
+        {"vector of one block", make(vector, {1, 64 * million, 3}, {}, {of_4}, 0),
+         256ull * million},
+        {"vector of touching blocks", make(vector, {32 * million, 2, 2}, {}, {of_4}, 0),
+         256ull * million},
+        {"vector of elements that touch by its stride",
+         make_large(hvector, {1ll << 40, 1, 4}, {sparse}, 0), 4ull << 40},
+        {"blocks of a list", make(indexed, {2, 32 * million, 1, 0, 32 * million}, {}, {of_4}, 0),
+         128ull * million + 4},
+        {"structure", make(structure, {2, 32 * million, 8}, {-128 * million, 0}, {of_4, of_4}, 0),
+         128ull * million + 32},
+        {"whole array",
+         make(subarray, {3, 512, 512, 512, 512, 512, 512, 0, 0, 0, c_order}, {}, {of_4}, 0),
+         512ull * million},
+        {"some planes of an array",
+         make(subarray, {3, 512, 512, 512, 512, 512, 400, 0, 0, 9, fortran_order}, {}, {of_4}, 0),
+         400ull * million},
+        {"array of large counts",
+         make_large(subarray, {1ll << 40, 1ll << 39, 5}, {of_4}, 0, {1, c_order}), 2ull << 40},
+        {"distributed array",
+         make_large(darray, {1ll << 40, 16}, {of_4}, 0,
+                    {2, 1, 2, block, cyclic, -49767, -49767, 2, 1, c_order}),
+         32ull << 40},
+    };
+    for (const auto &one : types) {
+        layout_ref made = read_contents(functions, one.type);
+        ASSERT_NE(made, nullptr) << one.what;
+        EXPECT_EQ(made->packed_size(), one.bytes) << one.what;
+        EXPECT_EQ(made->total_blocks(), 1u) << one.what;
+    }
+}
+
+TEST_F(type_contents, elements_that_touch_backwards_stay_apart) {
+    const int backwards = make(resized, {}, {0, -4}, {of_4}, -4);
+    EXPECT_EQ(units(make(contiguous, {3}, {}, {backwards}, 0)), (list{0, -4, -8}));
+    EXPECT_EQ(units(make(hindexed, {3, 1, 1, 1}, {8, 4, 12}, {of_4}, 0)), (list{8, 4, 12}));
+    const int same_place = make(resized, {}, {0, 0}, {of_4}, 0);
+    EXPECT_EQ(units(make(contiguous, {3}, {}, {same_place}, 0)), (list{0, 0, 0}));
+}
+
+TEST_F(type_contents, without_bytes_takes_no_time) {
+    constexpr int many = 2000000000;
+    const int none = make(contiguous, {0}, {}, {of_4}, 0);
+    for (const int type :
+         {make(vector, {many, many, 1}, {}, {none}, 0), make(vector, {many, 0, 1}, {}, {of_4}, 0),
+          make(contiguous, {-many}, {}, {of_4}, 0)}) {
+        layout_ref made = read_contents(functions, type);
+        ASSERT_NE(made, nullptr);
+        EXPECT_EQ(made->packed_size(), 0u);
+    }
+}
+
+TEST_F(type_contents, of_more_bytes_than_can_be_addressed_is_refused) {
+    constexpr long long far = 1ll << 62;
+    for (const int type :
+         {make_large(contiguous, {far}, {of_4}, 0), make_large(vector, {2, 1, far}, {of_4}, 0),
+          make_large(hvector, {4, 1, far}, {of_4}, 0),
+          make_large(hindexed, {2, far, far, 0, far}, {of_4}, 0),
+          make_large(indexed_block, {1, 1, far}, {of_4}, 0)}) {
+        EXPECT_EQ(read_contents(functions, type), nullptr);
+    }
+    EXPECT_EQ(units(make_large(vector, {1, 2, far}, {of_4}, 0)), (list{0, 4}))
+        << "the stride of one block does not matter";
+}
+
 TEST_F(type_contents, of_unknown_combiners_are_refused) {
     EXPECT_EQ(read_contents(functions, make(101, {3}, {}, {of_4}, 12)), nullptr);
     const int unknown = make(5, {1, 1, 1}, {}, {of_4}, 4);
