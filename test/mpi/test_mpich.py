@@ -170,6 +170,7 @@ def callers(mpich, one_at_a_time):
 
 
 @pytest.mark.parametrize("kind, ranks", [("freed", 1), ("freed", 2), ("status", 2),
+                                         ("status_by_threads", 1), ("status_by_threads", 2),
                                          ("failed_send", 1), ("failed_receive", 2)])
 @pytest.mark.parametrize("way", ["shim", "plugin"])
 def test_requests(run, callers, way, kind, ranks):

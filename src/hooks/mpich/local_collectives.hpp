@@ -14,12 +14,15 @@
 
 namespace cuda_nc::hooks::local {
 
-// Elements to elements of as many bytes, both in memory of any kind.
+// Elements to elements of as many bytes or more, both in memory of any kind.
 inline void move(handle comm, const uniform_side &from, int64_t from_place, const uniform_side &to,
                  int64_t to_place) {
     typed_memory source(comm), target(comm);
     source.add(from.buffer, from_place, from.count, from.type);
     target.add(to.buffer, to_place, to.count, to.type);
+    if (source.size() > target.size()) {
+        throw failure{comm, error_truncate};
+    }
     host_bytes bytes(source.size());
     source.pack(bytes.start());
     target.unpack(bytes.start(), source.size());
@@ -230,16 +233,18 @@ int alltoall_typed(function *mpi, const void *from, numbers sends, numbers from_
 }
 
 // ---- between neighbours: MPICH copies only what a rank sends itself. A neighbour may be missing,
-// and its block then stays as it is.
+// and its block then stays as it is. Who the neighbours are is asked last: in host memory nobody
+// needs it.
 
 template <typename function>
 int neighbor_allgather(function *mpi, const void *from, count_t sends, handle send_type, void *to,
                        count_t receives, handle receive_type, handle comm,
                        void *request = nullptr) {
+    const uniform_side side = {from, sends, send_type}, target = {to, receives, receive_type};
     neighbours around;
-    return around.find(comm) && around.has_self
-               ? exchange(mpi, {from, sends, send_type}, around.destinations > 0 ? 1 : 0,
-                          {to, receives, receive_type}, around.sources, use::update, comm, request)
+    return (side.on_gpu() || target.on_gpu()) && around.count(comm) && around.has_self(comm)
+               ? exchange(mpi, side, around.destinations > 0 ? 1 : 0, target, around.sources,
+                          use::update, comm, request)
                : pass_on;
 }
 
@@ -248,20 +253,24 @@ int neighbor_allgather_varying(function *mpi, const void *from, count_t sends, h
                                void *to, numbers receives, numbers places, handle receive_type,
                                handle comm, void *request = nullptr) {
     neighbours around;
-    return around.find(comm) && around.has_self
-               ? gather_staged(mpi, {from, sends, send_type},
-                               {to, receives, places, receive_type, nullptr, around.sources},
-                               use::update, comm, request)
+    if (!around.count(comm)) {
+        return pass_on;
+    }
+    const uniform_side side = {from, sends, send_type};
+    const varying_side target = {to, receives, places, receive_type, nullptr, around.sources};
+    return (side.on_gpu() || target.on_gpu()) && around.has_self(comm)
+               ? gather_staged(mpi, side, target, use::update, comm, request)
                : pass_on;
 }
 
 template <typename function>
 int neighbor_alltoall(function *mpi, const void *from, count_t sends, handle send_type, void *to,
                       count_t receives, handle receive_type, handle comm, void *request = nullptr) {
+    const uniform_side side = {from, sends, send_type}, target = {to, receives, receive_type};
     neighbours around;
-    return around.find(comm) && around.has_self
-               ? exchange(mpi, {from, sends, send_type}, around.destinations,
-                          {to, receives, receive_type}, around.sources, use::update, comm, request)
+    return (side.on_gpu() || target.on_gpu()) && around.count(comm) && around.has_self(comm)
+               ? exchange(mpi, side, around.destinations, target, around.sources, use::update, comm,
+                          request)
                : pass_on;
 }
 
@@ -270,11 +279,13 @@ int neighbor_alltoall_varying(function *mpi, const void *from, numbers sends, nu
                               handle send_type, void *to, numbers receives, numbers to_places,
                               handle receive_type, handle comm, void *request = nullptr) {
     neighbours around;
-    return around.find(comm) && around.has_self
-               ? exchange_varying<false>(
-                     mpi, {from, sends, from_places, send_type, nullptr, around.destinations},
-                     {to, receives, to_places, receive_type, nullptr, around.sources}, -1,
-                     use::update, comm, request)
+    if (!around.count(comm)) {
+        return pass_on;
+    }
+    const varying_side side = {from, sends, from_places, send_type, nullptr, around.destinations};
+    const varying_side target = {to, receives, to_places, receive_type, nullptr, around.sources};
+    return (side.on_gpu() || target.on_gpu()) && around.has_self(comm)
+               ? exchange_varying<false>(mpi, side, target, -1, use::update, comm, request)
                : pass_on;
 }
 
@@ -283,13 +294,15 @@ int neighbor_alltoall_typed(function *mpi, const void *from, numbers sends, numb
                             const void *send_types, void *to, numbers receives, numbers to_places,
                             const void *receive_types, handle comm, void *request = nullptr) {
     neighbours around;
-    return around.find(comm) && around.has_self
-               ? exchange_varying<true>(mpi,
-                                        {from, sends, from_places, 0,
-                                         static_cast<const int *>(send_types), around.destinations},
-                                        {to, receives, to_places, 0,
-                                         static_cast<const int *>(receive_types), around.sources},
-                                        -1, use::update, comm, request)
+    if (!around.count(comm)) {
+        return pass_on;
+    }
+    const varying_side side = {
+        from, sends, from_places, 0, static_cast<const int *>(send_types), around.destinations};
+    const varying_side target = {
+        to, receives, to_places, 0, static_cast<const int *>(receive_types), around.sources};
+    return (side.on_gpu() || target.on_gpu()) && around.has_self(comm)
+               ? exchange_varying<true>(mpi, side, target, -1, use::update, comm, request)
                : pass_on;
 }
 

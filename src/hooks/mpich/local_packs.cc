@@ -88,13 +88,22 @@ int pack_external(decltype(pmpi_functions::Pack_external_c) function, const char
     if (from_gpu) {
         call.stage_alike(&from, count, type, use::send);
     }
-    host_bytes bytes(static_cast<uint64_t>(length));
-    count_t done = 0;
-    const int error = function(form, from, count, type, bytes.start(), length, &done);
+    count_t done = at.get();
+    int error = 0;
+    if (to_gpu) {
+        host_bytes bytes(static_cast<uint64_t>(length));
+        count_t packed = 0;
+        error = function(form, from, count, type, bytes.start(), length, &packed);
+        if (error == 0) {
+            plain(to, done, static_cast<uint64_t>(packed), self)
+                .unpack(bytes.start(), static_cast<uint64_t>(packed));
+            done += packed;
+        }
+    } else {
+        error = function(form, from, count, type, to, size, &done);
+    }
     if (error == 0) {
-        plain(to, at.get(), static_cast<uint64_t>(done), self)
-            .unpack(bytes.start(), static_cast<uint64_t>(done));
-        at.set(at.get() + done);
+        at.set(done);
     }
     return error;
 }
@@ -107,23 +116,32 @@ int unpack_external(decltype(pmpi_functions::Unpack_external_c) function, const 
     if (!from_gpu && !to_gpu) {
         return pass_on;
     }
-    if (!holds(size, at.get(), 0)) {
+    count_t length = 0;
+    if (const int error = pmpi().Pack_external_size_c(form, count, type, &length)) {
+        return error;
+    }
+    if (!holds(size, at.get(), static_cast<uint64_t>(length))) {
         return report({self, error_truncate});
     }
-    const auto rest = static_cast<uint64_t>(size - at.get());
-    host_bytes bytes(rest);
-    plain(from, at.get(), rest, self).pack(bytes.start());
     staged_call call(self, nullptr);
     const void *target = to;
     if (to_gpu) {
         call.stage_alike(&target, count, type, use::receive);
     }
-    count_t done = 0;
-    int error = function(form, bytes.start(), size - at.get(), &done, const_cast<void *>(target),
-                         count, type);
+    count_t done = at.get();
+    int error = 0;
+    if (from_gpu) {
+        host_bytes bytes(static_cast<uint64_t>(length));
+        count_t unpacked = 0;
+        plain(from, done, static_cast<uint64_t>(length), self).pack(bytes.start());
+        error = function(form, bytes.start(), length, &unpacked, writable(target), count, type);
+        done += unpacked;
+    } else {
+        error = function(form, from, size, &done, writable(target), count, type);
+    }
     error = error != 0 ? error : call.finish();
     if (error == 0) {
-        at.set(at.get() + done);
+        at.set(done);
     }
     return error;
 }

@@ -18,12 +18,18 @@ struct ranks {
 };
 
 // Of a communicator with a topology.
-struct neighbours {
+class neighbours {
+  public:
     int sources = 0, destinations = 0;
-    bool has_self = false;  // what a rank sends itself MPICH copies with the CPU
 
-    // False where there is no topology, or MPI reports an error.
-    bool find(handle comm);
+    // Sets the two numbers. False where there is no topology, or MPI reports an error.
+    bool count(handle comm) noexcept;
+    // After count(): what a rank sends itself MPICH copies with the CPU. False also where MPI
+    // reports an error.
+    bool has_self(handle comm) const;
+
+  private:
+    int kind_ = 0;  // a topology
 };
 
 }  // namespace cuda_nc::hooks::local

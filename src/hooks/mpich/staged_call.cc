@@ -246,13 +246,28 @@ void staged_call::complete() {
     pmpi().Grequest_complete(outer_);
 }
 
+// By any number of threads at once (MPI_Request_get_status). One looks; the others leave with "not
+// yet". Who completes the call keeps it and does not touch it again: its user may delete it then.
 int staged_call::poll(void *state, void *) {
     auto *call = static_cast<staged_call *>(state);
-    if (!call->done_) {
-        const bool first = call->has_ended(&call->inner_, &call->status_);
-        if (call->has_ended(&call->second_, status_ignore) && first) {
-            call->complete();
+    if (call->is_polled_.test_and_set(std::memory_order_acquire)) {
+        return 0;
+    }
+    struct turn {
+        ~turn() {  // also where the thread ends in MPI (pthread_cancel)
+            if (of != nullptr) {
+                of->clear(std::memory_order_release);
+            }
         }
+        std::atomic_flag *of;
+    } its{&call->is_polled_};
+    if (call->done_) {
+        return 0;
+    }
+    const bool first = call->has_ended(&call->inner_, &call->status_);
+    if (call->has_ended(&call->second_, status_ignore) && first) {
+        call->complete();
+        its.of = nullptr;
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 // An MPI call that gets host memory in place of its buffers in GPU memory, until it has ended.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -166,6 +167,7 @@ class staged_call {
     int outer_ = null_request;                          // the user's
     int error_ = 0;
     bool done_ = false;
+    std::atomic_flag is_polled_ = ATOMIC_FLAG_INIT;
     bool is_inside_ = false;  // a function of MPI
     bool is_lost_ = false;    // MPI does not say whether a message has ended
     bool is_freed_ = false;   // the user's request

@@ -362,9 +362,54 @@ void between_groups(round &r) {
     r.expect(from->right() && to->right() && one->right(), "between two groups: bytes");
 }
 
+// What has no room in a rank's own block is refused, and nothing is written.
+void too_long(round &r) {
+    made_type type = vector(40, 1, 2, basic("INT"));
+    type.commit();
+    const bool to_gpu = r.mine.one_in(2);
+    memory &host = r.t.host();
+    typed_buffer from(to_gpu && r.mine.one_in(2) ? host : r.t.device(), type, 3, 3);
+    typed_buffer to(to_gpu ? r.t.device() : host, type, 2, 4);
+    const int sends = 3, receives = 2, place = 0;
+    int error = MPI_SUCCESS, kind = MPI_SUCCESS;
+    MPI_Datatype handle = type.handle();
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_SELF, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    switch (r.mine.between(0, 3)) {
+        case 0:
+            r.text = "Gatherv without room";
+            error = MPI_Gatherv(from.address(), sends, handle, to.address(), &receives, &place,
+                                handle, 0, comm);
+            break;
+        case 1:
+            r.text = "Scatterv without room";
+            error = MPI_Scatterv(from.address(), &sends, &place, handle, to.address(), receives,
+                                 handle, 0, comm);
+            break;
+        case 2:
+            r.text = "Alltoallv without room";
+            error = MPI_Alltoallv(from.address(), &sends, &place, handle, to.address(), &receives,
+                                  &place, handle, comm);
+            break;
+        default:
+            r.text = "Alltoallw without room";
+            error = MPI_Alltoallw(from.address(), &sends, &place, &handle, to.address(), &receives,
+                                  &place, &handle, comm);
+            break;
+    }
+    MPI_Error_class(error, &kind);
+    MPI_Comm_free(&comm);
+    r.expect(kind == MPI_ERR_TRUNCATE, "refused");
+    r.expect(from.right() && to.right(), "untouched");
+}
+
 }  // namespace
 
 void random_collective(round &r) {
+    if (r.t.device().is_device() && r.mine.one_in(10)) {
+        too_long(r);  // MPICH itself writes what has room
+    }
     switch (r.all.between(0, 9)) {
         case 0:
             return broadcast(r);

@@ -1,4 +1,7 @@
 // MPI_Pack and MPI_Unpack, with packed bytes on either side of the bus, and in external form.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "local_work/round.hpp"
@@ -95,6 +98,30 @@ void external(round &r) {
     where.release(packed);
 }
 
+// What lies behind the elements in the buffer is not looked at.
+void external_in_part(round &r) {
+    made_type type = vector(40, 1, 2, basic("INT"));
+    type.commit();
+    typed_buffer from(r.t.device(), type, 2, 3), to(r.t.device(), type, 2, 4);
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    void *mapped =
+        mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    auto *packed = static_cast<char *>(mapped);
+    mprotect(packed + page, page, PROT_NONE);
+    const auto end = static_cast<MPI_Aint>(page), room = 2 * end;
+    MPI_Aint place = end - from.size();
+    r.text = "Pack_external in part";
+    MPI_Pack_external("external32", from.address(), 2, type.handle(), packed, room, &place);
+    r.expect(place == end && from.right(), "position after packing");
+    place = end - from.size();
+    r.text = "Unpack_external in part";
+    MPI_Unpack_external("external32", packed, room, &place, to.address(), 2, type.handle());
+    to.expect(from.packed());
+    r.expect(place == end, "position after unpacking");
+    r.expect(to.right(), "bytes");
+    munmap(mapped, 2 * page);
+}
+
 // What has no room is refused, and nothing is written.
 void too_long(round &r) {
     made_type type = vector(40, 1, 2, basic("INT"));
@@ -102,7 +129,9 @@ void too_long(round &r) {
     typed_buffer buffer(r.t.device(), type, 2, 3);
     std::vector<char> packed(static_cast<size_t>(buffer.size()), 'x'), before = packed;
     int place = 1, kind = MPI_SUCCESS;
+    MPI_Aint far_place = 1;
     MPI_Comm comm;
+    MPI_Errhandler before_all;
     MPI_Comm_dup(MPI_COMM_SELF, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     auto is_refused = [&](int error) {
@@ -114,6 +143,18 @@ void too_long(round &r) {
     is_refused(MPI_Pack(buffer.address(), 2, type.handle(), packed.data(), room, &place, comm));
     r.text = "Unpack without room";
     is_refused(MPI_Unpack(packed.data(), room, &place, buffer.address(), 2, type.handle(), comm));
+    // of no communicator
+    MPI_Comm_get_errhandler(MPI_COMM_SELF, &before_all);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    r.text = "Pack_external without room";
+    is_refused(MPI_Pack_external("external32", buffer.address(), 2, type.handle(), packed.data(),
+                                 room, &far_place));
+    r.text = "Unpack_external without room";
+    is_refused(MPI_Unpack_external("external32", packed.data(), room, &far_place, buffer.address(),
+                                   2, type.handle()));
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, before_all);
+    MPI_Errhandler_free(&before_all);
+    r.expect(far_place == 1, "position");
     r.expect(packed == before && buffer.right(), "untouched");
     MPI_Comm_free(&comm);
 }
@@ -123,6 +164,8 @@ void too_long(round &r) {
 void random_pack(round &r) {
     if (r.t.device().is_device() && r.one_in(10)) {
         too_long(r);  // MPICH itself does not look at the room
+    } else if (r.t.device().is_device() && r.one_in(10)) {
+        external_in_part(r);
     } else if (r.one_in(4)) {
         external(r);
     } else {

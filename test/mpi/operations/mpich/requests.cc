@@ -1,7 +1,8 @@
 // What users may do with MPI's requests, and errors that they ask to be told of, with buffers in
 // GPU memory: as with any MPI.
 //
-// requests SUBTEST: freed | status | failed_send | failed_receive | cancelled_thread
+// requests SUBTEST: freed | status | status_by_threads | failed_send | failed_receive |
+//                   cancelled_thread
 #include <mpi.h>
 #include <pthread.h>
 
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/memory.hpp"
@@ -95,6 +97,33 @@ void status() {
     expect(request == MPI_REQUEST_NULL, "the request is null");
 }
 
+// Of one request at once.
+void status_by_threads() {
+    for (int i = 0; i < 20; ++i) {
+        gpu_ints from(rank + i), to(0);
+        MPI_Request request;
+        std::vector<std::thread> threads;
+        MPI_Iallreduce(from.start(), to.start(), length, MPI_INT, MPI_MIN, MPI_COMM_WORLD,
+                       &request);
+        auto ask = [request] {
+            int flag = 0;
+            while (flag == 0) {
+                MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+            }
+        };
+        for (int thread = 0; thread < 3; ++thread) {
+            threads.emplace_back(ask);
+        }
+        ask();
+        expect(to.read() == values(i), "Iallreduce");
+        for (std::thread &thread : threads) {
+            thread.join();
+        }
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        expect(request == MPI_REQUEST_NULL, "the request is null");
+    }
+}
+
 // No rank has this number: the receive must not be left behind.
 void failed_send() {
     gpu_ints to(5);
@@ -170,6 +199,7 @@ int main(int argc, char **argv) {
         void (*run)();
     } subtests[] = {{"freed", freed},
                     {"status", status},
+                    {"status_by_threads", status_by_threads},
                     {"failed_send", failed_send},
                     {"failed_receive", failed_receive},
                     {"cancelled_thread", cancelled_thread}};
