@@ -32,12 +32,6 @@ bool blocks_are_apart(const layout &what) {
            }) == all.end();
 }
 
-layout_ref one_block(uint64_t length) {
-    layout_builder builder;
-    builder.append(0, length);
-    return builder.finish();
-}
-
 // ---- handles
 
 constexpr unsigned index_bits = 24;

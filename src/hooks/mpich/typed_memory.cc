@@ -19,19 +19,12 @@ const void *datatype_of(handle type) noexcept {
     return reinterpret_cast<const void *>(static_cast<intptr_t>(static_cast<int>(type)));
 }
 
-layout_ref contiguous_bytes(uint64_t length) {
-    layout_builder builder;
-    builder.append(0, length);
-    return builder.finish();
-}
-
 // Null where it cannot be read.
 layout_ref layout_of(handle type, count_t count) {
     if (is_predefined(type)) {
         count_t size = 0;
-        return pmpi().Type_size_c(type, &size) == 0
-                   ? contiguous_bytes(static_cast<uint64_t>(count * size))
-                   : nullptr;
+        return pmpi().Type_size_c(type, &size) == 0 ? one_block(static_cast<uint64_t>(count * size))
+                                                    : nullptr;
     }
     const type_record *record = find_watched(*pmpi().mpi, datatype_of(type));
     if (record == nullptr) {

@@ -12,6 +12,7 @@
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/statistics.hpp"
+#include "ucs/exec/host/disjoint.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 
 namespace cuda_nc::hooks {
@@ -49,15 +50,6 @@ bool reaches(const layout &what, const char *buffer, const iovec *parts,
            std::none_of(parts, parts + num_parts, [](const iovec &part) {
                return kind_at(part.iov_base) == gpu::memory_kind::unknown;
            });
-}
-
-uint64_t span_of(const layout &what) noexcept {
-    return static_cast<uint64_t>(what.upper_bound()) - static_cast<uint64_t>(what.lower_bound());
-}
-
-bool spans_overlap(const layout &what, const char *one, const char *other) noexcept {
-    const auto a = reinterpret_cast<uintptr_t>(one), b = reinterpret_cast<uintptr_t>(other);
-    return (a < b ? b - a : a - b) < span_of(what);
 }
 
 }  // namespace
@@ -114,7 +106,7 @@ bool copy_on_host(const open_mpi &api, const void *datatype, size_t count, char 
         return false;
     }
     const layout_view &view = all->what->view();
-    if (CUDA_NC_LIKELY(!spans_overlap(*all->what, destination, source))) {
+    if (CUDA_NC_LIKELY(!exec::may_overlap(*all->what, destination, source))) {
         exec::host_copy(view, source, destination, 0, view.packed_size);
     } else {
         std::unique_ptr<void, decltype(&std::free)> packed(std::malloc(view.packed_size),

@@ -34,12 +34,6 @@ gpu::memory_kind kind_at(const void *address) noexcept {
                               : gpu::memory_kind::host;
 }
 
-layout_ref contiguous_bytes(size_t length) {
-    layout_builder builder;
-    builder.append(0, length);
-    return builder.finish();
-}
-
 layout_ref make_layout(const open_mpi &api, const void *datatype, size_t count) noexcept try {
     counted_layout made;
     if (const auto *kept = find_watched_layout(api, datatype, count, unknown_size, &made)) {
@@ -111,7 +105,7 @@ int32_t move_by_host(bool packs, move_f original, void *convertor, iovec *parts,
             size_t length = on_device ? std::min(wanted - done, bounce.size()) : wanted - done;
             iovec piece = {on_device ? bounce.data() : packed + done, length};
             if (on_device && !packs &&
-                dt::copy(contiguous_bytes(length), packed + done, bounce.data()) != UCS_OK) {
+                dt::copy(one_block(length), packed + done, bounce.data()) != UCS_OK) {
                 return -1;
             }
             uint32_t one = 1;
@@ -121,7 +115,7 @@ int32_t move_by_host(bool packs, move_f original, void *convertor, iovec *parts,
                 return status;
             }
             if (on_device && packs && moved != 0 &&
-                dt::copy(contiguous_bytes(moved), bounce.data(), packed + done) != UCS_OK) {
+                dt::copy(one_block(moved), bounce.data(), packed + done) != UCS_OK) {
                 return -1;
             }
             done += moved;

@@ -22,7 +22,6 @@ inline bool is_device_memory(const void *address) noexcept {
 inline bool cpu_may_touch(gpu::memory_kind kind) noexcept {
     return kind != gpu::memory_kind::device && kind != gpu::memory_kind::unknown;
 }
-layout_ref contiguous_bytes(size_t length);
 
 // Moves one part by move_bytes(offset, packed, length), which moves packed bytes of host memory and
 // returns a status. Packed bytes on a GPU pass through a bounce buffer; on a GPU that we do not
@@ -39,10 +38,10 @@ ucs_status_t move_part(bool packs, size_t offset, const iovec &part, function mo
         ucs_status_t status = UCS_OK;
         if (packs) {
             status = move_bytes(offset + done, bounce.data(), length);
-            status = status == UCS_OK ? dt::copy(contiguous_bytes(length), bounce.data(), packed)
+            status = status == UCS_OK ? dt::copy(one_block(length), bounce.data(), packed)
                                       : status;
         } else {
-            status = dt::copy(contiguous_bytes(length), packed, bounce.data());
+            status = dt::copy(one_block(length), packed, bounce.data());
             status = status == UCS_OK ? move_bytes(offset + done, bounce.data(), length) : status;
         }
         if (status != UCS_OK) {

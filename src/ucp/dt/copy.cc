@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <new>
 
 #include "ucp/dt/request_state.hpp"
 #include "ucp/dt/address.hpp"
@@ -11,6 +12,7 @@
 #include "ucp/dt/staging.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
+#include "ucs/exec/host/disjoint.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/gpu/given_orders.hpp"
 #include "ucs/worklist/worklist.hpp"
@@ -74,15 +76,31 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
     return status != UCS_OK ? status : ended;
 }
 
+void count(const layout &what, const char *path, const char *why) noexcept {
+    if (statistics_enabled()) {
+        try {
+            count_message_slow("copy", shape_text(what.view()), path, why, what.packed_size());
+        } catch (...) {
+            // a lost count harms nobody
+        }
+    }
+}
+
+// Where the buffers overlap all bytes are packed before the first one is unpacked.
+enum class buffers { apart, overlapping };
+
 // Packs and unpacks piece by piece through host memory.
 ucs_status_t copy_through_host(const layout_ref &what, const void *source,
                                const gpu::memory_info &from, void *target,
-                               const gpu::memory_info &to) noexcept {
-    constexpr size_t most = size_t(256) << 10;
+                               const gpu::memory_info &to, buffers lie) noexcept {
+    const uint64_t most = lie == buffers::apart ? uint64_t(256) << 10 : what->packed_size();
     char little[1024];  // used where malloc fails
     size_t size = std::min<uint64_t>(most, what->packed_size());
     std::unique_ptr<char, decltype(&std::free)> memory(static_cast<char *>(std::malloc(size)),
                                                        &std::free);
+    if (memory == nullptr && lie == buffers::overlapping && size > sizeof(little)) {
+        return UCS_ERR_NO_MEMORY;
+    }
     char *piece = memory != nullptr ? memory.get() : little;
     size = memory != nullptr ? size : std::min(size, sizeof(little));
 
@@ -119,14 +137,47 @@ ucs_status_t copy_through_host(const layout_ref &what, const void *source,
     return status;
 }
 
-void count(const layout &what, const char *path, const char *why) noexcept {
-    if (statistics_enabled()) {
-        try {
-            count_message_slow("copy", shape_text(what.view()), path, why, what.packed_size());
-        } catch (...) {
-            // a lost count harms nobody
+// A block of GPU memory to another address within reach of it: from the end that is read last on,
+// in steps that do not overlap. UCS_ERR_UNSUPPORTED where that would be many steps.
+ucs_status_t shift_on_device(const layout_ref &what, char *source, char *target,
+                             const gpu::memory_info &to) noexcept try {
+    constexpr uint64_t most_steps = 16;
+    const uint64_t all = what->packed_size();
+    const uint64_t shift =
+        static_cast<uint64_t>(source < target ? target - source : source - target);
+    if (what->kind() != shape::contiguous || all / most_steps > shift) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    const int64_t first = what->lower_bound();
+    ucs_status_t status = UCS_OK;
+    for (uint64_t done = 0; done < all && status == UCS_OK;) {
+        const uint64_t step = std::min(shift, all - done);
+        const int64_t at = first + static_cast<int64_t>(source < target ? all - done - step : done);
+        status = copy_on_device(one_block(step), source + at, target + at, to);
+        done += step;
+    }
+    return status;
+} catch (const std::bad_alloc &) {
+    return UCS_ERR_NO_MEMORY;
+}
+
+ucs_status_t copy_overlapping(const layout_ref &what, const void *source,
+                              const gpu::memory_info &from, void *target,
+                              const gpu::memory_info &to) noexcept {
+    if (source == target) {
+        return UCS_OK;
+    }
+    if (!is_on_host(from.kind) && !is_on_host(to.kind)) {
+        char *start = const_cast<char *>(static_cast<const char *>(source));
+        ucs_status_t status = shift_on_device(what, start, static_cast<char *>(target), to);
+        if (status != UCS_ERR_UNSUPPORTED) {
+            count(*what, "GPU kernel", "overlapping buffers on one GPU, in steps");
+            return status;
         }
     }
+    ucs_status_t status = copy_through_host(what, source, from, target, to, buffers::overlapping);
+    count(*what, "through host memory", "overlapping buffers");
+    return status;
 }
 
 }  // namespace
@@ -137,14 +188,17 @@ ucs_status_t copy(const layout_ref &what, const void *source, void *destination)
     }
     gpu::memory_info from = memory_of(*what, source);
     gpu::memory_info to = memory_of(*what, destination);
+    if (from.kind == memory_kind::unknown || to.kind == memory_kind::unknown) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (exec::may_overlap(*what, source, destination)) {
+        return copy_overlapping(what, source, from, destination, to);
+    }
     if (is_on_host(from.kind) && is_on_host(to.kind)) {
         exec::host_copy(what->in_memory_order().view(), source, destination, 0,
                         what->packed_size());
         count(*what, "host engine", "buffers in host memory");
         return UCS_OK;
-    }
-    if (from.kind == memory_kind::unknown || to.kind == memory_kind::unknown) {
-        return UCS_ERR_UNSUPPORTED;
     }
     if (!is_on_host(from.kind) && !is_on_host(to.kind) && from.device == to.device) {
         char *start = const_cast<char *>(static_cast<const char *>(source));
@@ -155,7 +209,7 @@ ucs_status_t copy(const layout_ref &what, const void *source, void *destination)
         }
         // No kernel, or no memory for one. Copies may still do.
     }
-    ucs_status_t status = copy_through_host(what, source, from, destination, to);
+    ucs_status_t status = copy_through_host(what, source, from, destination, to, buffers::apart);
     count(*what, "through host memory", "buffers not on one GPU, or no kernel");
     return status;
 }

@@ -123,8 +123,8 @@ class request_state {
 };
 
 // Copies the bytes of `what` from one buffer to another laid out alike, each of any served kind;
-// returns when they are there. The buffers must not overlap. UCS_ERR_UNSUPPORTED: memory of an
-// unknown kind.
+// returns when they are there. The buffers may overlap: the bytes are as if all were read first.
+// UCS_ERR_UNSUPPORTED: memory of an unknown kind.
 ucs_status_t copy(const layout_ref &what, const void *source, void *destination) noexcept;
 
 // Frees all staging, streams and free lists that are not in use (at process exit, in tests). Frees

@@ -103,6 +103,9 @@ class layout_builder {
     std::unique_ptr<state> state_;
 };
 
+// One block at the buffer's address. Null beyond 2^63 - 1 bytes. Throws std::bad_alloc.
+layout_ref one_block(uint64_t length);
+
 // Walks a range of a layout block by block, on the host.
 class layout_cursor {
   public:

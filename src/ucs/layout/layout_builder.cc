@@ -228,4 +228,10 @@ layout_ref layout_builder::finish() {
     return result;
 }
 
+layout_ref one_block(uint64_t length) {
+    layout_builder builder;
+    builder.append(0, length);
+    return builder.finish();
+}
+
 }  // namespace cuda_nc

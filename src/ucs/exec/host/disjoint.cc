@@ -52,36 +52,66 @@ uint64_t disjoint_list_span(const layout_view &view) noexcept {
     return distance(count - 1) + sorted[count - 1].length;
 }
 
+// Repetitions of a list that are added one after the other, by growing stride.
+class nested_steps {
+  public:
+    void add(uint64_t stride, uint64_t count) noexcept {
+        if (count <= 1) {
+            return;
+        }
+        unsigned place = count_++;
+        for (; place != 0 && steps_[place - 1].stride > stride; --place) {
+            steps_[place] = steps_[place - 1];
+        }
+        steps_[place] = {stride, count};
+    }
+
+    // Whether each step is at least as long as all that it repeats; `span`: of the list.
+    bool are_disjoint(uint64_t span) const noexcept {
+        for (unsigned i = 0; i < count_; ++i) {
+            uint64_t reach;
+            if (steps_[i].stride < span ||
+                __builtin_mul_overflow(steps_[i].stride, steps_[i].count - 1, &reach) ||
+                __builtin_add_overflow(span, reach, &span)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+  private:
+    struct step {
+        uint64_t stride, count;
+    } steps_[max_dims + 1];
+    unsigned count_ = 0;
+};
+
+nested_steps steps_of(const layout_view &view, unsigned num_dims) noexcept {
+    nested_steps steps;
+    for (unsigned d = 0; d < num_dims; ++d) {
+        steps.add(magnitude(view.dims[d].stride), view.dims[d].count);
+    }
+    return steps;
+}
+
 }  // namespace
 
 bool blocks_are_disjoint(const layout_view &view, unsigned num_dims) noexcept {
-    uint64_t span = disjoint_list_span(view);
-    if (span == 0) {
+    const uint64_t span = disjoint_list_span(view);
+    return span != 0 && steps_of(view, num_dims).are_disjoint(span);
+}
+
+bool may_overlap(const layout &what, const void *one, const void *other) noexcept {
+    const auto a = reinterpret_cast<uintptr_t>(one), b = reinterpret_cast<uintptr_t>(other);
+    const uint64_t shift = a < b ? b - a : a - b;
+    if (shift >=
+        static_cast<uint64_t>(what.upper_bound()) - static_cast<uint64_t>(what.lower_bound())) {
         return false;
     }
-    struct step {
-        uint64_t stride, count;
-    } steps[max_dims];  // by growing stride
-    unsigned count = 0;
-    for (unsigned d = 0; d < num_dims; ++d) {
-        if (view.dims[d].count > 1) {
-            const step one{magnitude(view.dims[d].stride), view.dims[d].count};
-            unsigned place = count++;
-            for (; place != 0 && steps[place - 1].stride > one.stride; --place) {
-                steps[place] = steps[place - 1];
-            }
-            steps[place] = one;
-        }
-    }
-    for (unsigned d = 0; d < count; ++d) {
-        uint64_t reach;
-        if (steps[d].stride < span ||
-            __builtin_mul_overflow(steps[d].stride, steps[d].count - 1, &reach) ||
-            __builtin_add_overflow(span, reach, &span)) {
-            return false;
-        }
-    }
-    return true;
+    const uint64_t span = disjoint_list_span(what.view());
+    nested_steps steps = steps_of(what.view(), what.view().num_dims);
+    steps.add(shift, 2);
+    return shift == 0 || span == 0 || !steps.are_disjoint(span);
 }
 
 }  // namespace cuda_nc::exec

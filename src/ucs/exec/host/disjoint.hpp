@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ucs/layout/layout_view.hpp"
+#include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::exec {
 
@@ -11,6 +11,11 @@ namespace cuda_nc::exec {
 // not proved (by nested spans); they may still be disjoint. A list of more than max_short_list
 // blocks is examined once, and only where the view can keep the result.
 bool blocks_are_disjoint(const layout_view &view, unsigned num_dims) noexcept;
+
+// Whether a byte of `what` at one address may be a byte of `what` at the other. False is proved:
+// the spans lie apart, or all blocks are disjoint in the same way, as those of two columns of a
+// matrix.
+bool may_overlap(const layout &what, const void *one, const void *other) noexcept;
 
 // Bytes from the first to the last byte of a list of any length. 0: blocks overlap, or finding out
 // needs more memory than the list's packed size. O(1) a block; allocates where the blocks are not

@@ -181,6 +181,26 @@ TEST_F(convertor, a_datatype_is_read_once_for_all_of_them) {
     }
 }
 
+// As the last step of Bruck's allgather does, with blocks of any type.
+TEST_F(convertor, a_copy_may_go_to_bytes_that_are_yet_to_be_read) {
+    const size_t all = 2 * size;
+    std::vector<ptrdiff_t> bytes = vector_type().bytes(50);
+    const std::vector<char> source = pattern(all, 3);
+    for (size_t to : {size_t(0), size_t(96), size_t(97), size}) {
+        for (size_t from : {size_t(0), size_t(96), size_t(500), size}) {
+            buffer area(all, true);
+            area.write(source);
+            char *base = static_cast<char *>(area.address());
+            ASSERT_EQ(copy_same(vector_type().get(), 50, base + to, base + from), 0);
+            std::vector<char> expected = source;
+            for (ptrdiff_t at : bytes) {
+                expected[to + static_cast<size_t>(at)] = source[from + static_cast<size_t>(at)];
+            }
+            ASSERT_EQ(area.read(), expected) << from << " to " << to;
+        }
+    }
+}
+
 TEST_F(convertor, one_that_is_prepared_for_host_memory_is_forgotten) {
     buffer device(size, true), host(size, false);
     fake_convertor_t sender = make_convertor();

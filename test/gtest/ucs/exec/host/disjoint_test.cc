@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 #include <set>
 #include <vector>
@@ -111,6 +112,43 @@ TEST(disjoint, repeated_lists_are_never_wrongly_proved) {
     }
     EXPECT_GT(proved, 100u);
     EXPECT_GT(overlapping, 100u);
+}
+
+// The bytes of both copies, one by one, are the oracle.
+TEST(disjoint, copies_that_may_overlap_are_told_from_those_that_cannot) {
+    std::mt19937_64 random(31);
+    auto below = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };
+    unsigned overlapping = 0, interleaved = 0;
+    for (int i = 0; i < 4000; ++i) {
+        layout_builder builder;
+        const uint64_t length = static_cast<uint64_t>(1 + below(6));
+        builder.append(0, length);
+        if (below(3) == 0) {
+            builder.append(8 + below(8), static_cast<uint64_t>(1 + below(6)));
+        }
+        const int64_t inner = 24 + below(40), outer = 300 + below(400);
+        const layout_ref what = builder.finish()
+                                    ->repeat(static_cast<uint64_t>(1 + below(6)), inner)
+                                    ->repeat(static_cast<uint64_t>(1 + below(4)), outer);
+        const int64_t shift = below(2500) - 1250;
+        std::set<int64_t> bytes;
+        layout_cursor cursor(*what, 0);
+        for (block one = cursor.next(100); one.length != 0; one = cursor.next(100)) {
+            for (uint64_t at = 0; at < one.length; ++at) {
+                bytes.insert(one.displacement + static_cast<int64_t>(at));
+            }
+        }
+        const bool overlap = std::any_of(bytes.begin(), bytes.end(),
+                                         [&](int64_t at) { return bytes.count(at + shift) != 0; });
+        const char *base = reinterpret_cast<const char *>(uintptr_t(1) << 20);
+        const bool may = may_overlap(*what, base, base + shift);
+        ASSERT_TRUE(may || !overlap) << "shift " << shift;
+        overlapping += overlap;
+        const int64_t span = what->upper_bound() - what->lower_bound();
+        interleaved += !may && std::abs(shift) < span;
+    }
+    EXPECT_GT(overlapping, 100u);
+    EXPECT_GT(interleaved, 100u);
 }
 
 }  // namespace
