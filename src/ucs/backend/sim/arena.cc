@@ -20,32 +20,46 @@ constexpr size_t guard = 256;      // between two allocations, so that a step to
 constexpr size_t most_memory = size_t(1) << 40;
 constexpr size_t poisoned = 64 << 10;  // bytes of new memory that hold a pattern
 constexpr int poison = 0xcd;
+// A driver keeps blocks of this size for its GPU's memory: none also holds memory of the host.
+constexpr size_t block = size_t(2) << 20;
 
 void *bytes_at(uintptr_t address) noexcept {
     return reinterpret_cast<void *>(address);
+}
+
+// The blocks of a mapping of `size` bytes, wherever the system puts it.
+size_t reserved_bytes(size_t size) noexcept {
+    return round_up(size, block) + block;
 }
 
 }  // namespace
 
 double_mapping::~double_mapping() {
     if (size_ != 0 && !forked()) {
-        munmap(bytes_at(view_), size_);
+        munmap(bytes_at(reserved_), reserved_bytes(size_));
         munmap(bytes_at(alias_), size_);
     }
 }
 
 bool double_mapping::map(int fd, off_t offset, size_t size) noexcept {
-    int flags = MAP_SHARED | MAP_NORESERVE;
-    void *view = mmap(nullptr, size, PROT_NONE, flags, fd, offset);
-    if (view == MAP_FAILED) {
+    const int flags = MAP_SHARED | MAP_NORESERVE;
+    const size_t whole = reserved_bytes(size);
+    void *reserved =
+        mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reserved == MAP_FAILED) {
         return false;
     }
-    void *alias = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, offset);
+    const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(reserved), block);
+    void *view = mmap(bytes_at(first), size, PROT_NONE, flags | MAP_FIXED, fd, offset);
+    void *alias = view != MAP_FAILED
+                      ? mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, offset)
+                      : MAP_FAILED;
     if (alias == MAP_FAILED) {
-        munmap(view, size);
+        munmap(reserved, whole);
         return false;
     }
-    view_ = reinterpret_cast<uintptr_t>(view);
+    reserved_ = reinterpret_cast<uintptr_t>(reserved);
+    view_ = first;
     alias_ = reinterpret_cast<uintptr_t>(alias);
     size_ = size;
     return true;

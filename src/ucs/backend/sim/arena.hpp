@@ -16,8 +16,8 @@ namespace cuda_nc::gpu::sim {
 // Mappings begin at multiples of it: a page of any system that we build for (Arm: up to 64 KiB).
 constexpr size_t page = 64 << 10;
 
-// A file without a name, mapped twice: at `view`, without access rights, and at `alias`, for the
-// simulator.
+// A file without a name, mapped twice: at `view`, without access rights and in blocks of 2 MiB that
+// hold nothing else, and at `alias`, for the simulator.
 class double_mapping {
   public:
     double_mapping() = default;
@@ -33,7 +33,7 @@ class double_mapping {
     size_t size() const noexcept { return size_; }
 
   private:
-    uintptr_t view_ = 0, alias_ = 0;
+    uintptr_t reserved_ = 0, view_ = 0, alias_ = 0;
     size_t size_ = 0;
 };
 

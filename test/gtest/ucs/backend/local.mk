@@ -1,5 +1,6 @@
 unit_tests_SOURCES += \
 	test/gtest/ucs/backend/platform_test.cc \
+	test/gtest/ucs/backend/sim/arena_test.cc \
 	test/gtest/ucs/backend/sim/faults_test.cc \
 	test/gtest/ucs/backend/sim/mover_test.cc \
 	test/gtest/ucs/backend/sim/sim_fixture.hpp \
