@@ -24,7 +24,7 @@ struct guard_options {
 int run_cancels(memory &where, const guard_options &options);
 // Datatypes that are made, used once and freed.
 int run_types(memory &where, const guard_options &options);
-// `count` messages that are under way at a time.
+// `count` messages, all of which are under way at a time, and as many of which few are.
 int run_outstanding(memory &where, const guard_options &options);
 // Both ranks send `count` messages, of up to 4 KiB each, by MPI_Send before either receives one.
 // MPI does not promise that this ends; programs rely on it all the same.
