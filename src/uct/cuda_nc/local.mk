@@ -129,6 +129,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/send_answer.cc \
 	src/uct/cuda_nc/protocol/source.cc \
 	src/uct/cuda_nc/protocol/source.hpp \
+	src/uct/cuda_nc/protocol/unanswered_sends.hpp \
 	src/uct/cuda_nc/protocol/unfinished_puts.cc \
 	src/uct/cuda_nc/protocol/unfinished_puts.hpp \
 	src/uct/cuda_nc/protocol/wire.hpp \

@@ -85,6 +85,9 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
         case control_kind::stop:
             if (send != nullptr) {
                 send->handle_stop(message);
+            } else if (services_.unanswered.has({message.to, message.identity})) {
+                services_.control.send_to_interface(message.identity, control_kind::cancel,
+                                                    message.from, message.to);
             }
             break;
         default:

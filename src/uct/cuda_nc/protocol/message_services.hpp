@@ -15,6 +15,7 @@
 #include "uct/cuda_nc/pipe/unreturned_ports.hpp"
 #include "uct/cuda_nc/protocol/control_channel.hpp"
 #include "uct/cuda_nc/protocol/message_table.hpp"
+#include "uct/cuda_nc/protocol/unanswered_sends.hpp"
 #include "uct/cuda_nc/protocol/unfinished_puts.hpp"
 
 namespace cuda_nc::uct {
@@ -35,6 +36,7 @@ struct message_services {
     pending_requests pending{messages, progress};
     unfinished_puts puts{control, progress};
     unreturned_ports ports;
+    unanswered_sends unanswered;
     event_pool events;
 
     // Calls of UCP's in which it sends an RTR: its request must not end inside one.

@@ -66,6 +66,7 @@ void send_message::offered(uint64_t first) noexcept {
 }
 
 void send_message::handle_decline(const wire::control &answer) noexcept {
+    was_answered_ = true;
     if (ep_ != nullptr) {
         learn_receivers(*ep_, answer.flags);
         offer_.learn(false);

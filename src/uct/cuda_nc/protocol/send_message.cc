@@ -27,6 +27,9 @@ send_message::~send_message() {
 }
 
 void send_message::end() noexcept {
+    if (!was_answered_ && !is_claimed_) {
+        services_.unanswered.add({id_, peer_});
+    }
     services_.schedule.stop_waiting(id_);
     services_.looks.forget_time(id_);
     services_.pending.message_decided(id_);

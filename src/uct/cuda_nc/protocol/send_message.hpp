@@ -94,10 +94,10 @@ class send_message final : public direct_message {
     const int device_;
     state state_ = state::made;
     bool fin_is_sent_ = false;
-    bool is_claimed_ = false;  // by UCP: nothing is to be cancelled any more
-    bool was_answered_ = false;
-    uint64_t receiver_ = 0;  // the receiver's message; 0: not known, or cancelled
-    uint64_t first_ = 0;     // packed bytes that went with the offer
+    bool is_claimed_ = false;    // by UCP: nothing is to be cancelled any more
+    bool was_answered_ = false;  // or stopped by the receiver
+    uint64_t receiver_ = 0;      // the receiver's message; 0: not known, or cancelled
+    uint64_t first_ = 0;         // packed bytes that went with the offer
     outgoing_offer offer_;
     std::unique_ptr<send_route> route_;
 };

@@ -173,6 +173,27 @@ TEST_F(control_channel_test, a_receiver_whose_answer_was_lost_hears_of_a_cancel_
     }
 }
 
+// Its bytes have gone in fragments.
+TEST_F(control_channel_test, a_receiver_whose_answer_was_lost_hears_of_a_cancel_after_the_send) {
+    send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
+                                                                         end_, next_message_id());
+    const uint64_t number = one.id();
+    end_.message = &one;
+    one.offered(0);
+    one.give_up();
+    end_.message->leave();
+    EXPECT_TRUE(sent.empty());
+    say(control_kind::stop, number - 1);
+    author_ = identity + 1;
+    say(control_kind::stop, number);
+    EXPECT_TRUE(sent.empty()) << "others";
+    author_ = identity;
+    say(control_kind::stop, number);
+    ASSERT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::cancel});
+    EXPECT_EQ(sent.back().to, 5u);
+    EXPECT_EQ(sent.back().from, number);
+}
+
 // FIN has left: a cancel might come before it, over another endpoint.
 TEST_F(control_channel_test, a_message_that_is_through_answers_no_stop) {
     send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
@@ -180,9 +201,26 @@ TEST_F(control_channel_test, a_message_that_is_through_answers_no_stop) {
     end_.message = &one;
     one.offered(0);
     one.all_claimed();
-    say(control_kind::stop, one.id());
-    EXPECT_TRUE(sent.empty());
+    const uint64_t number = one.id();
+    say(control_kind::stop, number);
     end_.message->leave();
+    say(control_kind::stop, number);
+    EXPECT_TRUE(sent.empty());
+}
+
+// Its route has said what was to be said, or must not: a put may still be under way.
+TEST_F(control_channel_test, a_message_that_was_answered_is_cancelled_by_its_route_alone) {
+    send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
+                                                                         end_, next_message_id());
+    const uint64_t number = one.id();
+    end_.message = &one;
+    one.offered(0);
+    say(control_kind::accept_pull, number);
+    one.give_up();
+    say(control_kind::stop, number);
+    end_.message->leave();
+    say(control_kind::stop, number);
+    EXPECT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::cancel});
 }
 
 }  // namespace
