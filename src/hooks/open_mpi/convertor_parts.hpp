@@ -38,8 +38,7 @@ ucs_status_t move_part(bool packs, size_t offset, const iovec &part, function mo
         ucs_status_t status = UCS_OK;
         if (packs) {
             status = move_bytes(offset + done, bounce.data(), length);
-            status = status == UCS_OK ? dt::copy(one_block(length), bounce.data(), packed)
-                                      : status;
+            status = status == UCS_OK ? dt::copy(one_block(length), bounce.data(), packed) : status;
         } else {
             status = dt::copy(one_block(length), packed, bounce.data());
             status = status == UCS_OK ? move_bytes(offset + done, bounce.data(), length) : status;

@@ -110,6 +110,7 @@ bool mover_desk::launch_locked() noexcept {
     how.first = first_;
     how.idle_ns = rhythm_.wait();
     how.away_ns = away_ns_;
+    how.pulse = pulse_before_;
     const ucs_status_t status = launch(how);
     owes_launch_ = status != UCS_OK;
     if (status != UCS_OK) {
@@ -134,10 +135,12 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     // Another CPU's clock may be a little behind.
     now_ = std::max(now_, static_cast<uint64_t>(tick_clock::now().time_since_epoch().count()));
     rhythm_.note(now_, mean_length(orders, number), std::exchange(were_alone_, false));
+    pulse_before_ = pulse_;
+    pulse_ = __atomic_load_n(&shared_->stay.pulse, __ATOMIC_RELAXED);
     if (how.tried) {
         trial_.note(now_, static_cast<unsigned>(number));
     }
-    if (!always_ && !trial_.allows()) {
+    if (!always_ && !(how.tried ? trial_.allows() : trial_.favours())) {
         were_alone_ = true;
         return 0;
     }

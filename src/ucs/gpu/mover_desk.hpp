@@ -45,6 +45,7 @@ struct mover_launch {
     uint64_t first = 1;     // it takes no order before this one, and none before `position`
     uint64_t idle_ns = 0;   // how long it waits for an order, ...
     uint64_t away_ns = 0;   // ... and how long where the pulse stands still
+    uint64_t pulse = 0;     // as it was when the order before the last one came
 };
 
 class mover_desk : public mover {
@@ -111,6 +112,7 @@ class mover_desk : public mover {
     uint64_t now_ = 0;  // nanoseconds, when orders came last
     arrival_rhythm rhythm_;
     bool were_alone_ = false;  // the orders that came last: no kernel waited for the next ones
+    uint64_t pulse_ = 0, pulse_before_ = 0;  // when orders came last, and the time before that
     pace_trial trial_;
     ticket next_ = 1;   // to be given
     ticket first_ = 1;  // orders before it are taken, or never will be

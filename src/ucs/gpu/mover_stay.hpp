@@ -6,7 +6,9 @@
 // device, and so for this kernel. What tells them apart is a word, the pulse, which the kernel
 // reads with the orders: posts of messages and calls of UCX's progress change it (mover_pulse.hpp).
 // It counts where, since the last order, it has changed by progress: after packs and fragments
-// nobody of ours is called while the process waits, though it may have posted a receive.
+// nobody of ours is called while the process waits, though it may have posted a receive. A kernel
+// that is launched behind an order takes it for the last one, and compares with the pulse at the
+// order before that.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +20,12 @@ namespace cuda_nc::gpu {
 class mover_stay {
   public:
     // `idle`: the longest wait for an order. `away`: the longest one while the pulse stands still.
-    CUDA_NC_HD void begin(uint64_t now, uint64_t idle, uint64_t away) {
+    // `pulse`: as it was, perhaps long ago, before the order that the kernel is launched behind.
+    CUDA_NC_HD void begin(uint64_t now, uint64_t idle, uint64_t away, uint64_t pulse) {
         idle_ = idle;
         away_ = away;
         order_ = beat_ = now;
-        pulse_ = 0;
+        pulse_ = pulse;
         beats_ = false;
     }
     CUDA_NC_HD void note_order(uint64_t now) {

@@ -34,6 +34,8 @@ class pace_trial {
 
     // Whether the orders that come are to have a kernel.
     bool allows() const noexcept { return favours_ != tries_; }
+    // The same of orders that are no part of the trials, and may be the only ones for long.
+    bool favours() const noexcept { return favours_; }
 
   private:
     static constexpr unsigned settling = 8, stretch = 64;             // orders

@@ -57,7 +57,8 @@ class sim_mover::kernel {
         const ticket position = __atomic_load_n(&all_.shared->position.value, __ATOMIC_ACQUIRE);
         taker_.begin(launch_.how.instance, std::max(position, launch_.how.first));
         const clock::time_point begun = clock::now();
-        stay_.begin(nanoseconds_of(begun), launch_.how.idle_ns, launch_.how.away_ns);
+        stay_.begin(nanoseconds_of(begun), launch_.how.idle_ns, launch_.how.away_ns,
+                    launch_.how.pulse);
         const uint64_t death = launch_.dies ? 1 + random_.up_to(40) : UINT64_MAX;
         for (uint64_t steps = 0; !gone_ || !taken_.empty(); ++steps) {
             if (steps == death) {

@@ -147,5 +147,16 @@ TEST_F(mover_desk_test, a_kernel_that_fails_meanwhile_fails_the_orders) {
     EXPECT_EQ(give_to_present(1), 0u);
 }
 
+// By which the kernel tells what has happened since then from what was long ago.
+TEST_F(mover_desk_test, a_launch_says_the_pulse_of_the_order_before) {
+    mover_.memory.stay.pulse = 5;
+    ASSERT_EQ(give(1, {}), 1u);
+    mover_.say(next_, true, true);
+    mover_.memory.stay.pulse = 9;
+    ASSERT_EQ(give(1, {}), 1u);
+    ASSERT_EQ(mover_.launches_seen.size(), 2u);
+    EXPECT_EQ(mover_.launches_seen.back().pulse, 5u);
+}
+
 }  // namespace
 }  // namespace cuda_nc::gpu

@@ -17,7 +17,7 @@ constexpr uint64_t idle = 50000, away = 5000;
 
 class mover_stay_test : public testing::Test {
   protected:
-    mover_stay_test() { stay_.begin(1000, idle, away); }
+    mover_stay_test() { stay_.begin(1000, idle, away, 0); }
     // The pulse stands still.
     bool is_over_at(uint64_t now) {
         stay_.note_pulse(now, pulse_);
@@ -103,6 +103,26 @@ TEST_F(mover_stay_test, lasts_while_a_process_that_was_in_ucx_posts) {
 TEST_F(mover_stay_test, is_the_idle_time_where_there_has_never_been_a_pulse) {
     EXPECT_FALSE(is_over_at(1000 + idle));
     EXPECT_TRUE(is_over_at(1001 + idle));
+}
+
+// Messages of UCX's own have come before, and packs come now: no progress of ours says that the
+// process waits.
+TEST_F(mover_stay_test, is_the_idle_time_where_the_pulse_has_not_changed_since_the_order_before) {
+    pulse_ = uint64_t{7} << 32 | 3;
+    stay_.begin(1000, idle, away, pulse_);
+    EXPECT_FALSE(is_over_at(1000 + idle));
+    EXPECT_TRUE(is_over_at(1001 + idle));
+    stay_.begin(1000, idle, away, pulse_);
+    EXPECT_FALSE(is_over_with_a_post_at(1000 + idle));
+    EXPECT_TRUE(is_over_at(1001 + idle));
+}
+
+TEST_F(mover_stay_test, ends_soon_where_it_has_changed_before_the_launch) {
+    pulse_ = uint64_t{7} << 32;
+    stay_.begin(1000, idle, away, uint64_t{6} << 32);
+    EXPECT_FALSE(is_over_at(1000));
+    EXPECT_FALSE(is_over_at(1000 + away));
+    EXPECT_TRUE(is_over_at(1001 + away));
 }
 
 // The GPU's clock is read by several threads, and not in order.

@@ -171,7 +171,7 @@ class dealer {
         taker.begin(a_.how.instance, position > a_.how.first ? position : a_.how.first);
         const uint64_t begun = __shfl_sync(all_lanes, nanoseconds(), 0);
         gpu::mover_stay stay;
-        stay.begin(begun, a_.how.idle_ns, a_.how.away_ns);
+        stay.begin(begun, a_.how.idle_ns, a_.how.away_ns, a_.how.pulse);
         using result = gpu::order_taker<ring_view>::result;
         for (;;) {
             gpu::order_taker<ring_view>::wishes wish;
