@@ -21,6 +21,8 @@ CIRCUMSTANCES = {
     "little memory to lend": ({**POOL, "UCX_CUDA_NC_STAGING_SIZE": "1M"}, SENDS),
     "launches fail": ({**POOL, "UCX_CUDA_NC_SIM_FAULTS": "launch:5+"}, SENDS),
     "kernels fail": ({**POOL, "UCX_CUDA_NC_SIM_FAULTS": "kernel:20"}, (*SENDS, "--may-fail")),
+    # What a host's receive has no use for must not keep later messages from their way.
+    "some receives are in host memory": (ALL, ("--kinds", "pch", "--plain-sends", "--calls", "t")),
     "one side's memory is a pool's": (ALL, (*KINDS, "--odd", "UCX_CUDA_NC_SIM_SHARED=n")),
     "peer errors": ({**POOL, **uct.SMALL, "UCX_POSIX_ERROR_HANDLING": "y"},
                     (*SENDS, "--peer-errors")),

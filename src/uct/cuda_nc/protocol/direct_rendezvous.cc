@@ -7,6 +7,7 @@
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 #include "ucs/gpu/span.hpp"
+#include "ucs/layout/layout.hpp"
 #include "ucs/model/choices.hpp"
 #include "uct/cuda_nc/memory/quarantine.hpp"
 #include "uct/cuda_nc/peers.hpp"
@@ -28,6 +29,21 @@ direct_messages::leaving after(ucs_status_t announced) noexcept {
     return announced == UCS_OK                ? direct_messages::leaving::never
            : announced == UCS_ERR_NO_RESOURCE ? direct_messages::leaving::later
                                               : direct_messages::leaving::now;
+}
+
+// Whether an offer goes ahead of the RTR. One of contiguous bytes always does: the receive may be
+// into contiguous memory too, and once UCP has the RTR of such a receive it moves the bytes by
+// itself (but not from another host). Where the receiver has not found a receive of ours yet, an
+// offer with UCP's data tells it now and then whether it can.
+bool goes_ahead(endpoint &ep, const user_buffer &buffer) noexcept {
+    constexpr uint32_t between_others = 16;
+    char *base;
+    const layout *what = buffer.laid_out(&base);
+    const bool is_contiguous = what != nullptr && what->kind() == shape::contiguous;
+    return ep.known_receivers == receivers_known::yes || (is_contiguous && !ep.by_network) ||
+           (ep.known_receivers == receivers_known::perhaps &&
+            (buffer.packed_bytes() <= send_message::first_bytes ||
+             (!ep.by_network && ++ep.offers_in_doubt % between_others != 0)));
 }
 
 struct call_counter {
@@ -124,15 +140,12 @@ ssize_t direct_messages::send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack
 // The RTS leaves with the offer. There is no announcement where the carrier takes none so long.
 direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_head &rts,
                                                      const void *bytes, size_t length) {
-    if (ep.known_receivers == receivers_known::no || ep.is_out_of_reach() ||
-        !can_announce(length)) {
+    if (ep.is_out_of_reach() || !can_announce(length)) {
         return leaving::now;
     }
     user_buffer *buffer = requests_.find_send(rts.request);
     if (buffer == nullptr || buffer->message != nullptr ||
-        buffer->packed_bytes() < model::direct_thresh(false) ||
-        (ep.known_receivers == receivers_known::perhaps &&
-         buffer->packed_bytes() > send_message::first_bytes)) {
+        buffer->packed_bytes() < model::direct_thresh(false) || !goes_ahead(ep, *buffer)) {
         return leaving::now;
     }
     if (!services_.control.send_unsent(ep)) {
@@ -249,7 +262,11 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
     if (into_plain && accept_plain(ep, *offer, rtr)) {
         return leaving::now;
     }
-    user_buffer *buffer = into_plain ? nullptr : requests_.find(rtr.request);
+    if (into_plain) {
+        decline(ep, message, requests_.flags_beside());
+        return leaving::now;
+    }
+    user_buffer *buffer = requests_.find(rtr.request);
     // An RTR that asks for the whole message, and has nothing behind it.
     const bool may_be_held = length == sizeof(rtr) && rtr.offset == 0 && rtr.size == offer->total;
     const rtr_head *held = may_be_held ? &rtr : nullptr;
