@@ -31,6 +31,9 @@ bool find_memory(const open_mpi &api, const void *datatype, size_t count, const 
     if (!api.first_displacement(datatype, count, &displacement)) {
         return false;
     }
+    if (buffer != nullptr && displacement == 0) {
+        return true;
+    }
     *info_p = platform.query(static_cast<const char *>(buffer) + displacement);
     return true;
 }
