@@ -3,6 +3,8 @@ import pytest
 
 from support import uct
 
+LIMIT = uct.LIMIT
+
 CASES = [(release, way) for release in (*uct.RELEASE_NAMES, uct.BUNDLED) for way in uct.ways(release)]
 # As if all GPU memory were a pool's.
 POOL = {**uct.DIRECT, "UCX_CUDA_NC_SIM_SHARED": "n"}

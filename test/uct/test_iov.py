@@ -5,6 +5,8 @@ import pytest
 
 from support import uct
 
+LIMIT = uct.LIMIT
+
 CASES = [(release, way) for release in (*uct.RELEASE_NAMES, uct.BUNDLED) for way in uct.ways(release)]
 CALLS = {"tag": "t", "synchronous": "s", "probed": "m", "active": "a", "eager": "e",
          "rendezvous": "r"}

@@ -32,7 +32,8 @@ class ring_view {
     static constexpr uint32_t parts = 1, ring_size = gpu::order_ring_size;
     using part = order_part;
 
-    __device__ ring_view(const mover_arguments &a, uint32_t lane) : a_(a), lane_(lane) {}
+    __device__ ring_view(const mover_arguments &a, uint32_t lane)
+        : a_(a), lane_(lane), pulse_(a.how.pulse) {}
 
     // The value stays in the view: own_part().
     __device__ void read_part(uint64_t number, uint32_t, part *) {
@@ -152,7 +153,8 @@ class ring_view {
     order_part ahead_ = {};  // ... and from lines_at_once behind it on
     uint64_t first_ = 0;
     uint32_t whole_ = 0;  // bits: lines that hold the order that belongs there
-    uint64_t now_ = 0, asked_ = 0, pulse_ = 0, block_ = 0;
+    uint64_t now_ = 0, asked_ = 0, block_ = 0;
+    uint64_t pulse_;  // until the first look, as the launch says
 };
 
 class dealer {
