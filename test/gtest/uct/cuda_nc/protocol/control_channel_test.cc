@@ -54,6 +54,20 @@ class control_channel_test : public direct_messages_test {
         }
         return all;
     }
+    // A send of `end_` that has been offered with UCP's data.
+    send_message &offer_one() {
+        send_message &one = messages_->services().messages.add<send_message>(
+            messages_->services(), ep_, end_, next_message_id());
+        end_.message = &one;
+        one.offered(0);
+        return one;
+    }
+    // To the receive that the answers of these tests name.
+    static void expect_cancel_of(uint64_t number) {
+        ASSERT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::cancel});
+        EXPECT_EQ(sent.back().to, 5u);
+        EXPECT_EQ(sent.back().from, number);
+    }
 
     static inline unsigned room_;  // of the carriers, in messages
     static inline std::vector<word> said_;
@@ -131,11 +145,8 @@ TEST_F(control_channel_test, last_words_that_a_broken_endpoint_loses_are_said_ov
 
 // The receiver has closed its endpoint by force, and lives on.
 TEST_F(control_channel_test, a_message_of_a_broken_endpoint_is_cancelled_over_the_next_one) {
-    send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
-                                                                         end_, next_message_id());
+    send_message &one = offer_one();
     const uint64_t number = one.id();
-    end_.message = &one;
-    one.offered(0);
     say(control_kind::accept_pull, number);
     ASSERT_EQ(one.now(), send_message::state::moving);
     carrier_error = UCS_ERR_CONNECTION_RESET;
@@ -144,29 +155,22 @@ TEST_F(control_channel_test, a_message_of_a_broken_endpoint_is_cancelled_over_th
     EXPECT_EQ(end_.message, nullptr);
     EXPECT_TRUE(sent.empty());
     messages_->endpoint_connected(ep_);
-    ASSERT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::cancel});
-    EXPECT_EQ(sent.back().to, 5u);
-    EXPECT_EQ(sent.back().from, number);
+    expect_cancel_of(number);
 }
 
 // It was lost with another endpoint: the sender has waited in vain, and the receiver still does.
 TEST_F(control_channel_test, a_receiver_whose_answer_was_lost_hears_of_a_cancel_when_it_stops) {
     for (bool declined : {true, false}) {
         sent.clear();
-        send_message &one = messages_->services().messages.add<send_message>(
-            messages_->services(), ep_, end_, next_message_id());
+        send_message &one = offer_one();
         const uint64_t number = one.id();
-        end_.message = &one;
-        one.offered(0);
         if (declined) {
             one.give_up();  // nobody has answered for a second
         }
         EXPECT_TRUE(sent.empty());
         say(control_kind::stop, number);
         EXPECT_EQ(one.now(), send_message::state::declined);
-        ASSERT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::cancel});
-        EXPECT_EQ(sent.back().to, 5u);
-        EXPECT_EQ(sent.back().from, number);
+        expect_cancel_of(number);
         say(control_kind::stop, number);
         end_.message->leave();
         EXPECT_EQ(sent.size(), 1u) << "once";
@@ -175,11 +179,8 @@ TEST_F(control_channel_test, a_receiver_whose_answer_was_lost_hears_of_a_cancel_
 
 // Its bytes have gone in fragments.
 TEST_F(control_channel_test, a_receiver_whose_answer_was_lost_hears_of_a_cancel_after_the_send) {
-    send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
-                                                                         end_, next_message_id());
+    send_message &one = offer_one();
     const uint64_t number = one.id();
-    end_.message = &one;
-    one.offered(0);
     one.give_up();
     end_.message->leave();
     EXPECT_TRUE(sent.empty());
@@ -189,17 +190,12 @@ TEST_F(control_channel_test, a_receiver_whose_answer_was_lost_hears_of_a_cancel_
     EXPECT_TRUE(sent.empty()) << "others";
     author_ = identity;
     say(control_kind::stop, number);
-    ASSERT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::cancel});
-    EXPECT_EQ(sent.back().to, 5u);
-    EXPECT_EQ(sent.back().from, number);
+    expect_cancel_of(number);
 }
 
 // FIN has left: a cancel might come before it, over another endpoint.
 TEST_F(control_channel_test, a_message_that_is_through_answers_no_stop) {
-    send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
-                                                                         end_, next_message_id());
-    end_.message = &one;
-    one.offered(0);
+    send_message &one = offer_one();
     one.all_claimed();
     const uint64_t number = one.id();
     say(control_kind::stop, number);
@@ -210,11 +206,8 @@ TEST_F(control_channel_test, a_message_that_is_through_answers_no_stop) {
 
 // Its route has said what was to be said, or must not: a put may still be under way.
 TEST_F(control_channel_test, a_message_that_was_answered_is_cancelled_by_its_route_alone) {
-    send_message &one = messages_->services().messages.add<send_message>(messages_->services(), ep_,
-                                                                         end_, next_message_id());
+    send_message &one = offer_one();
     const uint64_t number = one.id();
-    end_.message = &one;
-    one.offered(0);
     say(control_kind::accept_pull, number);
     one.give_up();
     say(control_kind::stop, number);
