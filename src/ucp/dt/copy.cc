@@ -138,9 +138,11 @@ ucs_status_t copy_through_host(const layout_ref &what, const void *source,
 }
 
 // A block of GPU memory to another address within reach of it: from the end that is read last on,
-// in steps that do not overlap. UCS_ERR_UNSUPPORTED where that would be many steps.
+// in steps that do not overlap. UCS_ERR_UNSUPPORTED where that would be many steps. *began_p: some
+// bytes have been moved, so that others may lie where they were read.
 ucs_status_t shift_on_device(const layout_ref &what, char *source, char *target,
-                             const gpu::memory_info &to) noexcept try {
+                             const gpu::memory_info &to, bool *began_p) noexcept try {
+    *began_p = false;
     constexpr uint64_t most_steps = 16;
     const uint64_t all = what->packed_size();
     const uint64_t shift =
@@ -154,6 +156,7 @@ ucs_status_t shift_on_device(const layout_ref &what, char *source, char *target,
         const uint64_t step = std::min(shift, all - done);
         const int64_t at = first + static_cast<int64_t>(source < target ? all - done - step : done);
         status = copy_on_device(one_block(step), source + at, target + at, to);
+        *began_p = *began_p || status == UCS_OK;
         done += step;
     }
     return status;
@@ -167,13 +170,17 @@ ucs_status_t copy_overlapping(const layout_ref &what, const void *source,
     if (source == target) {
         return UCS_OK;
     }
-    if (!is_on_host(from.kind) && !is_on_host(to.kind)) {
+    if (!is_on_host(from.kind) && !is_on_host(to.kind) && from.device == to.device) {
         char *start = const_cast<char *>(static_cast<const char *>(source));
-        ucs_status_t status = shift_on_device(what, start, static_cast<char *>(target), to);
-        if (status != UCS_ERR_UNSUPPORTED) {
+        bool began;
+        ucs_status_t status = shift_on_device(what, start, static_cast<char *>(target), to, &began);
+        if (status == UCS_OK) {
             count(*what, "GPU kernel", "overlapping buffers on one GPU, in steps");
+        }
+        if (status == UCS_OK || began) {
             return status;
         }
+        // No kernel, or no memory for one. Copies may still do.
     }
     ucs_status_t status = copy_through_host(what, source, from, target, to, buffers::overlapping);
     count(*what, "through host memory", "overlapping buffers");

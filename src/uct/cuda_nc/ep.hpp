@@ -36,7 +36,7 @@ struct endpoint {
     bool describes = true;
     bool told_not_to_describe = false;
     uint32_t untaken = 0, most_untaken = 64;
-    // Messages while receivers_known::perhaps.
+    // Those that were, or might have been, offered early while receivers_known::perhaps.
     uint32_t offers_in_doubt = 0;
     // Layouts, by parts of their hashes, of which the peer has pulled a short message; each has a
     // place of its own, by its hash. 0: none.

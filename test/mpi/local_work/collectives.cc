@@ -404,11 +404,43 @@ void too_long(round &r) {
     r.expect(from.right() && to.right(), "untouched");
 }
 
+// One rank's own block has no room: the others get what it sends them, and do not wait for it.
+void too_long_among_others(round &r) {
+    const int n = r.ranks(), me = r.rank();
+    made_type type = vector(40, 1, 2, basic("INT"));
+    type.commit();
+    typed_buffer from(r.t.device(), type, 2 * n + 3, 3), to(r.t.device(), type, 2 * n, 4);
+    const auto own = static_cast<size_t>(me);
+    std::vector<int> twos(static_cast<size_t>(n), 2), places, sends = twos, sent;
+    for (int rank = 0; rank < n; ++rank) {
+        places.push_back(2 * rank);
+    }
+    sent = places;
+    sends[own] = me == 0 ? 3 : 2;
+    sent[own] = 2 * n;
+    MPI_Comm comm;
+    MPI_Comm_dup(r.comm, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const int error = MPI_Alltoallv(from.address(), sends.data(), sent.data(), type.handle(),
+                                    to.address(), twos.data(), places.data(), type.handle(), comm);
+    int kind = MPI_SUCCESS;
+    MPI_Error_class(error, &kind);
+    MPI_Comm_free(&comm);
+    r.text = "Alltoallv, one rank without room";
+    r.expect(kind == (me == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS), "refused there alone");
+    r.expect(from.right(), "untouched");
+}
+
 }  // namespace
 
 void random_collective(round &r) {
     if (r.t.device().is_device() && r.mine.one_in(10)) {
         too_long(r);  // MPICH itself writes what has room
+    }
+    int on_gpus = r.t.device().is_device(), all_are = 0;
+    MPI_Allreduce(&on_gpus, &all_are, 1, MPI_INT, MPI_MIN, r.comm);
+    if (all_are != 0 && r.all.one_in(10)) {
+        too_long_among_others(r);
     }
     switch (r.all.between(0, 9)) {
         case 0:

@@ -125,9 +125,6 @@ class direct_messages {
                               const wire::early_offer &offer, uint64_t first, uint64_t request,
                               const wire::rtr_head *rtr) noexcept;
 
-    // `flags`: whether receives are known.
-    void decline(endpoint &ep, uint64_t message, uint32_t flags) noexcept;
-
     void look_for_the_gone() noexcept;
 
     message_services services_;

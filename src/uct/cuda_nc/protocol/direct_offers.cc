@@ -99,17 +99,14 @@ direct_messages::outcome direct_messages::accept_or_decline(endpoint &ep, user_b
                                                             const rtr_head *rtr) noexcept {
     const outcome what = accept(ep, buffer, message, total, offer, first, request, rtr);
     if (what == outcome::declined) {
-        decline(ep, message, requests_.answer_flags(request));
+        control answer = {};
+        answer.kind = control_kind::decline;
+        answer.flags = requests_.answer_flags(request) |
+                       (ep.by_network && services_.iface.gpu_memory->refuses() ? never : 0);
+        answer.to = message;
+        services_.control.send(&ep, answer);
     }
     return what;
-}
-
-void direct_messages::decline(endpoint &ep, uint64_t message, uint32_t flags) noexcept {
-    control answer = {};
-    answer.kind = control_kind::decline;
-    answer.flags = flags | (ep.by_network && services_.iface.gpu_memory->refuses() ? never : 0);
-    answer.to = message;
-    services_.control.send(&ep, answer);
 }
 
 // The receive may have ended when this returns, but not where it holds the RTR.

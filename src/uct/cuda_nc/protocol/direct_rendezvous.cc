@@ -36,7 +36,7 @@ direct_messages::leaving after(ucs_status_t announced) noexcept {
 // itself (but not from another host). Where the receiver has not found a receive of ours yet, an
 // offer with UCP's data tells it now and then whether it can.
 bool goes_ahead(endpoint &ep, const user_buffer &buffer) noexcept {
-    constexpr uint32_t between_others = 16;
+    constexpr uint32_t between_others = 17;  // messages of a program repeat by other numbers
     char *base;
     const layout *what = buffer.laid_out(&base);
     const bool is_contiguous = what != nullptr && what->kind() == shape::contiguous;
@@ -262,11 +262,7 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
     if (into_plain && accept_plain(ep, *offer, rtr)) {
         return leaving::now;
     }
-    if (into_plain) {
-        decline(ep, message, requests_.flags_beside());
-        return leaving::now;
-    }
-    user_buffer *buffer = requests_.find(rtr.request);
+    user_buffer *buffer = into_plain ? nullptr : requests_.find(rtr.request);
     // An RTR that asks for the whole message, and has nothing behind it.
     const bool may_be_held = length == sizeof(rtr) && rtr.offset == 0 && rtr.size == offer->total;
     const rtr_head *held = may_be_held ? &rtr : nullptr;

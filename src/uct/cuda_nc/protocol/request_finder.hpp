@@ -71,11 +71,6 @@ class request_finder {
                                                                   : 0;
     }
 
-    // The same for a receive into contiguous memory: it says nothing of those that are to be found.
-    uint32_t flags_beside() const noexcept {
-        return belief_ == belief::refuted ? wire::unknown_receivers : wire::known_receivers;
-    }
-
   private:
     static user_buffer *find_any(uint64_t request) noexcept { return find_state(read(request)); }
 
