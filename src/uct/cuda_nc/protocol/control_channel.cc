@@ -60,10 +60,11 @@ ucs_status_t control_channel::send_spans(endpoint &ep, uint8_t id, const void *m
     return sent < 0 ? static_cast<ucs_status_t>(sent) : UCS_OK;
 }
 
-// What must arrive is kept where the endpoint is broken: another one may lead to the peer. Fewer
-// cache lines go over by am_short than where the carrier has the bytes packed.
-control_channel::outcome control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
-                                                   size_t length) noexcept {
+// False: there is no room. What must arrive is kept where the endpoint is broken: another one may
+// lead to the peer. Fewer cache lines go over by am_short than where the carrier has the bytes
+// packed.
+bool control_channel::try_send(endpoint &ep, uint8_t id, const void *message,
+                               size_t length) noexcept {
     uint64_t header;
     ucs_status_t sent;
     if (length <= iface_.longest_short && length > sizeof(header)) {
@@ -74,15 +75,11 @@ control_channel::outcome control_channel::try_send(endpoint &ep, uint8_t id, con
     } else {
         sent = send_spans(ep, id, message, length, nullptr, 0);
     }
-    if (sent == UCS_ERR_NO_RESOURCE) {
-        return outcome::no_room;
-    }
-    if (UCS_STATUS_IS_ERR(sent)) {
+    if (UCS_STATUS_IS_ERR(sent) && sent != UCS_ERR_NO_RESOURCE) {
         nc_debug("the carrier lost a control message: %s", status_text(sent));
         keep_if_needed(ep, id, message, length);
-        return outcome::lost;
     }
-    return outcome::sent;
+    return sent != UCS_ERR_NO_RESOURCE;
 }
 
 // The carrier `self` delivers a message while it sends it: messages to this interface wait for
@@ -90,7 +87,7 @@ control_channel::outcome control_channel::try_send(endpoint &ep, uint8_t id, con
 bool control_channel::send_now(endpoint &ep, control *message) noexcept {
     stamp(message);
     return !ep.is_loopback && !has_unsent(&ep) &&
-           try_send(ep, control_id, message, length_of(message->kind)) != outcome::no_room;
+           try_send(ep, control_id, message, length_of(message->kind));
 }
 
 ucs_status_t control_channel::announce(endpoint &ep, const announcement &what, const void *rts,
@@ -137,7 +134,7 @@ void control_channel::send(endpoint *ep, const control &message) noexcept try {
 void control_channel::send_of_ucp(endpoint *ep, uint8_t id, const void *message, size_t length,
                                   uint64_t from) noexcept try {
     const bool at_once = ep != nullptr && !ep->is_loopback && !has_unsent(ep);
-    if (ep != nullptr && !(at_once && try_send(*ep, id, message, length) != outcome::no_room)) {
+    if (ep != nullptr && !(at_once && try_send(*ep, id, message, length))) {
         add_unsent(*ep, id, message, length, from);
     }
 } catch (const std::bad_alloc &) {
@@ -210,9 +207,9 @@ unsigned control_channel::send_some(endpoint &ep) noexcept {
          found = unsent_.find(&ep)) {
         unsent first = std::move(found->second.front());
         found->second.front().bytes.clear();
-        const outcome what = try_send(ep, first.id, first.bytes.data(), first.bytes.size());
+        const bool is_sent = try_send(ep, first.id, first.bytes.data(), first.bytes.size());
         found = unsent_.find(&ep);
-        if (what == outcome::no_room && found != unsent_.end()) {
+        if (!is_sent && found != unsent_.end()) {
             found->second.front() = std::move(first);
             break;
         }

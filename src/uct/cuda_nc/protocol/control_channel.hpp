@@ -80,13 +80,10 @@ class control_channel final : public unsent_messages {
     };
     using kept_words = std::list<kept>;
 
-    // What becomes of a message that is given to the carrier.
-    enum class outcome : uint8_t { sent, no_room, lost };
-
     // Two spans of bytes as one message, by am_bcopy.
     static ucs_status_t send_spans(endpoint &ep, uint8_t id, const void *message, size_t length,
                                    const void *rest, size_t rest_length) noexcept;
-    outcome try_send(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
+    bool try_send(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
     void stamp(wire::control *message) const noexcept;
     void add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length, uint64_t from);
     void left(const unsent &message) noexcept;
