@@ -54,6 +54,16 @@ class between_processes {
     ucs_status_t add_between(direction dir, uint64_t here, uint64_t there, uint64_t length) {
         return mover_.add(0, dir, local() + here, key_, key_.base() + there, length);
     }
+    // As UCX does where there is no room yet: it progresses and tries again.
+    ucs_status_t add_when_room(direction dir, uint64_t offset, uint64_t length) {
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        ucs_status_t status = add(dir, offset, length);
+        while (status == UCS_ERR_NO_RESOURCE && std::chrono::steady_clock::now() < limit) {
+            mover_.progress();
+            status = add(dir, offset, length);
+        }
+        return status;
+    }
     // Bytes, until a list has room for a hundred pairs more.
     ucs_status_t add_bytes() {
         ucs_status_t status = UCS_OK;
