@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import re
+import sys
 import time
 
 import pytest
@@ -12,6 +13,11 @@ from support import product
 from support.runner import Runner
 
 FULL_SEED = "CUDA_NC_FULL_SEED"
+# The tables of tests differ by it, so it is known before the next module is read: pytest reads the
+# conftest.py of named folders before it tells of options. The workers of xdist inherit it.
+if "--full" in sys.argv:
+    os.environ["CUDA_NC_FULL"] = "1"
+    os.environ.setdefault(FULL_SEED, str(int(time.time())))
 
 
 def pytest_addoption(parser):
@@ -22,10 +28,6 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): the test's time limit")
-    # Set before the modules are read: their tables differ by it. The workers of xdist inherit it.
-    if config.getoption("--full"):
-        os.environ["CUDA_NC_FULL"] = "1"
-        os.environ.setdefault(FULL_SEED, str(int(time.time())))
     if config.getoption("--outcomes") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Outcomes(config.getoption("--outcomes")))
 

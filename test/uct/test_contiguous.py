@@ -41,7 +41,7 @@ def test_releases(run, fetch, build, release, way):
 
 
 @pytest.mark.parametrize("what", CIRCUMSTANCES)
-@pytest.mark.parametrize("seed", range(1, 11 if uct.FULL else 2))
+@pytest.mark.parametrize("seed", range(1, 1 + uct.REPEATS))
 def test_circumstances(run, fetch, build, what, seed):
     fetch(uct.LAST)
     variables, arguments = CIRCUMSTANCES[what]

@@ -64,7 +64,7 @@ def test_go_from_gpu_to_gpu(run, fetch, build, release, call):
 
 
 @pytest.mark.parametrize("what", CIRCUMSTANCES)
-@pytest.mark.parametrize("seed", range(1, 11 if uct.FULL else 2))
+@pytest.mark.parametrize("seed", range(1, 1 + uct.REPEATS))
 def test_circumstances(run, fetch, build, what, seed):
     fetch(uct.LAST)
     variables, arguments = CIRCUMSTANCES[what]
