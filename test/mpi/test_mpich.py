@@ -151,26 +151,25 @@ def test_local_work_of_the_application(run, mpich):
 
 
 @pytest.fixture(scope="session")
-def callers(mpich, one_at_a_time):
-    """The directory of what operations/mpich makes."""
+def callers(mpich, tmp_path_factory):
+    """The directory of what operations/mpich makes: of this process, as others run theirs."""
     source = product.ROOT / "test/mpi/operations/mpich"
-    made = mpi.WORK / "mpich-callers"
-    made.mkdir(parents=True, exist_ok=True)
+    made = tmp_path_factory.mktemp("mpich-callers")
     flags = ("-O1", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror", f"-I{product.ROOT}/test/mpi")
-    with one_at_a_time("programs"):
-        run = Runner(600, product.LOGS / "mpi" / f"build-callers-{os.getpid()}.log",
-                     product.environment())
-        run(PREFIX / "bin/mpicxx", "-std=c++17", *flags, source / "requests.cc", "-o",
-            made / "requests", "-ldl", "-lpthread")
-        run(PREFIX / "bin/mpicxx", "-std=c++17", *flags, "-shared", "-fPIC", source / "user.cc",
-            "-o", made / "libuser.so", "-ldl")
-        run(PREFIX / "bin/mpicc", *flags, "-shared", "-fPIC", source / "tool.c", "-o",
-            made / "libtool.so")
+    run = Runner(600, product.LOGS / "mpi" / f"build-callers-{os.getpid()}.log",
+                 product.environment())
+    run(PREFIX / "bin/mpicxx", "-std=c++17", *flags, source / "requests.cc", "-o",
+        made / "requests", "-ldl", "-lpthread")
+    run(PREFIX / "bin/mpicxx", "-std=c++17", *flags, "-shared", "-fPIC", source / "user.cc", "-o",
+        made / "libuser.so", "-ldl")
+    run(PREFIX / "bin/mpicc", *flags, "-shared", "-fPIC", source / "tool.c", "-o",
+        made / "libtool.so")
     return made
 
 
 @pytest.mark.parametrize("kind, ranks", [("freed", 1), ("freed", 2), ("status", 2),
                                          ("status_by_threads", 1), ("status_by_threads", 2),
+                                         ("status_beside_wait", 1), ("status_beside_wait", 2),
                                          ("failed_send", 1), ("failed_receive", 2)])
 @pytest.mark.parametrize("way", ["shim", "plugin"])
 def test_requests(run, callers, way, kind, ranks):

@@ -7,6 +7,7 @@
 // the rank's own: we move that one, and MPICH hears that it is empty.
 #pragma once
 
+#include <new>
 #include <utility>
 
 #include "hooks/mpich/ranks.hpp"
@@ -14,28 +15,24 @@
 
 namespace cuda_nc::hooks::local {
 
-// Elements to elements of as many bytes or more, both in memory of any kind. False: there is no
-// room, and nothing is moved. The others in the collective must not wait for who says so.
-inline bool move(handle comm, const uniform_side &from, int64_t from_place, const uniform_side &to,
-                 int64_t to_place) {
+// The caller's own block of a collective, in memory of any kind. Where that fails, or has no room,
+// the call ends with the error, but takes part: the others must not wait for this rank.
+inline void move(handle comm, const uniform_side &from, int64_t from_place, const uniform_side &to,
+                 int64_t to_place, staged_call *call) try {
     typed_memory source(comm), target(comm);
     source.add(from.buffer, from_place, from.count, from.type);
     target.add(to.buffer, to_place, to.count, to.type);
     if (source.size() > target.size()) {
-        return false;
+        call->fails_with(error_truncate);
+        return;
     }
     host_bytes bytes(source.size());
     source.pack(bytes.start());
     target.unpack(bytes.start(), source.size());
-    return true;
-}
-
-// What a collective returns whose own block had room, or not. Throws failure.
-inline int conclude(handle comm, bool had_room, int error) {
-    if (!had_room && error == 0) {
-        throw failure{comm, error_truncate};
-    }
-    return error;
+} catch (const failure &what) {
+    call->fails_with(what.error);
+} catch (const std::bad_alloc &) {
+    call->fails_with(error_no_memory);
 }
 
 // ---- blocks of one size
@@ -125,14 +122,12 @@ int gather_varying(function *mpi, const void *from, count_t sends, handle send_t
         !(side.on_gpu() || target.on_gpu())) {
         return pass_on;
     }
-    const bool room = move(comm, side, 0, target.at(all.mine), target.place_of(all.mine));
     auto call = std::make_unique<staged_call>(comm, request);
+    move(comm, side, 0, target.at(all.mine), target.place_of(all.mine), call.get());
     varying_side::arrays &wide = call->copy(target);
     wide.counts[static_cast<size_t>(all.mine)] = 0;
-    return conclude(
-        comm, room,
-        staged_call::run(std::move(call), mpi, from, count_t(0), send_type, to, wide.counts.data(),
-                         wide.places.data(), receive_type, root, comm));
+    return staged_call::run(std::move(call), mpi, from, count_t(0), send_type, to,
+                            wide.counts.data(), wide.places.data(), receive_type, root, comm);
 }
 
 template <typename function>
@@ -146,14 +141,12 @@ int scatter_varying(function *mpi, const void *from, numbers sends, numbers plac
         !(side.on_gpu() || target.on_gpu())) {
         return pass_on;
     }
-    const bool room = move(comm, side.at(all.mine), side.place_of(all.mine), target, 0);
     auto call = std::make_unique<staged_call>(comm, request);
+    move(comm, side.at(all.mine), side.place_of(all.mine), target, 0, call.get());
     varying_side::arrays &wide = call->copy(side);
     wide.counts[static_cast<size_t>(all.mine)] = 0;
-    return conclude(
-        comm, room,
-        staged_call::run(std::move(call), mpi, from, wide.counts.data(), wide.places.data(),
-                         send_type, to, count_t(0), receive_type, root, comm));
+    return staged_call::run(std::move(call), mpi, from, wide.counts.data(), wide.places.data(),
+                            send_type, to, count_t(0), receive_type, root, comm);
 }
 
 // All blocks through host memory: MPICH passes them on from rank to rank.
@@ -204,7 +197,6 @@ int exchange_varying(function *mpi, varying_side from, varying_side to, int mine
         return pass_on;
     }
     const bool moves = mine >= 0 && !replaces;
-    bool room = true;
     auto call = std::make_unique<staged_call>(comm, request);
     varying_side::arrays &receives =
         to_gpu && !moves ? call->stage(&to, replaces ? use::update : received) : call->copy(to);
@@ -212,14 +204,13 @@ int exchange_varying(function *mpi, varying_side from, varying_side to, int mine
                                   : from_gpu && !moves ? call->stage(&from, use::send)
                                                        : call->copy(from);
     if (moves) {
-        room = move(comm, from.at(mine), from.place_of(mine), to.at(mine), to.place_of(mine));
+        move(comm, from.at(mine), from.place_of(mine), to.at(mine), to.place_of(mine), call.get());
         sends.counts[static_cast<size_t>(mine)] = receives.counts[static_cast<size_t>(mine)] = 0;
     }
-    return conclude(comm, room,
-                    staged_call::run(std::move(call), mpi, from.buffer, sends.counts.data(),
-                                     sends.places.data(), types_of<typed>(from, sends),
-                                     writable(to.buffer), receives.counts.data(),
-                                     receives.places.data(), types_of<typed>(to, receives), comm));
+    return staged_call::run(std::move(call), mpi, from.buffer, sends.counts.data(),
+                            sends.places.data(), types_of<typed>(from, sends), writable(to.buffer),
+                            receives.counts.data(), receives.places.data(),
+                            types_of<typed>(to, receives), comm);
 }
 
 template <typename function>

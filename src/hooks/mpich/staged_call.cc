@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -246,8 +247,9 @@ void staged_call::complete() {
     pmpi().Grequest_complete(outer_);
 }
 
-// By any number of threads at once (MPI_Request_get_status). One looks; the others leave with "not
-// yet". Who completes the call keeps it and does not touch it again: its user may delete it then.
+// By any number of threads at once (MPI_Request_get_status, beside one that waits). One looks; the
+// others leave with "not yet". Who completes the call keeps it and does not touch it again: its
+// user may delete it then.
 int staged_call::poll(void *state, void *) {
     auto *call = static_cast<staged_call *>(state);
     if (call->is_polled_.test_and_set(std::memory_order_acquire)) {
@@ -272,13 +274,13 @@ int staged_call::poll(void *state, void *) {
     return 0;
 }
 
+// Another thread may look meanwhile, so MPICH's requests are this one's only in its turns.
 int staged_call::wait(int number, void **states, double, void *) {
     for (int i = 0; i < number; ++i) {
-        auto *call = static_cast<staged_call *>(states[i]);
-        if (!call->done_) {
-            call->await(&call->inner_, &call->status_);
-            call->await(&call->second_, status_ignore);
-            call->complete();
+        const auto *call = static_cast<const staged_call *>(states[i]);
+        while (!call->done_) {
+            poll(states[i], nullptr);
+            std::this_thread::yield();
         }
     }
     return 0;

@@ -69,6 +69,9 @@ struct varying_side {
     bool on_gpu() const noexcept;
 };
 
+// Reports an error to the communicator's handler, and returns what the call returns.
+int report(const failure &what) noexcept;
+
 class staged_call;
 using staged_call_ptr = std::unique_ptr<staged_call>;
 
@@ -90,6 +93,8 @@ class staged_call {
     void stage_packed(uniform_side *side, use how);
     // Replaces *buffer_p by host memory in which the elements lie alike, for operations on them.
     void stage_alike(const void **buffer_p, count_t count, handle type, use how);
+    // It ends with this error, though the others of a collective go on with it.
+    void fails_with(int error) noexcept { error_ = error; }
     // The last staged side receives a message: as many bytes as its status says are there.
     void receives_message() noexcept { stages_.back().by_status = true; }
 
@@ -100,7 +105,9 @@ class staged_call {
         if constexpr (sizeof...(parameters) == sizeof...(given)) {
             const int error = call->enter(function, arguments...);
             call->free_types();
-            return error != 0 ? error : call->finish();
+            return error != 0          ? error
+                   : call->error_ != 0 ? report({call->comm_, call->error_})
+                                       : call->finish();
         } else {
             const int error = function(arguments..., &call->inner_);
             call->free_types();
@@ -166,7 +173,7 @@ class staged_call {
     int inner_ = null_request, second_ = null_request;  // MPICH's
     int outer_ = null_request;                          // the user's
     int error_ = 0;
-    bool done_ = false;
+    std::atomic<bool> done_{false};
     std::atomic_flag is_polled_ = ATOMIC_FLAG_INIT;
     bool is_inside_ = false;  // a function of MPI
     bool is_lost_ = false;    // MPI does not say whether a message has ended
@@ -181,8 +188,5 @@ class staged_call {
 inline void *writable(const void *buffer) noexcept {
     return const_cast<void *>(buffer);
 }
-
-// Reports an error to the communicator's handler, and returns what the call returns.
-int report(const failure &what) noexcept;
 
 }  // namespace cuda_nc::hooks::local

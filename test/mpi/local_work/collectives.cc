@@ -362,8 +362,12 @@ void between_groups(round &r) {
     r.expect(from->right() && to->right() && one->right(), "between two groups: bytes");
 }
 
-// What has no room in a rank's own block is refused, and nothing is written.
+// What has no room in a rank's own block is refused, and nothing is written. A nonblocking call
+// begins nevertheless, and says so when it ends.
 void too_long(round &r) {
+    const errors_return during;
+    const bool later = r.mine.one_in(2);
+    MPI_Request request = MPI_REQUEST_NULL;
     made_type type = vector(40, 1, 2, basic("INT"));
     type.commit();
     const bool to_gpu = r.mine.one_in(2);
@@ -376,27 +380,34 @@ void too_long(round &r) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_SELF, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    const auto call = [&](auto now, auto not_now, auto... arguments) {
+        error = later ? not_now(arguments..., comm, &request) : now(arguments..., comm);
+    };
     switch (r.mine.between(0, 3)) {
         case 0:
             r.text = "Gatherv without room";
-            error = MPI_Gatherv(from.address(), sends, handle, to.address(), &receives, &place,
-                                handle, 0, comm);
+            call(MPI_Gatherv, MPI_Igatherv, from.address(), sends, handle, to.address(), &receives,
+                 &place, handle, 0);
             break;
         case 1:
             r.text = "Scatterv without room";
-            error = MPI_Scatterv(from.address(), &sends, &place, handle, to.address(), receives,
-                                 handle, 0, comm);
+            call(MPI_Scatterv, MPI_Iscatterv, from.address(), &sends, &place, handle, to.address(),
+                 receives, handle, 0);
             break;
         case 2:
             r.text = "Alltoallv without room";
-            error = MPI_Alltoallv(from.address(), &sends, &place, handle, to.address(), &receives,
-                                  &place, handle, comm);
+            call(MPI_Alltoallv, MPI_Ialltoallv, from.address(), &sends, &place, handle,
+                 to.address(), &receives, &place, handle);
             break;
         default:
             r.text = "Alltoallw without room";
-            error = MPI_Alltoallw(from.address(), &sends, &place, &handle, to.address(), &receives,
-                                  &place, &handle, comm);
+            call(MPI_Alltoallw, MPI_Ialltoallw, from.address(), &sends, &place, &handle,
+                 to.address(), &receives, &place, &handle);
             break;
+    }
+    if (later) {
+        r.expect(error == MPI_SUCCESS, "begun");
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     MPI_Error_class(error, &kind);
     MPI_Comm_free(&comm);

@@ -33,6 +33,22 @@ made_type receivable_type(random_stream &random) {
 
 }  // namespace
 
+std::mutex errors_return::mutex_;
+
+errors_return::errors_return() {
+    for (size_t i = 0; i < 2; ++i) {
+        MPI_Comm_get_errhandler(all_[i], &before_[i]);
+        MPI_Comm_set_errhandler(all_[i], MPI_ERRORS_RETURN);
+    }
+}
+
+errors_return::~errors_return() {
+    for (size_t i = 0; i < 2; ++i) {
+        MPI_Comm_set_errhandler(all_[i], before_[i]);
+        MPI_Errhandler_free(&before_[i]);
+    }
+}
+
 round::round(harness &tests, uint64_t seed, int number)
     : t(tests),
       all{seed, static_cast<uint64_t>(number)},

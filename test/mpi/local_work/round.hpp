@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,21 @@ class numbers {
     std::vector<int> narrow_;
     std::vector<MPI_Count> wide_;
     std::vector<MPI_Aint> far_;
+};
+
+// For as long as it lives errors without a communicator of their own, and of requests, are
+// returned.
+class errors_return {
+  public:
+    errors_return();
+    ~errors_return();
+    errors_return(const errors_return &) = delete;
+
+  private:
+    static std::mutex mutex_;
+    const std::lock_guard<std::mutex> alone_{mutex_};
+    const MPI_Comm all_[2] = {MPI_COMM_SELF, MPI_COMM_WORLD};
+    MPI_Errhandler before_[2];
 };
 
 class round {

@@ -24,9 +24,15 @@ class retry_pause {
     }
     bool is_on() const noexcept { return has_failed() && is_on(clock::now()); }
     bool is_on(clock::time_point now) const noexcept { return has_failed() && now < end_; }
-    // It works: the next failure is a first one.
+    // It works: the next failure is a first one. In the pause only what was under way before it
+    // can say so: that tells nothing of what has failed.
     void forget() noexcept {
         if (has_failed()) {
+            forget(clock::now());
+        }
+    }
+    void forget(clock::time_point now) noexcept {
+        if (!is_on(now)) {
             *this = {};
         }
     }

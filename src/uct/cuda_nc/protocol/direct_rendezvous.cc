@@ -309,9 +309,11 @@ bool direct_messages::accept_plain(endpoint &ep, const early_offers::entry &offe
     receive_message &begun =
         services_.messages.add<receive_message>(services_, ep, std::move(memory), next_message_id(),
                                                 offer.what.message, rtr.request, rtr.size);
-    // UCP's RTR says whose the bytes are: no later offer needs first bytes because of this one.
+    // UCP's RTR says whose the bytes are: no later offer needs first bytes because of this one. But
+    // where receives of ours are not found by UCP's requests, this one says nothing of those.
+    const bool are_unknown = requests_.answer_flags(rtr.request) == unknown_receivers;
     bool holds_rtr = false;  // none was given
-    if (!begun.accept(its, known_receivers, &holds_rtr)) {
+    if (!begun.accept(its, are_unknown ? unknown_receivers : known_receivers, &holds_rtr)) {
         services_.messages.erase(begun);
         return false;
     }

@@ -1,8 +1,8 @@
 // What users may do with MPI's requests, and errors that they ask to be told of, with buffers in
 // GPU memory: as with any MPI.
 //
-// requests SUBTEST: freed | status | status_by_threads | failed_send | failed_receive |
-//                   cancelled_thread
+// requests SUBTEST: freed | status | status_by_threads | status_beside_wait | failed_send |
+//                   failed_receive | cancelled_thread
 #include <mpi.h>
 #include <pthread.h>
 
@@ -124,6 +124,31 @@ void status_by_threads() {
     }
 }
 
+// Of a request that another thread waits for, with one that needs what the asking thread does next.
+void status_beside_wait() {
+    int size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const int peer = size - 1 - rank;
+    for (int i = 0; i < 20; ++i) {
+        gpu_ints from(rank + i), to(0);
+        int got = 0;
+        MPI_Request requests[2];
+        MPI_Iallreduce(from.start(), to.start(), length, MPI_INT, MPI_MIN, MPI_COMM_WORLD,
+                       &requests[0]);
+        MPI_Irecv(&got, 1, MPI_INT, peer, tag, MPI_COMM_WORLD, &requests[1]);
+        std::thread asks([request = requests[0], i, peer] {
+            int flag = 0;
+            while (flag == 0) {
+                MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+            }
+            MPI_Send(&i, 1, MPI_INT, peer, tag, MPI_COMM_WORLD);
+        });
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        expect(got == i && to.read() == values(i), "Iallreduce");
+        asks.join();
+    }
+}
+
 // No rank has this number: the receive must not be left behind.
 void failed_send() {
     gpu_ints to(5);
@@ -200,6 +225,7 @@ int main(int argc, char **argv) {
     } subtests[] = {{"freed", freed},
                     {"status", status},
                     {"status_by_threads", status_by_threads},
+                    {"status_beside_wait", status_beside_wait},
                     {"failed_send", failed_send},
                     {"failed_receive", failed_receive},
                     {"cancelled_thread", cancelled_thread}};

@@ -37,10 +37,19 @@ TEST_F(retry_pause_test, begins_anew_after_a_success) {
     pause_.begin(now_);
     pause_.begin(now_ + seconds(1));
     EXPECT_TRUE(pause_.is_on(now_ + seconds(2)));
-    pause_.forget();
-    EXPECT_FALSE(pause_.is_on(now_ + seconds(2)));
+    pause_.forget(now_ + seconds(3));
     pause_.begin(now_ + seconds(10));
+    EXPECT_TRUE(pause_.is_on(now_ + seconds(10)));
     EXPECT_FALSE(pause_.is_on(now_ + seconds(11)));
+}
+
+// One part of the peer's memory can be reached, another one cannot: answers for both come by turns.
+TEST_F(retry_pause_test, is_not_ended_by_what_was_under_way) {
+    pause_.begin(now_);
+    pause_.forget(now_ + std::chrono::milliseconds(500));
+    EXPECT_TRUE(pause_.is_on(now_ + std::chrono::milliseconds(500)));
+    pause_.begin(now_ + seconds(1));
+    EXPECT_TRUE(pause_.is_on(now_ + seconds(2)));
 }
 
 TEST_F(retry_pause_test, is_of_now_where_no_time_is_said) {

@@ -273,6 +273,19 @@ TEST_P(direct_messages_with_plain, receives_are_packed_into_straight_and_ended_b
     EXPECT_EQ(ended_by_atp.size(), 1u);
 }
 
+// As in peer-error mode. Such a receive is known by its address, but others are not.
+TEST_P(direct_messages_with_plain, receives_do_not_tell_that_others_are_found) {
+    source_ = lent_.source;
+    sent.clear();
+    request_ = reinterpret_cast<char *>(1 << 20 | 1);
+    offer_early(99);
+    ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
+    ASSERT_EQ(said(control_kind::accept_straight), 1);
+    EXPECT_EQ(sent.back().flags, unknown_receivers);
+    rest(sent.back().from, total, 0);
+    EXPECT_EQ(ended_by_atp.size(), 1u);
+}
+
 TEST_P(direct_messages_with_plain, receives_are_left_to_ucp_when_the_sender_cancels) {
     source_ = lent_.source;
     offer_early(99);
