@@ -13,7 +13,7 @@ FULL = bool(os.environ.get("CUDA_NC_FULL"))
 LIMIT = 1200 if FULL else 180  # seconds of a test
 # Random types of each test, and the first seed: each test has its own types, CI the same ones in
 # every run.
-TYPES = 6000 if FULL else 2000
+TYPES = 4000 if FULL else 2000
 SEED = int(os.environ.get("CUDA_NC_FULL_SEED", 20261121))
 # Random types in small messages, for each MPI, in host memory and on the simulated GPU: so many jobs
 # of so many types each; 10^6 with --full.

@@ -7,7 +7,7 @@ from support import mpi, product
 FULL = bool(os.environ.get("CUDA_NC_FULL"))
 LIMIT = 900 if FULL else 180  # seconds of a test
 TYPES = 2000 if FULL else 60
-BATCHES = 36 if FULL else 12
+BATCHES = 24 if FULL else 12
 REPEATS = 2 if FULL else 1  # of a matrix, with other seeds
 SEED = int(os.environ.get("CUDA_NC_SEED") or os.environ.get("CUDA_NC_FULL_SEED", 1000))
 
