@@ -1,13 +1,15 @@
 #include "tools/found_libraries.hpp"
 
 #include <dlfcn.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <regex>
+#include <iterator>
 
 #include "ucs/base/text.hpp"
 
@@ -66,10 +68,12 @@ std::string remark_on_mpich(void *library) {
     if (dlsym(library, "PMPIX_Type_iov") == nullptr) {
         return "older than MPICH 4.1: not served";
     }
-    // Its words for "on".
-    static const std::regex on("1|yes|true|on", std::regex::icase);
+    static constexpr const char *on[] = {"1", "yes", "true", "on"};  // its words for it
     const char *nolocal = std::getenv("MPIR_CVAR_NOLOCAL");
-    const bool goes_by_ucx = nolocal != nullptr && std::regex_match(nolocal, on);
+    const bool goes_by_ucx =
+        nolocal != nullptr && std::any_of(std::begin(on), std::end(on), [&](const char *word) {
+            return strcasecmp(nolocal, word) == 0;
+        });
     return goes_by_ucx ? "served"
                        : "served; messages within a machine go past UCX, and so past the plugin, "
                          "unless MPIR_CVAR_NOLOCAL=1 is set";
