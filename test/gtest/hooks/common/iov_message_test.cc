@@ -365,6 +365,9 @@ TEST_F(iov_message_test, an_active_message_that_must_not_end_at_once_keeps_its_d
 }
 
 TEST_F(iov_message_test, cancelled_receives_leave_no_memory) {
+#ifdef __SANITIZE_ADDRESS__
+    GTEST_SKIP() << "the address sanitizer keeps freed memory; it finds by itself what is lost";
+#endif
     ucp_worker_params_t params = {};
     void *worker = nullptr;
     ASSERT_EQ(hooks::worker_create(pair_.context(), &params, &worker, nullptr), UCS_OK);
