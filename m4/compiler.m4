@@ -14,6 +14,12 @@ AC_DEFUN([CUDA_NC_COMPILER], [
                                        [[if (std::optional<int> x = 1; x) return *x - 1;]])],
                       [AC_MSG_RESULT([yes])],
                       [AC_MSG_RESULT([no]); AC_MSG_ERROR([a C++17 compiler is needed])])
+    AC_MSG_CHECKING([whether $CXX knows -fno-gnu-unique])
+    CXXFLAGS="$save_CXXFLAGS -Werror -fno-gnu-unique"
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([], [])],
+                      [CUDA_NC_NO_UNIQUE=-fno-gnu-unique; AC_MSG_RESULT([yes])],
+                      [CUDA_NC_NO_UNIQUE=; AC_MSG_RESULT([no])])
+    AC_SUBST([CUDA_NC_NO_UNIQUE])
     CXXFLAGS="$save_CXXFLAGS"
     AC_LANG_POP([C++])
 ])
