@@ -90,9 +90,7 @@ def test_types_used_once(job, memory):
 def test_messages_outstanding(job, stock, memory):
     """Of thousands at a time each takes little longer than of a few. (Slots for what cannot be
     pulled are fewer than that: messages without one go by fragments, at their price. In host
-    memory they wait in UCX's queues: about as long as without the product. Under Open MPI 4 each of
-    thousands takes up to 1.7 times as long as one of few on some machines, whether they are 1,000
-    or 50,000.)"""
+    memory they wait in UCX's queues: about as long as without the product.)"""
     arguments = ("outstanding", "--count", 50000 if FULL else 5000, "--blocks", 100)
     result = guards(job, *arguments, "--memory", memory, env=[{"UCX_CUDA_NC_PULL_MAX": "inf"}])
     few, all_of_them = (max(told(result, f"us-among-{number}")) for number in ("few", "all"))
@@ -100,7 +98,7 @@ def test_messages_outstanding(job, stock, memory):
     if FULL:
         if memory == "host":
             few = max(few, *told(stock(*arguments), "us-among-all"))
-        assert all_of_them <= (2 if job.configuration.mpi == 4 else 1.5) * few
+        assert all_of_them <= 1.5 * few
 
 
 @by_way

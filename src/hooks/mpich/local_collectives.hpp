@@ -23,16 +23,16 @@ inline void move(handle comm, const uniform_side &from, int64_t from_place, cons
     source.add(from.buffer, from_place, from.count, from.type);
     target.add(to.buffer, to_place, to.count, to.type);
     if (source.size() > target.size()) {
-        call->fails_with(error_truncate);
+        call->note(error_truncate);
         return;
     }
     host_bytes bytes(source.size());
     source.pack(bytes.start());
     target.unpack(bytes.start(), source.size());
 } catch (const failure &what) {
-    call->fails_with(what.error);
+    call->note(what.error);
 } catch (const std::bad_alloc &) {
-    call->fails_with(error_no_memory);
+    call->note(error_no_memory);
 }
 
 // ---- blocks of one size

@@ -93,8 +93,8 @@ class staged_call {
     void stage_packed(uniform_side *side, use how);
     // Replaces *buffer_p by host memory in which the elements lie alike, for operations on them.
     void stage_alike(const void **buffer_p, count_t count, handle type, use how);
-    // It ends with this error, though the others of a collective go on with it.
-    void fails_with(int error) noexcept { error_ = error; }
+    // The first error is what the call ends with, though the others of a collective go on with it.
+    void note(int error) noexcept { error_ = error_ != 0 ? error_ : error; }
     // The last staged side receives a message: as many bytes as its status says are there.
     void receives_message() noexcept { stages_.back().by_status = true; }
 
@@ -164,7 +164,6 @@ class staged_call {
     bool has_ended(int *request, void *status);
     void await(int *request, void *status);
     void complete();
-    void note(int error) noexcept { error_ = error_ != 0 ? error_ : error; }
     void keep_freed() noexcept;
     static void watch_finalize() noexcept;
 
