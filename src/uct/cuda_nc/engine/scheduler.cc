@@ -48,17 +48,16 @@ scheduler::admission scheduler::admit(launch_client &client, gpu::direction dir,
                                       unsigned channels) noexcept try {
     constexpr auto for_resources = milliseconds(1000);
     const uint64_t message = client.message();
-    queue &line = queues_[{client.device(), dir}];
-    const bool first = line.waiting.empty() || *line.waiting.begin() >= message;
+    queue &line = queues_[{client.device(), room_for(dir)}];
     nanoseconds waited(0);
-    if (!first || !acquire(line, client, dir, channels, &waited)) {
+    if (!line.comes_first(message) || !acquire(line, client, dir, channels, &waited)) {
         if (waited < for_resources) {
             line.waiting.insert(message);
             progress_.start();
             return admission::waits;
         }
         line.waiting.erase(message);
-        channels_came_free_ = true;  // for the messages behind it
+        room_came_free_ = true;  // for the messages behind it
         return admission::refused;
     }
     line.waiting.erase(message);
@@ -71,21 +70,39 @@ scheduler::admission scheduler::admit(launch_client &client, gpu::direction dir,
 
 void scheduler::end_admission(int device, gpu::direction dir, unsigned channels) noexcept {
     release_channels(device, dir, channels);
-    queues_[{device, dir}].own -= channels;
-    channels_came_free_ = true;
+    queues_[{device, room_for(dir)}].own -= channels;
+    room_came_free_ = true;
 }
 
 void scheduler::stop_waiting(uint64_t message) noexcept {
     for (auto &[where, line] : queues_) {
         if (!line.waiting.empty()) {
-            channels_came_free_ |= line.waiting.erase(message) != 0;  // for the messages behind it
+            room_came_free_ |= line.waiting.erase(message) != 0;  // for the messages behind it
         }
     }
 }
 
-bool scheduler::order(launch_client &ready) noexcept {
+scheduler::admission scheduler::order(launch_client &ready) noexcept try {
+    const uint64_t message = ready.message();
+    queue &line = queues_[{ready.device(), room::to_order}];
     progress_.start();
-    return launches_.add_order(ready);
+    if (line.own >= most_orders || !line.comes_first(message)) {
+        line.waiting.insert(message);
+        return admission::waits;
+    }
+    line.waiting.erase(message);
+    if (!launches_.add_order(ready)) {
+        return admission::refused;
+    }
+    ++line.own;
+    return admission::admitted;
+} catch (const std::bad_alloc &) {
+    return admission::refused;
+}
+
+void scheduler::end_order(int device) noexcept {
+    --queues_[{device, room::to_order}].own;
+    room_came_free_ = true;
 }
 
 bool scheduler::launch(launch_client &admitted) noexcept {
@@ -125,7 +142,7 @@ unsigned scheduler::progress_in_flight(bool look_at_all) noexcept {
 }
 
 unsigned scheduler::progress_waiting(bool all) noexcept {
-    if (!std::exchange(channels_came_free_, false) && !all) {
+    if (!std::exchange(room_came_free_, false) && !all) {
         return 0;
     }
     unsigned happened = 0;

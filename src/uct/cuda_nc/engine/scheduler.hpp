@@ -10,6 +10,7 @@
 
 #include "ucs/base/tick_clock.hpp"
 #include "ucs/gpu/device.hpp"
+#include "ucs/gpu/order_ring.hpp"
 #include "uct/cuda_nc/engine/message_owner.hpp"
 #include "uct/cuda_nc/engine/progress_hook.hpp"
 #include "uct/cuda_nc/engine/shared_launches.hpp"
@@ -31,13 +32,16 @@ class scheduler {
     // for long: their owner may never be progressed again.
     admission admit(launch_client &client, gpu::direction dir, unsigned channels) noexcept;
     void end_admission(int device, gpu::direction dir, unsigned channels) noexcept;
-    // The message waits for channels no more.
+    // The message waits in line no more.
     void stop_waiting(uint64_t message) noexcept;
 
-    // The work is offered to its GPU's mover with the next launch_all(), or a give_early()
-    // before it. An order holds no channels: it is not admitted, and waits behind no message.
-    // False: no memory.
-    bool order(launch_client &ready) noexcept;
+    // Admitted work is offered to its GPU's mover with the next launch_all(), or a give_early()
+    // before it; end_order() is owed. It waits in line only while the mover has as many of this
+    // interface's orders as it can use, `most_orders`: where its ring is full the others would be
+    // launched, at several times the price. Refused: no memory.
+    static constexpr unsigned most_orders = gpu::order_ring_size * 3 / 4;  // of one interface
+    admission order(launch_client &ready) noexcept;
+    void end_order(int device) noexcept;
     // The admitted work is launched with the next launch_all(), which comes at the end of each call
     // of progress. False: no memory.
     bool launch(launch_client &admitted) noexcept;
@@ -49,7 +53,7 @@ class scheduler {
     void launch_all() noexcept;
 
     // Both say how much happened. They look at work that has ended on the GPU, and at the first in
-    // line if channels have come free; `all`: at all kernels in flight, because one may have
+    // line if room has come free; `all`: at all kernels in flight, because one may have
     // failed, and at the first in line, because other workers may have released channels.
     unsigned progress_in_flight(bool all) noexcept;
     unsigned progress_waiting(bool all) noexcept;
@@ -57,13 +61,21 @@ class scheduler {
     bool empty() const noexcept;
 
   private:
-    // One direction on one GPU.
+    // What there is room for on a GPU: channels of either direction, and orders.
+    enum class room : uint8_t { to_pack, to_unpack, to_order };
+    static room room_for(gpu::direction dir) noexcept {
+        return dir == gpu::direction::pack ? room::to_pack : room::to_unpack;
+    }
+    // For one kind of room on one GPU.
     struct queue {
-        unsigned own = 0;            // channels that messages of this interface hold
+        unsigned own = 0;            // channels or orders that messages of this interface hold
         std::set<uint64_t> waiting;  // messages, the first begun comes first
         uint64_t refused = 0;        // the first in line
         tick_clock::time_point since;
 
+        bool comes_first(uint64_t message) const noexcept {
+            return waiting.empty() || *waiting.begin() >= message;
+        }
         std::chrono::nanoseconds waited(uint64_t first) noexcept;
     };
 
@@ -73,8 +85,8 @@ class scheduler {
     message_owner &messages_;
     progress_hook &progress_;
     shared_launches launches_;
-    std::map<std::pair<int, gpu::direction>, queue> queues_;
-    bool channels_came_free_ = false;  // since progress_waiting() looked last
+    std::map<std::pair<int, room>, queue> queues_;
+    bool room_came_free_ = false;  // since progress_waiting() looked last
 };
 
 }  // namespace cuda_nc::uct

@@ -111,8 +111,13 @@ void pipe_drive::try_launch() noexcept {
         return;
     }
     if (may_be_order()) {
+        const scheduler::admission admitted = scheduler_.order(*this);
+        if (admitted == scheduler::admission::waits) {
+            return;
+        }
         was_ordered_ = true;
-        if (scheduler_.order(*this)) {
+        if (admitted == scheduler::admission::admitted) {
+            holds_order_ = true;
             state_ = state::ready;
             return;
         }
@@ -174,6 +179,7 @@ bool pipe_drive::describe(gpu::move_order *order_p) noexcept {
 }
 
 void pipe_drive::order_refused() noexcept {
+    end_order();
     state_ = state::waiting;
     try_launch();
     if (state_ == state::failed) {
@@ -194,7 +200,8 @@ void pipe_drive::ordered(gpu::mover &by, gpu::mover::ticket which) noexcept {
 
 void pipe_drive::release_order() noexcept {
     scheduler_.kernel_left(*this);
-    end_admission();
+    trace_end(kernel_name(), trace_);
+    end_order();
     mover_->release(ticket_);
     mover_ = nullptr;
 }
@@ -271,6 +278,12 @@ void pipe_drive::end_admission() noexcept {
     trace_end(kernel_name(), trace_);
     if (std::exchange(holds_channels_, false)) {
         scheduler_.end_admission(device(), work_.dir, work_.geometry.channels);
+    }
+}
+
+void pipe_drive::end_order() noexcept {
+    if (std::exchange(holds_order_, false)) {
+        scheduler_.end_order(device());
     }
 }
 
@@ -443,6 +456,7 @@ void pipe_drive::stop() noexcept {
         if (holds_channels_) {
             end_admission();
         }
+        end_order();
     } else if (state_ == state::running) {
         mover_ != nullptr ? await_order() : stop_kernel();
     }

@@ -123,6 +123,7 @@ class pipe_drive final : public launch_client {
     void stop_kernel() noexcept;
     void begin_trace() noexcept;
     void end_admission() noexcept;
+    void end_order() noexcept;
     void release_launch() noexcept;
     void fail() noexcept;
 
@@ -154,7 +155,8 @@ class pipe_drive final : public launch_client {
     bool was_ordered_ = false;  // the mover has had its chance
     bool lone_list_ = false;
     bool holds_channels_ = false;
-    unsigned promised_ = 0;  // channels, of a pull
+    bool holds_order_ = false;  // admitted as one
+    unsigned promised_ = 0;     // channels, of a pull
     clock::time_point launched_at_, due_, heard_at_;
     std::chrono::microseconds pause_{0};
 };

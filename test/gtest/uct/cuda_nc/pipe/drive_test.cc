@@ -439,6 +439,32 @@ TEST_F(pipe_drive_test, messages_get_channels_in_their_order) {
     messages_->services().schedule.end_admission(0, gpu::direction::pack, 1);
 }
 
+TEST_F(pipe_drive_test, orders_wait_in_line_while_the_mover_has_many) {
+    using admission = scheduler::admission;
+    scheduler &schedule = messages_->services().schedule;
+    std::vector<std::unique_ptr<other_message>> others;
+    auto order = [&](uint64_t number, int device = 0) {
+        others.push_back(std::make_unique<other_message>(number, device));
+        return schedule.order(*others.back());
+    };
+    for (uint64_t number = 1; number <= scheduler::most_orders; ++number) {
+        ASSERT_EQ(order(number), admission::admitted);
+    }
+    EXPECT_EQ(order(1001), admission::waits);
+    EXPECT_EQ(order(1000), admission::waits);
+    EXPECT_EQ(order(1002, 1), admission::admitted) << "on another GPU";
+    EXPECT_FALSE(schedule.empty());
+    schedule.end_order(0);
+    EXPECT_EQ(order(1001), admission::waits) << "message 1000 was first";
+    EXPECT_EQ(order(1000), admission::admitted);
+    EXPECT_EQ(order(1001), admission::waits);
+    schedule.stop_waiting(1001);
+    for (const auto &one : others) {
+        schedule.cancel(*one);
+    }
+    EXPECT_TRUE(schedule.empty());
+}
+
 TEST_F(pipe_drive_test, whose_resources_do_not_come_keeps_no_channels_and_its_place_in_line) {
     using admission = scheduler::admission;
     EXPECT_EQ(ask(7, 1, 0, false), admission::waits);
