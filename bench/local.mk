@@ -12,6 +12,7 @@ endif
 EXTRA_DIST += bench/first_message.cc bench/first_message.mk bench/mpi_sides.cc bench/mpi_sides.mk bench/mpi_sizes.cc bench/mpi_sizes.mk bench/mpi_pairs.cc bench/mpi_pairs.mk bench/mpi_turns.cc bench/mpi_turns.mk bench/two_ranks.hpp bench/two_ranks.mk
 EXTRA_DIST += bench/strided_put.cc bench/strided_put.mk
 EXTRA_DIST += bench/list_move.cc bench/list_move.mk
+EXTRA_DIST += bench/list_prepare.cc bench/list_prepare.mk
 EXTRA_DIST += bench/stencil.cu bench/stencil.mk bench/stencil_buffer.hpp bench/stencil_check.cc \
 	bench/stencil_check.hpp bench/stencil_cpu.cc bench/stencil_exchange.cc \
 	bench/stencil_exchange.hpp bench/stencil_grid.hpp bench/stencil_main.cc bench/stencil_run.cc \

@@ -90,11 +90,14 @@ for folder in "${FOLDERS[@]}"; do
     ! wanted "$folder" || folders+=("$folder")
 done
 # Each test has its own time limit; this one is the last resort.
-if [ ${#folders[@]} -gt 0 ]; then
+python_tests() {
     (
         unset UCX_CUDA_NC_GPU UCX_WARN_UNUSED_ENV_VARS
-        pytest "${full:+2}2700" "${folders[*]}" ${full:+--full}
+        pytest "${full:+2}2700" "$@"
     )
+}
+if [ ${#folders[@]} -gt 0 ]; then
+    python_tests "${folders[*]}" ${full:+--full -m 'not timed'}
 fi
 
 if [ -n "${beside_pids[build-asan]:-}" ] && built build-asan; then
@@ -114,6 +117,10 @@ if [ -n "${beside_pids[build-asan]:-}" ] && built build-asan; then
         CUDA_NC_FUZZ_SEED=$seed CUDA_NC_FUZZ_SECONDS=300 command_test fuzz-asan 900 \
             "$LOCAL/build-asan/unit_tests" --gtest_filter='fuzz_test.*'
     fi
+fi
+# They compare times: nothing else runs.
+if [ -n "$full" ] && wanted mpi; then
+    python_tests mpi --full -m timed -n 1
 fi
 if [ -n "$full" ] && wanted tsan; then
     build_tree build-tsan unit-test-programs -- --with-cuda=no --enable-tsan

@@ -28,6 +28,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): the test's time limit")
+    config.addinivalue_line("markers", "timed: compares times with --full: runs when nothing else does")
     if config.getoption("--outcomes") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Outcomes(config.getoption("--outcomes")))
 

@@ -106,6 +106,7 @@ ucs_status_t move_on_gpu(const object_side &from, const object_side &to, gpu::de
     work.source_base = from.at.base;
     work.target_base = to.at.base;
     work.max_sms = config().max_sms;
+    work.is_local = true;
     work.alike = from.at.what.equal(to.at.what);
     work.source = &from.at.what.view();
     work.target = &to.at.what.view();

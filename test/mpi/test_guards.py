@@ -1,6 +1,6 @@
 """One thing very often: what it costs in memory does not grow. Short here; with --full as often as
 it took to make defects of the past felt. Times are printed, and asserted with --full alone: a
-machine of CI is shared.
+machine of CI is shared. Those marked `timed` run when nothing else does (-m timed).
 
 guards-test prints "rank R: NAME VALUE"."""
 import os
@@ -86,6 +86,7 @@ def test_types_used_once(job, memory):
     assert max(told(result, "bytes-grown")) <= (2 * cache + 4) * 2**20
 
 
+@pytest.mark.timed
 @by_way
 def test_messages_outstanding(job, stock, memory):
     """Of thousands at a time each takes little longer than of a few. (Slots for what cannot be

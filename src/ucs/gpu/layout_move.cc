@@ -51,7 +51,25 @@ ucs_status_t copy_all(stream &on, const layout_move &move) noexcept {
                : copied;
 }
 
-// By kernels that hold a chunk at a time in a thread block's shared memory.
+// For each chunk a block reads the tables of a list, one after the other: longer ones pay there. In
+// a launch with others each block would take as much shared memory, and fewer fit on some GPUs.
+uint64_t usual_chunk(bool of_lone_list) noexcept {
+    return of_lone_list ? max_pull_chunk : 16 << 10;
+}
+
+pipe_geometry cut(uint64_t bytes, unsigned channels, uint64_t usual_chunk) noexcept {
+    constexpr uint64_t least_chunk = 4 << 10;
+    const uint64_t rounds = divide_up(bytes, channels * usual_chunk);
+    const uint64_t chunk = round_up(divide_up(bytes, channels * rounds), least_chunk);
+    pipe_geometry g;
+    g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, divide_up(bytes, chunk)));
+    g.chunk_size = static_cast<uint32_t>(chunk);
+    g.depth = 1;
+    return g;
+}
+
+// By kernels that hold a chunk at a time in a thread block's shared memory. Within a GPU a thread
+// block's loads and stores take turns with those of others: more of them keep its memory busy.
 ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
     const uint64_t total = move.target->packed_size;
     const bool of_list = move.source->num_blocks > 1 || move.target->num_blocks > 1;
@@ -67,7 +85,9 @@ ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
     for (uint64_t done = 0; done < total; done += work.length) {
         work.packed_offset = done;
         work.length = std::min(total - done, max_pipe_length);
-        work.geometry = choose_pull_geometry(work.length, max_pipe_channels, of_list);
+        work.geometry = move.is_local
+                            ? cut(work.length, max_pipe_channels, usual_chunk(of_list))
+                            : choose_pull_geometry(work.length, max_pipe_channels, of_list);
         size_t launched = 0;
         const ucs_status_t status = on.launch(&work, 1, &launched);
         if (status != UCS_OK) {
@@ -79,20 +99,10 @@ ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
 
 }  // namespace
 
-// For each chunk a block reads the tables of a list, one after the other: longer ones pay there. In
-// a launch with others each block would take as much shared memory, and fewer fit on some GPUs.
 pipe_geometry choose_pull_geometry(uint64_t bytes, unsigned channels, bool lone_list) noexcept {
-    constexpr uint64_t least_chunk = 4 << 10;
     constexpr unsigned most_channels = 128;
     channels = std::min(std::max(channels, 1u), most_channels);
-    const uint64_t usual_chunk = lone_list && channels >= many_pipe_channels ? 32 << 10 : 16 << 10;
-    const uint64_t rounds = divide_up(bytes, channels * usual_chunk);
-    const uint64_t chunk = round_up(divide_up(bytes, channels * rounds), least_chunk);
-    pipe_geometry g;
-    g.channels = static_cast<uint32_t>(std::min<uint64_t>(channels, divide_up(bytes, chunk)));
-    g.chunk_size = static_cast<uint32_t>(chunk);
-    g.depth = 1;
-    return g;
+    return cut(bytes, channels, usual_chunk(lone_list && channels >= many_pipe_channels));
 }
 
 ucs_status_t launch(stream &on, const layout_move &move) noexcept {

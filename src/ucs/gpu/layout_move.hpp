@@ -13,8 +13,9 @@ struct layout_move {
     const layout_view *target = nullptr;
     const char *source_base = nullptr;  // displacement 0
     char *target_base = nullptr;
-    bool alike = false;    // both have the same bytes in the same order: `source` is not looked at
-    unsigned max_sms = 0;  // as in transfer; pulls do not heed it
+    bool alike = false;     // both have the same bytes in the same order: `source` is not looked at
+    bool is_local = false;  // both are of the GPU that moves them: no link to another is in the way
+    unsigned max_sms = 0;   // as in transfer; pulls do not heed it
 };
 
 // Enqueues all of it, which needs no memory and no words of its own: a graph may repeat it. The

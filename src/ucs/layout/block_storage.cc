@@ -85,15 +85,20 @@ bool layout::block_storage::fits_narrow(const std::vector<int64_t> &displacement
                                         const std::vector<uint64_t> &lengths) {
     uint64_t widest = 0, bits = 0;
     bool short_frames = true;
+    frame_displacement.reserve((num_blocks + frame_blocks - 1) / frame_blocks);
     for (uint64_t first = 0; first < num_blocks; first += frame_blocks) {
         uint64_t end = std::min(first + frame_blocks, num_blocks);
-        auto [low, high] =
-            std::minmax_element(displacements.begin() + first, displacements.begin() + end);
-        frame_displacement.push_back(*low);
-        widest = std::max(widest, distance(*low, *high));
+        // Without branches: in lists of pages these are as good as random.
+        int64_t low = displacements[first], high = low;
+        for (uint64_t i = first + 1; i < end; ++i) {
+            low = std::min(low, displacements[i]);
+            high = std::max(high, displacements[i]);
+        }
+        frame_displacement.push_back(low);
+        widest = std::max(widest, distance(low, high));
         uint64_t size = 0;
         for (uint64_t i = first; i < end; ++i) {
-            bits |= distance(*low, displacements[i]);
+            bits |= distance(low, displacements[i]);
             if (block_length == 0) {
                 short_frames = short_frames && lengths[i] <= UINT32_MAX;
                 size += std::min<uint64_t>(lengths[i], uint64_t(UINT32_MAX) + 1);

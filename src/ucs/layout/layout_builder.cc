@@ -85,16 +85,16 @@ struct layout_builder::state {
     bool irregular = false;
     std::vector<int64_t> displacements;
     std::vector<uint64_t> lengths;  // one entry while all are equal
+    bool has_many_lengths = false;
     uint64_t packed_size = 0;
     int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of all bytes, and behind them
     bool invalid = false;
 
     void append_irregular(int64_t displacement, uint64_t length) {
-        if (displacements.empty()) {
-            lengths.push_back(length);
-        } else if (lengths.size() == displacements.size() && displacements.size() > 1) {
+        if (has_many_lengths || displacements.empty()) {
             lengths.push_back(length);
         } else if (length != lengths[0]) {
+            has_many_lengths = true;
             lengths.resize(displacements.size(), lengths[0]);
             lengths.push_back(length);
         }

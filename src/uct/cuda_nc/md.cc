@@ -6,6 +6,7 @@
 
 #include "ucs/base/log.hpp"
 #include "uct/cuda_nc/forward.hpp"
+#include "uct/cuda_nc/memory/peer_memory.hpp"
 #include "uct/cuda_nc/ucx/self_check.hpp"
 
 namespace cuda_nc::uct {
@@ -92,6 +93,7 @@ ucs_status_t open_md(uct_component *component, const char *name, const void *,
     if (!is_checked(*ucx)) {
         return UCS_ERR_UNSUPPORTED;
     }
+    watch_new_libraries();
     uct_component *theirs;
     uct_md_resource_desc *resources = nullptr;
     uct_md_resource_desc wanted, ours;

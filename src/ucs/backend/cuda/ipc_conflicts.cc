@@ -34,16 +34,15 @@ bool watch_ipc_conflicts(const driver &calls, void (*release)() noexcept) noexce
     static bool watching = false;
     std::lock_guard<std::mutex> guard(mutex);
     release_ours.store(release, std::memory_order_release);
-    if (!watching) {
+    if (real_open == nullptr) {
         real_open = calls.ipc_open;
-        const replacement opening = {CUDA_NC_SYMBOL_OF(cuIpcOpenMemHandle),
-                                     reinterpret_cast<void *>(open_or_make_room)};
-        const size_t changed = redirect_loaded_objects(&opening, 1);
-        // Without UCX's own transport for CUDA IPC nobody else maps memory that applications
-        // allocate.
-        watching = changed != 0 || !is_library_loaded("libuct_cuda");
-        nc_debug("cuIpcOpenMemHandle: %zu calls redirected", changed);
     }
+    const replacement opening = {CUDA_NC_SYMBOL_OF(cuIpcOpenMemHandle),
+                                 reinterpret_cast<void *>(open_or_make_room)};
+    const size_t changed = redirect_loaded_objects(&opening, 1);  // that are not yet
+    // Without UCX's own transport for CUDA IPC nobody else maps memory that applications allocate.
+    watching = watching || changed != 0 || !is_library_loaded("libuct_cuda");
+    nc_debug("cuIpcOpenMemHandle: %zu calls redirected", changed);
     return watching;
 }
 

@@ -1,4 +1,5 @@
-// platform::watch_ipc_conflicts() for CUDA.
+// platform::watch_ipc_conflicts() for CUDA. Libraries that were loaded since the last call are
+// included from this one on.
 #pragma once
 
 #include "ucs/backend/cuda/driver.hpp"

@@ -27,8 +27,8 @@ class launch_client {
 
     // The same work as an order for the GPU's mover. False: it needs a launch.
     virtual bool describe(gpu::move_order *) noexcept { return false; }
-    // Exactly one of these follows scheduler::order(), unless scheduler::cancel() came before: `by`
-    // has taken it, or it is to be launched.
+    // Exactly one of these follows scheduler::order() that admitted it, unless scheduler::cancel()
+    // came before: `by` has taken it, or it is to be launched.
     virtual void ordered(gpu::mover & /*by*/, gpu::mover::ticket) noexcept {}
     virtual void order_refused() noexcept {}
 

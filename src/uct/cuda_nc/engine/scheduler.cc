@@ -90,7 +90,7 @@ scheduler::admission scheduler::order(launch_client &ready) noexcept try {
         line.waiting.insert(message);
         return admission::waits;
     }
-    line.waiting.erase(message);
+    room_came_free_ |= line.waiting.erase(message) != 0;  // perhaps for the messages behind it
     if (!launches_.add_order(ready)) {
         return admission::refused;
     }

@@ -1,6 +1,7 @@
 #include "uct/cuda_nc/memory/peer_memory.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <iterator>
@@ -267,10 +268,26 @@ void close_idle_memory_of_users() noexcept {
     peers.close_idle_of_users([](const user_key &) { return true; });
 }
 
+namespace {
+
+std::atomic<bool> is_watching{false};
+
+bool watch_ipc_conflicts() noexcept {
+    is_watching = gpu::platform::instance().watch_ipc_conflicts(close_idle_memory_of_users);
+    return is_watching;
+}
+
+}  // namespace
+
+void watch_new_libraries() noexcept {
+    if (is_watching) {
+        watch_ipc_conflicts();
+    }
+}
+
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t id, uint64_t base) noexcept try {
-    static const bool may_keep =
-        gpu::platform::instance().watch_ipc_conflicts(close_idle_memory_of_users);
+    static const bool may_keep = watch_ipc_conflicts();
     if (!may_keep) {
         return {};
     }

@@ -29,6 +29,9 @@ peer_memory reach_peer_memory(int device, const gpu::ipc_handle &handle, const p
 // and then after twice as long each time, a minute at most.
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
                               uint64_t id, uint64_t base) noexcept;
+// Libraries have been loaded, a second UCX perhaps: they too get the places that they need from
+// mappings of ours that nobody uses. (UCX ends the process where it does not get one.)
+void watch_new_libraries() noexcept;
 
 // The same as reach_peer_memory() of pinned host memory that `owner` shares.
 peer_memory reach_peer_host_memory(int device, const gpu::ipc_handle &handle,

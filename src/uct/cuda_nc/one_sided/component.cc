@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <new>
 
 #include "ucs/base/log.hpp"
@@ -23,6 +24,7 @@ const char *name_of(served_memory which) noexcept {
     return which == served_memory::gpu ? "gpu" : "host";
 }
 constexpr char setting_prefix[] = "CUDA_NC_";
+constexpr uintptr_t invalid_key = ~uintptr_t{0};  // UCT_INVALID_RKEY
 
 ucs_status_t unsupported() {
     return UCS_ERR_UNSUPPORTED;
@@ -201,6 +203,7 @@ ucs_status_t open_md(uct_component *component, const char *, const void *, uct_m
     if (made->served == served_memory::gpu && !is_simulated()) {
         lead_short_copies(*made->ucx);  // before interfaces are opened
     }
+    watch_new_libraries();
     *md_p = &made->super;
     return UCS_OK;
 }
@@ -213,6 +216,7 @@ ucs_status_t open_cm(uct_component *, void *, const void *, void **) {
 ucs_status_t unpack_key(uct_component *component, const void *buffer, const void *,
                         uintptr_t *rkey_p, void **handle_p) {
     const bool is_host = one_sided_component::of(component).served == served_memory::host;
+    *rkey_p = invalid_key;  // UCP may read it after an error, too
     packed_key packed;
     std::memcpy(&packed, buffer, sizeof(packed));
     if (packed.version != one_sided_version ||
@@ -227,23 +231,23 @@ ucs_status_t unpack_key(uct_component *component, const void *buffer, const void
         nc_debug("no put and get to a peer's host memory: the system does not let us reach it");
         return UCS_ERR_UNREACHABLE;
     }
-    auto *key = new (std::nothrow) remote_key(packed, owner);
+    std::unique_ptr<remote_key> key(new (std::nothrow) remote_key(packed, owner));
     if (key == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
-    *rkey_p = reinterpret_cast<uintptr_t>(key);
-    *handle_p = nullptr;
-    if (is_host) {
-        return UCS_OK;
-    }
     // One GPU says whether there is a way at all: one that is known to be used, or will be.
-    const int registered = any_registered_device();
-    const int device = registered >= 0 ? registered : gpu::platform::instance().current_device();
+    const int registered = is_host ? -1 : any_registered_device();
+    const int device =
+        is_host || registered >= 0 ? registered : gpu::platform::instance().current_device();
     if (device >= 0 && !key->reach(device)) {
         nc_debug("no put and get to a peer's GPU memory: GPU %d does not reach it", device);
-        delete key;
         return UCS_ERR_UNREACHABLE;
     }
+    if (!add_key(*key)) {
+        return UCS_ERR_NO_MEMORY;
+    }
+    *rkey_p = handle_of(*key.release());
+    *handle_p = nullptr;
     return UCS_OK;
 }
 
@@ -252,7 +256,9 @@ ucs_status_t point_by_key(uct_component *, uintptr_t, void *, uint64_t, void **)
 }
 
 ucs_status_t release_key(uct_component *, uintptr_t rkey, void *) {
-    delete reinterpret_cast<remote_key *>(rkey);
+    auto *const key = reinterpret_cast<remote_key *>(rkey);
+    remove_key(*key);
+    delete key;
     return UCS_OK;
 }
 

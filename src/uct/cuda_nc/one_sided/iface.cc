@@ -162,6 +162,12 @@ ucs_status_t move_list(uct_ep *ep, direction dir, void *const *buffers, const si
                        const size_t *counts, const size_t *strides, size_t number,
                        uct_completion *completion) noexcept {
     list_mover &mover = *one_sided_interface::of(ep->iface).mover;
+    if (!are_keys(rkeys, number)) {
+        nc_error(
+            "a list of blocks has keys of memory that is reached in different ways: give each "
+            "kind of memory a list of its own");
+        return UCS_ERR_INVALID_PARAM;
+    }
     bool added = false;
     int lane = list_mover::unreached;
     for (size_t i = 0; i < number; ++i) {

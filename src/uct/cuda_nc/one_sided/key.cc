@@ -1,6 +1,10 @@
 #include "uct/cuda_nc/one_sided/key.hpp"
 
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
 #include <new>
+#include <unordered_set>
 
 #include "ucs/gpu/span.hpp"
 #include "uct/cuda_nc/memory/shared_handle.hpp"
@@ -27,7 +31,7 @@ packed_key make_key(int device, uint64_t address, uint64_t length,
     key.allocation = memory.id;
     key.base = reinterpret_cast<uintptr_t>(memory.base);
     key.size = memory.size;
-    if (contains(key, address, length)) {
+    if (key.process != process_id{} && contains(key, address, length)) {
         key.is_shared = sharing::gpu_memory;
     }
     return key;
@@ -73,6 +77,59 @@ remote_key::note *remote_key::note_for(int lane) noexcept try {
     return &notes_[place];
 } catch (const std::bad_alloc &) {
     return nullptr;
+}
+
+namespace {
+
+struct known_keys {
+    std::mutex mutex;
+    std::unordered_set<uintptr_t> handles;
+};
+
+known_keys &get_keys() noexcept {
+    static auto *only = new known_keys;  // keys may be released while the process exits
+    return *only;
+}
+
+bool is_key(uintptr_t handle) noexcept {
+    known_keys &keys = get_keys();
+    std::lock_guard<std::mutex> guard(keys.mutex);
+    return keys.handles.count(handle) != 0;
+}
+
+}  // namespace
+
+bool add_key(const remote_key &made) noexcept try {
+    known_keys &keys = get_keys();
+    std::lock_guard<std::mutex> guard(keys.mutex);
+    keys.handles.insert(handle_of(made));
+    return true;
+} catch (const std::bad_alloc &) {
+    return false;
+}
+
+void remove_key(const remote_key &released) noexcept {
+    known_keys &keys = get_keys();
+    std::lock_guard<std::mutex> guard(keys.mutex);
+    keys.handles.erase(handle_of(released));
+}
+
+// Lists have many blocks and few keys: those seen before are not looked up again.
+bool are_keys(const uintptr_t *handles, size_t number) noexcept {
+    constexpr size_t places = 16;
+    uintptr_t seen[places];
+    if (number == 0 || !is_key(handles[0])) {
+        return number == 0;
+    }
+    std::fill(seen, seen + places, handles[0]);
+    for (size_t i = 1; i < number; ++i) {
+        uintptr_t &place = seen[handles[i] / alignof(std::max_align_t) % places];
+        if (place != handles[i] && !is_key(handles[i])) {
+            return false;
+        }
+        place = handles[i];
+    }
+    return true;
 }
 
 }  // namespace cuda_nc::uct

@@ -79,4 +79,13 @@ class remote_key {
     std::vector<note> notes_;  // the others': by device; of host memory by direction
 };
 
+// The keys that UCP has, by their handles: UCP takes the handle of each block of a list from one
+// place of that block's key, whatever domain's handle lies there. Thread safe.
+bool add_key(const remote_key &made) noexcept;  // false: no memory
+void remove_key(const remote_key &released) noexcept;
+bool are_keys(const uintptr_t *handles, size_t number) noexcept;
+inline uintptr_t handle_of(const remote_key &key) noexcept {
+    return reinterpret_cast<uintptr_t>(&key);
+}
+
 }  // namespace cuda_nc::uct

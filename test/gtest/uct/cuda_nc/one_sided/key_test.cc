@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "uct/cuda_nc/memory/this_machine.hpp"
 #include "uct/cuda_nc/one_sided/component.hpp"
@@ -49,6 +50,35 @@ TEST_F(key_test, of_memory_allocated_again_is_another_one) {
 
 bool same(const packed_key &one, const packed_key &other) {
     return std::memcmp(&one, &other, sizeof(one)) == 0;
+}
+
+// UCP hands on what lies at one place of each key of a list.
+TEST(remote_keys, are_known_until_they_are_released) {
+    std::vector<std::unique_ptr<remote_key>> keys;
+    std::vector<uintptr_t> handles;
+    const remote_key unknown{packed_key()};
+    for (int i = 0; i < 100; ++i) {
+        keys.push_back(std::make_unique<remote_key>(packed_key()));
+        ASSERT_TRUE(add_key(*keys.back()));
+    }
+    for (int i = 0; i < 1000; ++i) {
+        handles.push_back(handle_of(*keys[static_cast<size_t>(i * 37 % 100)]));
+    }
+    EXPECT_TRUE(are_keys(handles.data(), handles.size()));
+    EXPECT_TRUE(are_keys(nullptr, 0));
+    for (size_t at : {size_t{0}, size_t{1}, size_t{500}, handles.size() - 1}) {
+        for (uintptr_t wrong : {uintptr_t{0}, ~uintptr_t{0}, handles[at] + 1, handle_of(unknown)}) {
+            std::vector<uintptr_t> mixed = handles;
+            mixed[at] = wrong;
+            EXPECT_FALSE(are_keys(mixed.data(), mixed.size())) << at << " " << wrong;
+        }
+    }
+    remove_key(*keys[37]);
+    EXPECT_FALSE(are_keys(handles.data(), handles.size()));
+    for (const auto &one : keys) {
+        remove_key(*one);
+        EXPECT_FALSE(are_keys(handles.data(), 1));
+    }
 }
 
 TEST_F(key_test, of_a_registration_is_that_of_its_memory) {
