@@ -324,6 +324,10 @@ TEST_F(fuzz_test, what_strangers_say_changes_nothing) {
 }
 
 TEST_F(fuzz_test, what_a_hostile_peer_says_spoils_its_own_messages_alone) {
+#ifdef __SANITIZE_THREAD__
+    // It has UCP write into a buffer that a kernel writes into, and two messages into one slot.
+    GTEST_SKIP() << "a hostile peer's bytes race with each other";
+#endif
     run(true);
 }
 
