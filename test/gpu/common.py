@@ -85,7 +85,8 @@ class Result:
     def must_be_right(self):
         skip_if(self.status == CANNOT_RUN or "SKIPPED" in self.output,
                 (self.output.strip().splitlines() or ["it cannot run here"])[-1])
-        fail_if("WRONG" in self.output, "wrong bytes")
+        wrong = [line.strip() for line in self.output.splitlines() if "WRONG" in line]
+        fail_if(wrong, wrong[0] if wrong else "")
         fail_if("illegal access" in self.output, "a kernel touched memory that is not there")
         fail_if(self.status != 0, f"exit status {self.status}")
 
