@@ -72,8 +72,8 @@ struct user_allocation {
     bool is(const gpu::ipc_handle &other, uint64_t other_id) const noexcept {
         return id == other_id && std::memcmp(handle.bytes, other.bytes, sizeof(handle.bytes)) == 0;
     }
-    bool is_to_be_tried() const noexcept {
-        return memory == nullptr && std::chrono::steady_clock::now() - opened >= until_retry;
+    bool is_due() const noexcept {
+        return std::chrono::steady_clock::now() - opened >= until_retry;
     }
 };
 
@@ -286,7 +286,7 @@ void watch_new_libraries() noexcept {
 }
 
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
-                              uint64_t id, uint64_t base) noexcept try {
+                              uint64_t id, uint64_t base, bool at_once) noexcept try {
     static const bool may_keep = watch_ipc_conflicts();
     if (!may_keep) {
         return {};
@@ -308,11 +308,19 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         peers.erase(found);  // its place is another's now
         found = peers.of_users.end();
     }
+    auto tried = std::chrono::steady_clock::now();
     auto until_retry = time_until_retry;
-    if (found != peers.of_users.end() && found->second.is_to_be_tried()) {
-        until_retry = std::min(2 * found->second.until_retry, longest_time_until_retry);
-        peers.erase(found);
-        found = peers.of_users.end();
+    if (found != peers.of_users.end() && found->second.memory == nullptr) {
+        const user_allocation &failed = found->second;
+        const bool is_due = failed.is_due();
+        if (is_due || at_once) {
+            // A trial ahead of its time says nothing of how long others should wait.
+            until_retry = is_due ? std::min(2 * failed.until_retry, longest_time_until_retry)
+                                 : failed.until_retry;
+            tried = is_due ? tried : failed.opened;
+            peers.erase(found);
+            found = peers.of_users.end();
+        }
     }
     if (found == peers.of_users.end()) {
         peers.close_unused();
@@ -330,10 +338,10 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         } else {
             peers.forget_one_that_failed();
         }
-        found = peers.of_users
-                    .emplace(name, user_allocation{std::move(memory), handle, id,
-                                                   std::chrono::steady_clock::now(), until_retry})
-                    .first;
+        found =
+            peers.of_users
+                .emplace(name, user_allocation{std::move(memory), handle, id, tried, until_retry})
+                .first;
     }
     found->second.last_use = ++peers.uses;
     if (found->second.memory == nullptr) {

@@ -26,9 +26,10 @@ peer_memory reach_peer_memory(int device, const gpu::ipc_handle &handle, const p
 // (see gpu::allocation_info). 64 stay open, and more where those that were closed are reached again
 // (room_by_need.hpp). What the user frees meanwhile stays allocated until we or UCX need its place,
 // or as many others have been reached. One that could not be opened is tried again after a second,
-// and then after twice as long each time, a minute at most.
+// and then after twice as long each time, a minute at most; or `at_once`, for callers that have no
+// other way to it.
 peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const process_id &owner,
-                              uint64_t id, uint64_t base) noexcept;
+                              uint64_t id, uint64_t base, bool at_once = false) noexcept;
 // Libraries have been loaded, a second UCX perhaps: they too get the places that they need from
 // mappings of ours that nobody uses. (UCX ends the process where it does not get one.)
 void watch_new_libraries() noexcept;

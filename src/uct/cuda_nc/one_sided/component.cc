@@ -239,7 +239,7 @@ ucs_status_t unpack_key(uct_component *component, const void *buffer, const void
     const int registered = is_host ? -1 : any_registered_device();
     const int device =
         is_host || registered >= 0 ? registered : gpu::platform::instance().current_device();
-    if (device >= 0 && !key->reach(device)) {
+    if (device >= 0 && !key->reach(device, false)) {
         nc_debug("no put and get to a peer's GPU memory: GPU %d does not reach it", device);
         return UCS_ERR_UNREACHABLE;
     }

@@ -107,7 +107,7 @@ ucs_status_t list_mover::append_parts(lane &on, const block_pair &block) noexcep
 // The memory of the key, as whoever moves the lane's lists reaches it.
 peer_memory list_mover::reach(const lane &on, const remote_key &key) noexcept {
     return on.process != nullptr ? peer_memory{nullptr, reinterpret_cast<char *>(key.base())}
-                                 : key.reach(on.device);
+                                 : key.reach(on.device, true);
 }
 
 // Cuts the block into pairs. Those that the open list has no room for go into the next ones. After

@@ -50,9 +50,9 @@ packed_key make_host_key(uint64_t address, uint64_t length) noexcept {
     return key;
 }
 
-peer_memory remote_key::reach(int device) const noexcept {
+peer_memory remote_key::reach(int device, bool at_once) const noexcept {
     peer_memory memory = reach_user_memory(device, packed_.memory, packed_.process,
-                                           packed_.allocation, packed_.base);
+                                           packed_.allocation, packed_.base, at_once);
     // What the peer says of its size is not trusted.
     if (memory && memory.keeper->size() < packed_.size) {
         return {};

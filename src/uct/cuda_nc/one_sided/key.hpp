@@ -56,8 +56,9 @@ class remote_key {
     bool contains(uint64_t address, uint64_t length) const noexcept {
         return uct::contains(packed_, address, length);
     }
-    // The whole allocation as `device` reaches it. Empty: it cannot be mapped.
-    peer_memory reach(int device) const noexcept;
+    // The whole allocation as `device` reaches it. Empty: it cannot be mapped. `at_once`: that is
+    // tried even where it has failed a moment ago.
+    peer_memory reach(int device, bool at_once) const noexcept;
     uint64_t base() const noexcept { return packed_.base; }
     // Null: it is GPU memory.
     const std::shared_ptr<const host_process> &owner() const noexcept { return owner_; }

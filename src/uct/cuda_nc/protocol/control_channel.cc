@@ -259,7 +259,7 @@ void control_channel::endpoint_connected(endpoint &ep) noexcept {
     }
 }
 
-void control_channel::endpoint_closed(const endpoint &ep) noexcept {
+void control_channel::endpoint_closed(const endpoint &ep, endpoint *other) noexcept {
     const auto found = unsent_.find(&ep);
     if (found == unsent_.end()) {
         return;
@@ -270,9 +270,19 @@ void control_channel::endpoint_closed(const endpoint &ep) noexcept {
         if (one.bytes.empty()) {
             continue;  // it is on its way
         }
-        keep_if_needed(ep, one.id, one.bytes.data(), one.bytes.size());
+        if (other == nullptr || !move(one, *other)) {
+            keep_if_needed(ep, one.id, one.bytes.data(), one.bytes.size());
+        }
         left(one);
     }
+}
+
+// False: there is no memory.
+bool control_channel::move(const unsent &message, endpoint &to) noexcept try {
+    add_unsent(to, message.id, message.bytes.data(), message.bytes.size(), message.from);
+    return true;
+} catch (const std::bad_alloc &) {
+    return false;
 }
 
 }  // namespace cuda_nc::uct

@@ -62,8 +62,9 @@ class control_channel final : public unsent_messages {
 
     // `ep` leads to its peer from now on: says what was kept for the peer.
     void endpoint_connected(endpoint &ep) noexcept;
-    // The endpoint goes away. What its peer cannot do without is kept.
-    void endpoint_closed(const endpoint &ep) noexcept;
+    // The endpoint goes away. What waits for room there goes over `other`, which leads to the same
+    // peer; where that is null, what the peer cannot do without is kept.
+    void endpoint_closed(const endpoint &ep, endpoint *other) noexcept;
 
   private:
     // A message that waits for room: the bytes that go on the wire, under this id.
@@ -87,6 +88,7 @@ class control_channel final : public unsent_messages {
     void stamp(wire::control *message) const noexcept;
     void add_unsent(endpoint &ep, uint8_t id, const void *message, size_t length, uint64_t from);
     void left(const unsent &message) noexcept;
+    bool move(const unsent &message, endpoint &to) noexcept;
     unsigned send_some(endpoint &ep) noexcept;
     void keep(uint64_t interface, uint8_t id, const void *message, size_t length) noexcept;
     void keep_if_needed(const endpoint &ep, uint8_t id, const void *message,

@@ -47,6 +47,12 @@ direct_messages::~direct_messages() {
 
 ssize_t direct_messages::send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
                                         unsigned flags) noexcept {
+    // What this side has said of the message, that it does not come from the GPU for one, arrives
+    // before its fragments do.
+    if (!ep.is_loopback && !services_.control.send_unsent(ep)) {
+        services_.pending.refused(ep, pending_requests::by_carrier);
+        return UCS_ERR_NO_RESOURCE;
+    }
     data_call call(services_, ep, pack, arg);
     ssize_t sent = ep.carrier->iface->ops.ep_am_bcopy(ep.carrier, rndv_data_id, data_call::compose,
                                                       &call, flags);
@@ -168,9 +174,9 @@ void direct_messages::handle_control(void *data, size_t length) noexcept {
 void direct_messages::endpoint_closed(endpoint &ep) noexcept {
     flushes_.end(ep, UCS_ERR_CANCELED);
     services_.pending.endpoint_closed(ep);
-    services_.control.endpoint_closed(ep);
     endpoint *const newest = find_peer(services_.iface, ep.peer);
     endpoint *const other = newest == &ep ? ep.older : newest;
+    services_.control.endpoint_closed(ep, other);
     services_.messages.for_each([&](auto &one) {
         if (one.ep() != &ep) {
             return;
@@ -181,7 +187,7 @@ void direct_messages::endpoint_closed(endpoint &ep) noexcept {
             one.endpoint_closed();
         }
     });
-    services_.control.endpoint_closed(ep);  // what the messages have said now
+    services_.control.endpoint_closed(ep, other);  // what the messages have said now
     services_.puts.endpoint_closed(ep);
     early_.endpoint_closed(ep.peer);
     services_.ports.endpoint_closed(ep);

@@ -139,7 +139,7 @@ TEST_F(key_test, of_a_process_that_is_not_there_reaches_nothing) {
     packed.process.pid = 0x7ffffff0;
     packed.process.started = 1;
     packed.memory = {};
-    EXPECT_FALSE(static_cast<bool>(remote_key(packed).reach(0)));
+    EXPECT_FALSE(static_cast<bool>(remote_key(packed).reach(0, true)));
 }
 
 TEST_F(key_test, has_a_note_for_each_gpu_and_for_none) {

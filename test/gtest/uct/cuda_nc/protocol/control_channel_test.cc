@@ -46,14 +46,6 @@ class control_channel_test : public direct_messages_test {
         channel().send(&eps_[endpoint], control_kind::cancel, what, what);
     }
     control_channel &channel() { return messages_->services().control; }
-    // The kinds of what has left over `ep_`.
-    static std::vector<control_kind> kinds_sent() {
-        std::vector<control_kind> all;
-        for (const control &one : sent) {
-            all.push_back(one.kind);
-        }
-        return all;
-    }
     // A send of `end_` that has been offered with UCP's data.
     send_message &offer_one() {
         send_message &one = messages_->services().messages.add<send_message>(
@@ -141,6 +133,28 @@ TEST_F(control_channel_test, last_words_that_a_broken_endpoint_loses_are_said_ov
         messages_->endpoint_connected(ep_);
         EXPECT_EQ(sent.size(), 4u) << "once";
     }
+}
+
+// Where a message turns out not to come from the GPU, its receiver hears so before its bytes come.
+TEST_F(control_channel_test, fragments_stay_behind_words_that_wait_for_room) {
+    sent.clear();
+    sent_of_ucp.clear();
+    carrier_is_full = true;
+    channel().send(&ep_, control_kind::cancel, 1, 2);
+    carrier_is_full = false;
+    auto pack = [](void *destination, void *length) -> size_t {
+        EXPECT_EQ(sent.size(), 1u);
+        std::memset(destination, 0, *static_cast<size_t *>(length));
+        return *static_cast<size_t *>(length);
+    };
+    size_t length = 100;
+    for (bool has_room : {false, true}) {
+        carrier_is_full = !has_room;
+        const ssize_t packed = messages_->send_rndv_data(ep_, pack, &length, 0);
+        EXPECT_EQ(packed, has_room ? 100 : static_cast<ssize_t>(UCS_ERR_NO_RESOURCE));
+        EXPECT_EQ(sent_of_ucp.size(), has_room ? 1u : 0u);
+    }
+    carrier_is_full = false;
 }
 
 // The receiver has closed its endpoint by force, and lives on.

@@ -294,6 +294,14 @@ class direct_messages_test : public testing::Test {
         messages_->handle_control(bytes, before + sizeof(rts));
         EXPECT_NE(std::count(rts_seen.begin(), rts_seen.end(), request), 0) << "UCP gets it";
     }
+    // Of what has left over `ep_`.
+    static std::vector<control_kind> kinds_sent() {
+        std::vector<control_kind> all;
+        for (const control &one : sent) {
+            all.push_back(one.kind);
+        }
+        return all;
+    }
     void withdraw(uint64_t request) {
         control message = {};
         message.version = protocol_version;
