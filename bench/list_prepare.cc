@@ -3,13 +3,15 @@
 // checked once.
 //
 //     make -f bench/list_prepare.mk CUDA=DIR UCX=DIR CUDA_NC=PREFIX OUTPUT=list_prepare
-//     ./list_prepare [PAGESxBYTES ...]
+//     ./list_prepare [PAGESxBYTES[r] ...]
 //
-// Pages lie at twice their length, in random order on both sides. Prints microseconds, medians of
-// 21: "create" is cuda_nc_layout_create_indexed for one side, "prepare" the cuda_nc_layout_prepare
-// after it, of a list that is new to the process, "again" that of a layout made anew of a list
-// that was there before; "call" is cuda_nc_copy until it returns, "copy" its time on the stream,
-// "contiguous" that of cudaMemcpyAsync of as many bytes. Exit status 1: a wrong byte; 2: an error.
+// Pages lie at twice their length, in random order on both sides; with "r" in order, at twice their
+// length on one side and at three times on the other, as rows of two matrices. Prints microseconds,
+// medians of 21: "create" is cuda_nc_layout_create_indexed for one side, "prepare" the
+// cuda_nc_layout_prepare after it, of a list that is new to the process, "again" that of a layout
+// made anew of a list that was there before; "call" is cuda_nc_copy until it returns, "copy" its
+// time on the stream, "contiguous" that of cudaMemcpyAsync of as many bytes. Exit status 1: a wrong
+// byte; 2: an error.
 #include <cuda_nc/cuda_nc.h>
 #include <cuda_runtime_api.h>
 
@@ -58,13 +60,15 @@ double microseconds(Work &&work) {
         .count();
 }
 
-// Which place each page of a list has.
-std::vector<int64_t> places(size_t pages, uint64_t seed) {
+// Which place each page of a list has, in pages; `seed` 0: in order.
+std::vector<int64_t> places(size_t pages, int64_t pitch, uint64_t seed) {
     std::vector<int64_t> made(pages);
     std::iota(made.begin(), made.end(), int64_t{0});
-    std::shuffle(made.begin(), made.end(), std::mt19937_64(seed));
+    if (seed != 0) {
+        std::shuffle(made.begin(), made.end(), std::mt19937_64(seed));
+    }
     for (int64_t &one : made) {
-        one *= 2;
+        one *= pitch;
     }
     return made;
 }
@@ -78,12 +82,14 @@ class bench {
     }
 
     // False: a wrong byte.
-    bool run(size_t pages, size_t bytes) {
-        const size_t span = 2 * pages * bytes;
+    bool run(size_t pages, size_t bytes, bool rows) {
+        const int64_t pitch = rows ? 3 : 2;  // of the target
+        const size_t span = static_cast<size_t>(pitch) * pages * bytes;
         char *source, *target;
         need(cudaMalloc(reinterpret_cast<void **>(&source), span), "no GPU memory");
         need(cudaMalloc(reinterpret_cast<void **>(&target), span), "no GPU memory");
-        const std::vector<int64_t> from = places(pages, 1), to = places(pages, 2);
+        const std::vector<int64_t> from = places(pages, 2, rows ? 0 : 1),
+                                   to = places(pages, pitch, rows ? 0 : 2);
         std::vector<unsigned char> image(span, 0);
         for (size_t page = 0; page < pages; ++page) {
             unsigned char *its = &image[static_cast<size_t>(from[page]) * bytes];
@@ -98,7 +104,7 @@ class bench {
         std::vector<double> creates, prepares, agains, calls, copies, plain;
         cuda_nc_layout_t sides[2] = {};
         for (unsigned i = 0; i < repeats; ++i) {
-            const std::vector<int64_t> list = places(pages, 3 + i);
+            const std::vector<int64_t> list = places(pages, 2, rows ? 0 : 3 + i);
             cuda_nc_layout_t once;
             creates.push_back(microseconds([&] { once = create(list, bytes); }));
             prepares.push_back(microseconds([&] { need(cuda_nc_layout_prepare(once, 0)); }));
@@ -122,9 +128,9 @@ class bench {
                      "a copy failed");
             }));
         }
-        std::printf("%8zu %8zu %9.0f %9.0f %9.1f %9.1f %9.1f %11.1f%s\n", pages, bytes,
-                    median(creates), median(prepares), median(agains), median(calls),
-                    median(copies), median(plain), right ? "" : "  WRONG BYTES");
+        std::printf("%8zu %8zu%s %9.0f %9.0f %9.1f %9.1f %9.1f %11.1f%s\n", pages, bytes,
+                    rows ? "r" : " ", median(creates), median(prepares), median(agains),
+                    median(calls), median(copies), median(plain), right ? "" : "  WRONG BYTES");
         std::fflush(stdout);
         for (cuda_nc_layout_t side : sides) {
             cuda_nc_layout_destroy(side);
@@ -185,15 +191,17 @@ int main(int argc, char **argv) {
     }
     cudaDeviceProp properties;
     need(cudaGetDeviceProperties(&properties, 0), "no GPU");
-    std::printf("# %s, %s\n%8s %8s %9s %9s %9s %9s %9s %11s\n", properties.name, cuda_nc_version(),
+    std::printf("# %s, %s\n%8s %8s  %9s %9s %9s %9s %9s %11s\n", properties.name, cuda_nc_version(),
                 "pages", "bytes", "create", "prepare", "again", "call", "copy", "contiguous");
     bench all;
     bool right = true;
     for (const std::string &one : cases) {
         size_t pages, bytes;
-        need(std::sscanf(one.c_str(), "%zux%zu", &pages, &bytes) == 2 && pages != 0 && bytes != 0,
-             "a case is PAGESxBYTES");
-        right = all.run(pages, bytes) && right;
+        char kind[2] = "";
+        need(std::sscanf(one.c_str(), "%zux%zu%1s", &pages, &bytes, kind) >= 2 && pages != 0 &&
+                 bytes != 0 && (*kind == '\0' || *kind == 'r'),
+             "a case is PAGESxBYTES, or PAGESxBYTESr");
+        right = all.run(pages, bytes, *kind == 'r') && right;
     }
     return right ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 namespace cuda_nc::gpu {
 
 struct end_words;
+struct layout_pairs;
 
 // `length` bytes from `from` to `to`, of any alignment. Both in memory that the device reaches.
 struct block_pair {
@@ -22,10 +23,11 @@ static_assert(sizeof(block_pair) == 24, "a kernel reads them");
 // One launch. The pairs run in any order and side by side, so no target may overlap another target,
 // or a source.
 struct pair_list {
-    const block_pair *pairs = nullptr;  // in pinned memory, or in the device's
-    size_t count = 0;                   // 0 does nothing
-    unsigned max_sms = 0;               // multiprocessors to use at most; 0: as many as pay
-    end_words *ends = nullptr;          // null: only events tell of the end
+    const block_pair *pairs = nullptr;   // in pinned memory, or in the device's
+    size_t count = 0;                    // 0 does nothing
+    unsigned max_sms = 0;                // multiprocessors to use at most; 0: as many as pay
+    end_words *ends = nullptr;           // null: only events tell of the end
+    const layout_pairs *made = nullptr;  // in place of `pairs`; copied by the launch
 };
 
 }  // namespace cuda_nc::gpu

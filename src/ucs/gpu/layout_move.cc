@@ -1,8 +1,10 @@
 #include "ucs/gpu/layout_move.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ucs/base/bits.hpp"
+#include "ucs/gpu/layout_pairs.hpp"
 
 namespace cuda_nc::gpu {
 namespace {
@@ -51,6 +53,10 @@ ucs_status_t copy_all(stream &on, const layout_move &move) noexcept {
                : copied;
 }
 
+bool has_list(const layout_move &move) noexcept {
+    return move.source->num_blocks > 1 || move.target->num_blocks > 1;
+}
+
 // For each chunk a block reads the tables of a list, one after the other: longer ones pay there. In
 // a launch with others each block would take as much shared memory, and fewer fit on some GPUs.
 uint64_t usual_chunk(bool of_lone_list) noexcept {
@@ -72,7 +78,6 @@ pipe_geometry cut(uint64_t bytes, unsigned channels, uint64_t usual_chunk) noexc
 // block's loads and stores take turns with those of others: more of them keep its memory busy.
 ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
     const uint64_t total = move.target->packed_size;
-    const bool of_list = move.source->num_blocks > 1 || move.target->num_blocks > 1;
     pipe_work work;
     work.dir = direction::unpack;
     work.pulls = true;
@@ -86,8 +91,8 @@ ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
         work.packed_offset = done;
         work.length = std::min(total - done, max_pipe_length);
         work.geometry = move.is_local
-                            ? cut(work.length, max_pipe_channels, usual_chunk(of_list))
-                            : choose_pull_geometry(work.length, max_pipe_channels, of_list);
+                            ? cut(work.length, max_pipe_channels, usual_chunk(has_list(move)))
+                            : choose_pull_geometry(work.length, max_pipe_channels, has_list(move));
         size_t launched = 0;
         const ucs_status_t status = on.launch(&work, 1, &launched);
         if (status != UCS_OK) {
@@ -95,6 +100,34 @@ ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
         }
     }
     return UCS_OK;
+}
+
+// No pairs where a stay in shared memory is quicker: of short blocks, in lists of shorter ones.
+layout_pairs pairs_between(const layout_move &move) noexcept {
+    layout_pairs pairs;
+    const uint64_t least_step = has_list(move) ? 64 : 256;  // measured on an H200
+    const uint64_t step = std::gcd(move.source->block_length, move.target->block_length);
+    if (move.source->block_length == 0 || move.target->block_length == 0 || step < least_step) {
+        return pairs;
+    }
+    pairs.source = *move.source;
+    pairs.target = *move.target;
+    pairs.source_base = move.source_base;
+    pairs.target_base = move.target_base;
+    constexpr uint64_t line = 128;
+    const uint64_t number = divide_up(step, block_pair::best_length);
+    pairs.step = step;
+    pairs.piece = number == 1 ? step : round_up(divide_up(step, number), line);
+    pairs.pairs_of_step = fast_divide(divide_up(step, pairs.piece));
+    return pairs;
+}
+
+ucs_status_t move_pairs(stream &on, const layout_pairs &pairs, unsigned max_sms) noexcept {
+    pair_list list;
+    list.made = &pairs;
+    list.count = pairs.count();
+    list.max_sms = max_sms;
+    return on.launch(list);
 }
 
 }  // namespace
@@ -125,7 +158,9 @@ ucs_status_t launch(stream &on, const layout_move &move) noexcept {
         return transfer_all(on, direction::pack, source, from,
                             const_cast<char *>(begin_of(target, move.target_base)), move.max_sms);
     }
-    return pull_all(on, move);
+    const layout_pairs pairs = pairs_between(move);
+    return move.is_local && pairs.count() != 0 ? move_pairs(on, pairs, move.max_sms)
+                                               : pull_all(on, move);
 }
 
 }  // namespace cuda_nc::gpu

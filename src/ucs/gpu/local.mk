@@ -12,6 +12,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/gpu/known_memory.hpp \
 	src/ucs/gpu/layout_move.cc \
 	src/ucs/gpu/layout_move.hpp \
+	src/ucs/gpu/layout_pairs.hpp \
 	src/ucs/gpu/mover.hpp \
 	src/ucs/gpu/mover_desk.cc \
 	src/ucs/gpu/mover_desk.hpp \

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "ucs/layout/block_storage.hpp"
@@ -71,6 +74,36 @@ std::optional<periodic_fold> try_period(const std::vector<block> &seen, size_t p
     return fold;
 }
 
+// The blocks of an irregular list until they are compressed.
+struct raw_list {
+    std::vector<int64_t> displacements;
+    std::vector<uint64_t> lengths;  // one entry while all are equal
+};
+
+// Memory that is new to a process costs a page fault for each 4 KiB, which takes longer than all
+// else that is done with a list of pages. So a builder leaves its own to the next one: of the
+// process one list, of 2^18 blocks at most.
+std::atomic<raw_list *> spare_list{nullptr};
+
+std::unique_ptr<raw_list> take_list() {
+    std::unique_ptr<raw_list> spare(spare_list.exchange(nullptr));
+    return spare != nullptr ? std::move(spare) : std::make_unique<raw_list>();
+}
+
+void leave_list(std::unique_ptr<raw_list> one) noexcept {
+    constexpr size_t most = size_t{1} << 18;
+    if (one != nullptr && one->displacements.capacity() <= most &&
+        one->lengths.capacity() <= most) {
+        one->displacements.clear();
+        one->lengths.clear();
+        const size_t capacity = one->displacements.capacity();
+        one.reset(spare_list.exchange(one.release()));
+        if (one != nullptr && one->displacements.capacity() > capacity) {
+            one.reset(spare_list.exchange(one.release()));  // the longer one stays
+        }
+    }
+}
+
 }  // namespace
 
 // Blocks go through three stages. The first ones wait in `first` until a period is found that fits
@@ -82,27 +115,33 @@ struct layout_builder::state {
     block pending{0, 0};  // still grows while blocks touch
     std::vector<block> first;
     std::optional<periodic_fold> fold;
-    bool irregular = false;
-    std::vector<int64_t> displacements;
-    std::vector<uint64_t> lengths;  // one entry while all are equal
-    bool has_many_lengths = false;
+    std::unique_ptr<raw_list> list;  // the irregular one; null: it is not irregular yet
+    uint64_t only_length = 0;        // of its blocks; 0: there are none, or of several lengths
     uint64_t packed_size = 0;
     int64_t lowest = INT64_MAX, highest = INT64_MIN;  // of all bytes, and behind them
     bool invalid = false;
 
+    ~state() { leave_list(std::move(list)); }
+
     void append_irregular(int64_t displacement, uint64_t length) {
-        if (has_many_lengths || displacements.empty()) {
-            lengths.push_back(length);
-        } else if (length != lengths[0]) {
-            has_many_lengths = true;
-            lengths.resize(displacements.size(), lengths[0]);
-            lengths.push_back(length);
+        if (length != only_length) {
+            append_length(length);
         }
-        displacements.push_back(displacement);
+        list->displacements.push_back(displacement);
+    }
+
+    // Another one than all before.
+    void append_length(uint64_t length) {
+        std::vector<uint64_t> &lengths = list->lengths;
+        if (only_length != 0) {
+            lengths.resize(list->displacements.size(), only_length);
+        }
+        only_length = lengths.empty() ? length : 0;
+        lengths.push_back(length);
     }
 
     void go_irregular() {
-        irregular = true;
+        list = take_list();
         auto append = [this](int64_t displacement, uint64_t length) {
             append_irregular(displacement, length);
         };
@@ -135,7 +174,7 @@ struct layout_builder::state {
     }
 
     void add(const block &next) {
-        if (irregular) {
+        if (list != nullptr) {
             append_irregular(next.displacement, next.length);
         } else if (fold) {
             if (!fold->add(next)) {
@@ -163,26 +202,27 @@ struct layout_builder::state {
         if (fold && !fold->complete()) {
             go_irregular();
         }
-        if (irregular) {
-            return make_layout(std::make_shared<block_storage>(displacements, lengths), 0, nullptr);
+        if (list != nullptr) {
+            return make_layout(std::make_shared<block_storage>(list->displacements, list->lengths),
+                               0, nullptr);
         }
-        std::vector<int64_t> list;
-        std::vector<uint64_t> list_lengths;
+        raw_list pattern;
         bool uniform = true;
         for (const block &one : fold->pattern()) {
-            list.push_back(fold->starts().first() + one.displacement);
-            list_lengths.push_back(one.length);
-            uniform = uniform && one.length == list_lengths[0];
+            pattern.displacements.push_back(fold->starts().first() + one.displacement);
+            pattern.lengths.push_back(one.length);
+            uniform = uniform && one.length == pattern.lengths[0];
         }
         if (uniform) {
-            list_lengths.resize(1);
+            pattern.lengths.resize(1);
         }
         layout_dim dims[max_dims];
         unsigned levels = fold->starts().levels();
         for (unsigned d = 0; d < levels; ++d) {
             dims[d] = fold->starts().dim(d);
         }
-        return make_layout(std::make_shared<block_storage>(list, list_lengths), levels, dims);
+        return make_layout(std::make_shared<block_storage>(pattern.displacements, pattern.lengths),
+                           levels, dims);
     }
 };
 

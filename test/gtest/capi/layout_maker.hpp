@@ -136,6 +136,29 @@ class layout_maker {
         return made;
     }
 
+    // `count` blocks of `length` bytes, with gaps, in the order of memory or in any.
+    made_layout make_pages(int64_t count, int64_t length) {
+        made_layout made;
+        std::vector<cuda_nc_block_t> blocks;
+        int64_t at = from_.number(-100, 100);
+        const int64_t gap = from_.number(1, 40);
+        const bool evenly = from_.chance(2), in_order = evenly && from_.chance(2);
+        for (int64_t i = 0; i < count; ++i) {
+            blocks.push_back({at, static_cast<size_t>(length)});
+            at += length + (evenly ? gap : from_.number(1, gap));
+        }
+        for (int64_t i = count - 1; i > 0 && !in_order; --i) {
+            std::swap(blocks[static_cast<size_t>(i)],
+                      blocks[static_cast<size_t>(from_.number(0, i))]);
+        }
+        for (const cuda_nc_block_t &one : blocks) {
+            append(&made.bytes, one.displacement, length);
+        }
+        set_extent(&made);
+        cuda_nc_layout_create_blocks(blocks.data(), blocks.size(), &made.handle);
+        return made;
+    }
+
     // With numbers of any size: it may be refused, but says why.
     void make_extreme(std::string *fault) {
         auto any = [&] {
@@ -445,16 +468,17 @@ class test_buffer {
 inline std::string move_and_compare(const made_layout &what, const made_layout &target,
                                     const gpu_calls *gpu, void *stream) {
     const size_t size = what.bytes.size();
+    const int64_t lower = what.lower(), other_lower = target.lower();
     test_buffer laid(what.span(), 1, gpu), packed(size, 2, gpu), other(target.span(), 3, gpu);
-    char *const base = laid.address() - what.lower();
-    char *const other_base = other.address() - target.lower();
+    char *const base = laid.address() - lower;
+    char *const other_base = other.address() - other_lower;
     auto refused = [](const char *call) { return std::string(call) + ": " + cuda_nc_last_error(); };
     auto wait = [&] { return gpu != nullptr ? gpu->wait(stream) : UCS_OK; };
     std::vector<char> expected_packed = packed.before(), expected_other = other.before();
     for (size_t i = 0; i < size; ++i) {
-        const char byte = laid.before()[static_cast<size_t>(what.bytes[i] - what.lower())];
+        const char byte = laid.before()[static_cast<size_t>(what.bytes[i] - lower)];
         expected_packed[i] = byte;
-        expected_other[static_cast<size_t>(target.bytes[i] - target.lower())] = byte;
+        expected_other[static_cast<size_t>(target.bytes[i] - other_lower)] = byte;
     }
     if (cuda_nc_pack(what.handle, base, packed.address(), stream) != UCS_OK) {
         return refused("pack");
@@ -475,10 +499,10 @@ inline std::string move_and_compare(const made_layout &what, const made_layout &
     test_buffer again(what.span(), 4, gpu);
     std::vector<char> expected = again.before();
     for (size_t i = 0; i < size; ++i) {
-        expected[static_cast<size_t>(what.bytes[i] - what.lower())] = expected_packed[i];
+        expected[static_cast<size_t>(what.bytes[i] - lower)] = expected_packed[i];
     }
     const ucs_status_t status =
-        cuda_nc_unpack(what.handle, packed.address(), again.address() - what.lower(), stream);
+        cuda_nc_unpack(what.handle, packed.address(), again.address() - lower, stream);
     if (what.overlaps()) {
         return status == UCS_ERR_INVALID_PARAM ? "" : "an overlap was written to";
     }
@@ -486,6 +510,16 @@ inline std::string move_and_compare(const made_layout &what, const made_layout &
         return refused("unpack");
     }
     return wait() == UCS_OK && again.now() == expected ? "" : "unpacked bytes differ";
+}
+
+// Pages to pages, of one length or of lengths with a common step; some too long for one warp.
+inline std::string run_pages_case(byte_source &from, const gpu_calls *gpu, void *stream) {
+    layout_maker maker(from);
+    const int64_t step = from.chance(6) ? from.number(16000, 35000) : from.number(1, 300);
+    const int64_t source = from.number(1, 4), target = from.number(1, 4);
+    const int64_t number = from.number(1, step > 300 ? 2 : 60);
+    const made_layout what = maker.make_pages(number * target, source * step);
+    return move_and_compare(what, maker.make_pages(number * source, target * step), gpu, stream);
 }
 
 // One case; empty: all is well.
@@ -497,6 +531,9 @@ inline std::string run_case(const uint8_t *bytes, size_t size, const gpu_calls *
     if (from.chance(8)) {
         maker.make_extreme(&fault);
         return fault;
+    }
+    if (from.chance(6)) {
+        return run_pages_case(from, gpu, stream);
     }
     const made_layout what = maker.make(&fault);
     if (!fault.empty()) {

@@ -118,7 +118,7 @@ class cuda_stream final : public borrowed_stream {
         if (list.count == 0) {
             return UCS_OK;
         }
-        if (list.pairs == nullptr) {
+        if (list.pairs == nullptr && list.made == nullptr) {
             return UCS_ERR_INVALID_PARAM;
         }
         return run(owner_, "a list's launch",

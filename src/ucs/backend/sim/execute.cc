@@ -11,9 +11,50 @@
 
 #include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/gpu/layout_pairs.hpp"
 #include "ucs/backend/sim/access.hpp"
 
 namespace cuda_nc::gpu::sim {
+namespace {
+
+// The pairs of a list, in memory or made by layouts.
+class pair_source {
+  public:
+    explicit pair_source(const pair_list &list) : list_(list) {}
+
+    // False, logged: the device cannot.
+    bool reach(const address_space &space, int ordinal) {
+        if (list_.made != nullptr) {
+            made_ = *list_.made;
+            return translate_tables(space, ordinal, &made_.source) &&
+                   translate_tables(space, ordinal, &made_.target);
+        }
+        const auto at = reinterpret_cast<uintptr_t>(list_.pairs);
+        if (list_.count > SIZE_MAX / sizeof(block_pair) || at % alignof(block_pair) != 0) {
+            nc_error("simulated GPU %d: %zu pairs at 0x%" PRIxPTR, ordinal, list_.count, at);
+            return false;
+        }
+        pairs_ = access_checker(space, ordinal)
+                     .reach(at, list_.count * sizeof(block_pair), "a pair list");
+        return pairs_ != nullptr;
+    }
+    block_pair at(size_t number) const {
+        if (list_.made != nullptr) {
+            return made_.at(number);
+        }
+        block_pair one;
+        std::memcpy(&one, pairs_ + number * sizeof(one), sizeof(one));
+        return one;
+    }
+
+  private:
+    const pair_list &list_;
+    const char *pairs_ = nullptr;
+    layout_pairs made_;
+};
+
+}  // namespace
+
 ucs_status_t execute(const transfer &work, int ordinal, const address_space &space,
                      random_source &random, const std::function<void()> &pause) noexcept {
     if (work.length == 0) {
@@ -55,14 +96,9 @@ ucs_status_t execute(const transfer &work, int ordinal, const address_space &spa
 
 ucs_status_t execute(const pair_list &list, int ordinal, const address_space &space,
                      random_source &random, const std::function<void()> &pause) noexcept try {
-    access_checker own(space, ordinal), sources(space, ordinal), targets(space, ordinal);
-    const auto at = reinterpret_cast<uintptr_t>(list.pairs);
-    if (list.count > SIZE_MAX / sizeof(block_pair) || at % alignof(block_pair) != 0) {
-        nc_error("simulated GPU %d: %zu pairs at 0x%" PRIxPTR, ordinal, list.count, at);
-        return UCS_ERR_IO_ERROR;
-    }
-    const char *pairs = own.reach(at, list.count * sizeof(block_pair), "a pair list");
-    if (pairs == nullptr) {
+    access_checker sources(space, ordinal), targets(space, ordinal);
+    pair_source pairs(list);
+    if (!pairs.reach(space, ordinal)) {
         return UCS_ERR_IO_ERROR;
     }
     std::vector<size_t> order(list.count);
@@ -75,8 +111,7 @@ ucs_status_t execute(const pair_list &list, int ordinal, const address_space &sp
         if (i != 0 && i % between_pauses == 0) {
             pause();
         }
-        block_pair one;
-        std::memcpy(&one, pairs + order[i] * sizeof(one), sizeof(one));
+        const block_pair one = pairs.at(order[i]);
         if (one.length == 0) {
             continue;
         }

@@ -193,12 +193,20 @@ ucs_status_t sim_stream::launch(const pair_list &list) noexcept {
     if (list.count == 0) {
         return UCS_OK;
     }
-    if (list.pairs == nullptr) {
+    if (list.pairs == nullptr && list.made == nullptr) {
         return UCS_ERR_INVALID_PARAM;
     }
     operation one;
     one.what = action::list;
     one.list = list;
+    if (list.made != nullptr) {
+        try {
+            one.made = std::make_shared<layout_pairs>(*list.made);
+        } catch (const std::bad_alloc &) {
+            return UCS_ERR_NO_MEMORY;
+        }
+        one.list.made = one.made.get();
+    }
     if (list.ends != nullptr) {  // as on a GPU: long lists write no words
         constexpr size_t longest = 256;
         list.ends->count =

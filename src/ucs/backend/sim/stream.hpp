@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ucs/gpu/device.hpp"
+#include "ucs/gpu/layout_pairs.hpp"
 #include "ucs/backend/sim/address_space.hpp"
 #include "ucs/backend/sim/faults.hpp"
 #include "ucs/backend/sim/random.hpp"
@@ -80,6 +81,7 @@ class sim_stream final : public stream {
         action what = action::launch;
         transfer work;                                      // launch
         pair_list list;                                     // list
+        std::shared_ptr<const layout_pairs> made;           // of the list
         end_words ends;                                     // launch, list; as they were then
         std::vector<pipe_work> sides;                       // pipe
         std::shared_ptr<std::vector<layout_view>> layouts;  // of the sides

@@ -15,12 +15,18 @@ cudaError_t launch_pairs(loaded_kernels &kernels, const gpu::pair_list &list,
             end = {list.ends->words, list.ends->value, false};
         }
     }
-    pair_work work = {list.pairs, list.count, plan.run, plan.parts_log2};
-    void *arguments[] = {&work, &end};
+    const bool shared = plan.parts_log2 != 0;
     const launch_shape shape = {plan.grid, plan.threads,
                                 plan.threads / warp_lanes * sizeof(pair_table),
                                 limits.starts_early};
-    return kernels.launch(pairs_kernel(plan.parts_log2 != 0), shape, arguments, stream);
+    if (list.made != nullptr) {
+        layout_pair_work work = {*list.made, list.count, plan.run, plan.parts_log2};
+        void *arguments[] = {&work, &end};
+        return kernels.launch(layout_pairs_kernel(shared), shape, arguments, stream);
+    }
+    pair_work work = {list.pairs, list.count, plan.run, plan.parts_log2};
+    void *arguments[] = {&work, &end};
+    return kernels.launch(pairs_kernel(shared), shape, arguments, stream);
 }
 
 }  // namespace cuda_nc::exec

@@ -21,6 +21,8 @@ const void *blocks_kernel(unsigned word_log2) noexcept;
 // Of a pair list; its arguments are (pair_work, end_mark). A pair_table of shared memory for each
 // warp. `shared`: several warps share a pair.
 const void *pairs_kernel(bool shared) noexcept;
+// The same of pairs that layouts make; (layout_pair_work, end_mark).
+const void *layout_pairs_kernel(bool shared) noexcept;
 
 // 1024 threads must fit on a multiprocessor as one thread block (see policy.cc), with at most 64
 // registers each; or twice, where more threads with 32 registers are better.

@@ -5,7 +5,7 @@
 
 #include "ucs/exec/kernels/move/warp.hpp"
 #include "ucs/exec/kernels/move/word.hpp"
-#include "ucs/gpu/block_pair.hpp"
+#include "ucs/gpu/layout_pairs.hpp"
 
 namespace cuda_nc::exec {
 
@@ -16,13 +16,22 @@ struct pair_work {
     uint32_t parts_log2;  // 2^parts_log2 warps share a pair; not 0: `run` is 1
 };
 
+// The same of pairs that two layouts make.
+struct layout_pair_work {
+    gpu::layout_pairs pairs;
+    uint64_t count;
+    uint32_t run;
+    uint32_t parts_log2;
+};
+
 // One warp's: the run that moves, and the next one.
 struct pair_table {
     gpu::block_pair runs[2][warp_lanes];
 };
 
 // Of the run that begins with pair `first`; 0 behind the last one.
-CUDA_NC_KERNEL uint32_t pairs_in_run(const pair_work &w, uint64_t first) {
+template <class Work>
+CUDA_NC_KERNEL uint32_t pairs_in_run(const Work &w, uint64_t first) {
     const uint64_t left = first < w.count ? w.count - first : 0;
     return left < w.run ? static_cast<uint32_t>(left) : w.run;
 }
@@ -58,6 +67,14 @@ CUDA_NC_KERNEL void fetch_pairs(const pair_work &w, uint64_t first, gpu::block_p
         memcpy(table, w.pairs + first, number * sizeof(*table));
     }
 #endif
+}
+
+// Each lane makes one.
+CUDA_NC_KERNEL void fetch_pairs(const layout_pair_work &w, uint64_t first, gpu::block_pair *table,
+                                uint32_t lane) {
+    if (lane < pairs_in_run(w, first)) {
+        table[lane] = w.pairs.at(first + lane);
+    }
 }
 
 // Waits for all that this lane began to copy but by its last call. The other lanes' share is there

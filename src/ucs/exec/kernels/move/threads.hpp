@@ -106,8 +106,8 @@ CUDA_NC_KERNEL void word_units_warp(const part &a, uint32_t unit_log2, const thr
 
 // What one warp does of a pair list; `table` is its own. Shared: 2^parts_log2 warps share each
 // pair; else parts_log2 is 0.
-template <bool Shared>
-CUDA_NC_KERNEL void pairs_warp(const pair_work &w, const thread_place &at, pair_table *table,
+template <bool Shared, class Work>
+CUDA_NC_KERNEL void pairs_warp(const Work &w, const thread_place &at, pair_table *table,
                                lanes_in_step lanes) {
     const uint32_t warps = at.threads / warp_lanes;
     const uint32_t number = at.thread_block * warps + at.thread / warp_lanes;

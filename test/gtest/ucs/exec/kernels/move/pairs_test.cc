@@ -6,12 +6,13 @@
 #include "ucs/exec/kernels/plan/pair_plan.hpp"
 #include "ucs/exec/kernels/watched_buffers.hpp"
 #include "ucs/gpu/random_pairs.hpp"
+#include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::exec::test {
 namespace {
 
-void emulate(const std::vector<gpu::block_pair> &pairs, const pair_plan &plan) {
-    const pair_work work = {pairs.data(), pairs.size(), plan.run, plan.parts_log2};
+template <class Work>
+void emulate(const Work &work, const pair_plan &plan) {
     std::vector<pair_table> tables(plan.threads / warp_lanes);
     for (uint32_t block = 0; block < plan.grid; ++block) {
         for (uint32_t warp = 0; warp < tables.size(); ++warp) {
@@ -23,6 +24,10 @@ void emulate(const std::vector<gpu::block_pair> &pairs, const pair_plan &plan) {
             }
         }
     }
+}
+
+void emulate(const std::vector<gpu::block_pair> &pairs, const pair_plan &plan) {
+    emulate(pair_work{pairs.data(), pairs.size(), plan.run, plan.parts_log2}, plan);
 }
 
 // What is wrong after a move of `length` bytes, or nothing.
@@ -150,6 +155,50 @@ TEST(pairs, random_lists_move_their_bytes_and_nothing_else) {
         ASSERT_EQ(check(expected, target, list.total()), "")
             << list.places.size() << " pairs, " << plan.grid << " thread blocks of " << plan.threads
             << ", runs of " << plan.run;
+    }
+}
+
+// Pages of a list to rows of a pitch, some cut into several pairs.
+TEST(pairs, of_two_layouts_move_their_bytes_and_nothing_else) {
+    constexpr uint64_t seed = 20261129;
+    std::mt19937_64 random(seed);
+    const uint64_t steps[] = {16, 24, 100, 511, 4096, 20000, 44032};
+    for (unsigned round = 0; round < 70; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round) + " of seed " + std::to_string(seed));
+        gpu::layout_pairs pairs;
+        pairs.step = steps[round % 7];
+        const uint64_t number = 1 + random() % (pairs.step > 600 ? 12 : 700);
+        pairs.pairs_of_step = fast_divide(1 + pairs.step / 16384);
+        pairs.piece = divide_up(pairs.step, pairs.pairs_of_step.divisor);
+        const uint64_t long_block = 2 * pairs.step, pitch = long_block + random() % 50;
+        std::vector<int64_t> pages(2 * number);
+        for (uint64_t i = 0; i < pages.size(); ++i) {
+            pages[i] = static_cast<int64_t>(i * (pairs.step + 3));
+        }
+        std::shuffle(pages.begin(), pages.end(), random);
+        layout_builder list, rows;
+        for (uint64_t i = 0; i < pages.size(); ++i) {
+            list.append(pages[i], pairs.step);
+            rows.append(static_cast<int64_t>(i / 2 * pitch + i % 2 * pairs.step), pairs.step);
+        }
+        const layout_ref from = list.finish(), to = rows.finish();
+        pairs.source = from->view();
+        pairs.target = to->view();
+        buffer source(pages.size() * (pairs.step + 3), random() % 16, random());
+        buffer target(number * pitch, random() % 16, random());
+        pairs.source_base = source.data;
+        pairs.target_base = target.data;
+        std::vector<char> expected(target.data, target.data + target.size);
+        for (uint64_t i = 0; i < pages.size(); ++i) {
+            std::copy_n(source.data + pages[i], pairs.step,
+                        expected.data() + i / 2 * pitch + i % 2 * pairs.step);
+        }
+        const pair_plan plan = plan_pairs(pairs.count(), round % 2 == 0 ? 3 : 132, 0, false);
+        ASSERT_EQ(pairs.count(), pages.size() * pairs.pairs_of_step.divisor);
+        watch_buffers(source, target);
+        emulate(layout_pair_work{pairs, pairs.count(), plan.run, plan.parts_log2}, plan);
+        ASSERT_EQ(check(expected, target, pages.size() * pairs.step), "")
+            << pages.size() << " pages of " << pairs.step;
     }
 }
 
