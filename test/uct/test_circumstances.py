@@ -75,7 +75,7 @@ def test_mixed_jobs_by_default(run, build, odd, kinds, tls):
     variables = {"UCX_CUDA_NC_STATS": "y"}
     if tls is not None and not odd.startswith("UCX_TLS"):
         variables["UCX_TLS"] = tls
-    result = run(build("matrix"), "--seed", uct.SEED, "--batches", uct.BATCHES, "--ranks", 4,
+    result = run(build("matrix"), "--seed", uct.SEED, "--batches", 4 * uct.BATCHES, "--ranks", 4,
                  "--kinds", kinds, "--odd", odd,
                  env=uct.environment(PLUGIN, uct.DIRECT, variables, release=uct.LAST))
     assert "RIGHT" in result.output and "illegal access" not in result.output
