@@ -28,7 +28,8 @@ const setting_field settings_table[] = {
         "and why."),
     FIELD(general, trace, "TRACE", "", nullptr, kind::file,
           "Write a timeline of direct messages at exit, for chrome://tracing or Perfetto; %p "
-          "becomes the process number, which without %p comes before the suffix. Empty: none."),
+          "becomes the process number, which without %p comes before the suffix. It holds "
+          "262144 events. Empty: none."),
     FIELD(
         general, gpu, "GPU", "auto", "auto|cuda|sim|none", kind::text,
         "GPU backend; auto: CUDA where there is a GPU; sim: a simulated GPU, for tests; none: GPU "
@@ -100,14 +101,13 @@ const setting_field settings_table[] = {
           "launch for each piece."),
     FIELD(of_transport, pull_max, "PULL_MAX", "64M", nullptr, kind::size,
           "Largest direct message that the receiver's GPU reads from the sender's memory itself, "
-          "where that pays; 0: never."),
+          "where that pays; at most 512M; 0: never."),
     FIELD(of_transport, copy_engines, "COPY_ENGINES", "y", nullptr, kind::boolean,
           "Let copy engines of the receiver's GPU pull a message that lies in rows on both sides, "
           "where they are faster than a kernel."),
-    FIELD(
-        of_transport, pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
-        "Microseconds that a pipe's kernel waits without progress before it leaves the GPU; it is "
-        "launched again later."),
+    FIELD(of_transport, pipe_patience, "PIPE_PATIENCE", "1000", nullptr, kind::number,
+          "Microseconds that a pipe's kernel waits without progress before it leaves the GPU, at "
+          "most 100000; it is launched again later."),
     FIELD(of_transport, mover, "MOVER", "y", nullptr, kind::boolean,
           "Move up to 1 MiB, of direct messages, of packs into pinned memory and within a GPU, by "
           "a kernel that stays on the GPU while messages keep coming and is given orders in place "

@@ -158,9 +158,13 @@ ucs_status_t launch(stream &on, const layout_move &move) noexcept {
         return transfer_all(on, direction::pack, source, from,
                             const_cast<char *>(begin_of(target, move.target_base)), move.max_sms);
     }
-    const layout_pairs pairs = pairs_between(move);
-    return move.is_local && pairs.count() != 0 ? move_pairs(on, pairs, move.max_sms)
-                                               : pull_all(on, move);
+    if (move.is_local) {
+        const layout_pairs pairs = pairs_between(move);
+        if (pairs.count() != 0) {
+            return move_pairs(on, pairs, move.max_sms);
+        }
+    }
+    return pull_all(on, move);
 }
 
 }  // namespace cuda_nc::gpu

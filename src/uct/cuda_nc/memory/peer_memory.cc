@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -308,7 +309,7 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         peers.erase(found);  // its place is another's now
         found = peers.of_users.end();
     }
-    auto tried = std::chrono::steady_clock::now();
+    std::optional<std::chrono::steady_clock::time_point> tried;
     auto until_retry = time_until_retry;
     if (found != peers.of_users.end() && found->second.memory == nullptr) {
         const user_allocation &failed = found->second;
@@ -317,12 +318,17 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
             // A trial ahead of its time says nothing of how long others should wait.
             until_retry = is_due ? std::min(2 * failed.until_retry, longest_time_until_retry)
                                  : failed.until_retry;
-            tried = is_due ? tried : failed.opened;
+            if (!is_due) {
+                tried = failed.opened;
+            }
             peers.erase(found);
             found = peers.of_users.end();
         }
     }
     if (found == peers.of_users.end()) {
+        if (!tried) {
+            tried = std::chrono::steady_clock::now();
+        }
         peers.close_unused();
         std::shared_ptr<gpu::memory> memory = open_on_gpu(device, handle);
         // Perhaps some of its place still belongs to one that is gone.
@@ -340,7 +346,7 @@ peer_memory reach_user_memory(int device, const gpu::ipc_handle &handle, const p
         }
         found =
             peers.of_users
-                .emplace(name, user_allocation{std::move(memory), handle, id, tried, until_retry})
+                .emplace(name, user_allocation{std::move(memory), handle, id, *tried, until_retry})
                 .first;
     }
     found->second.last_use = ++peers.uses;
