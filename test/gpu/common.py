@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import re
 import shlex
 import signal
 import subprocess
@@ -91,11 +92,13 @@ class Result:
         fail_if(self.status != 0, f"exit status {self.status}")
 
     def must_have_ended(self):
-        """Well or not, but neither by a crash nor with wrong bytes."""
+        """Well or not, but neither by a crash nor with wrong bytes; and in the middle of traffic."""
         skip_if("SKIPPED" in self.output, "the driver or the machine lacks something")
         fail_if("WRONG" in self.output, "wrong bytes")
         fail_if("HANG" in self.output, "a process hangs")
         fail_if("Segmentation fault" in self.output, "a crash")
+        told = [int(number) for number in re.findall(r"after (\d+) messages: ", self.output)]
+        fail_if(not any(told), "no rank says after how many messages the context was lost")
 
 
 def run(*command, env, limit, cwd=None):
