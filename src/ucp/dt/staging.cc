@@ -187,7 +187,7 @@ bool device_staging::ensure_device_part(staging_buffer &buffer) noexcept {
     if (!reserve(buffer.size())) {
         return false;
     }
-    if (device_->allocate(buffer.size(), &buffer.device) != UCS_OK) {
+    if (device_->allocate_private(buffer.size(), &buffer.device) != UCS_OK) {
         unreserve(buffer.size());
         return false;
     }

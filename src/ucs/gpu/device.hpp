@@ -227,6 +227,12 @@ class device {
 
     // Failures: UCS_ERR_NO_MEMORY, UCS_ERR_IO_ERROR (the device is lost), UCS_ERR_UNSUPPORTED.
     virtual ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept = 0;
+    // For this process alone: no other one can open it. Work that uses it must be done when it is
+    // released. Releasing waits for no work of this device; that of other memory may wait for all
+    // of it, the application's too.
+    virtual ucs_status_t allocate_private(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
+        return allocate(size, memory_p);
+    }
     virtual ucs_status_t allocate_pinned(size_t size,
                                          std::unique_ptr<memory> *memory_p) noexcept = 0;
     // Pins [address, address + size), whole pages of this process's host memory, until the result

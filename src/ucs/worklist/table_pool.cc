@@ -54,7 +54,7 @@ void table_pool::remove_free(range_map::iterator at) noexcept {
 
 ucs_status_t table_pool::add_shared(size_t size) {
     std::unique_ptr<gpu::memory> made;
-    ucs_status_t status = where_.allocate(size, &made);
+    ucs_status_t status = where_.allocate_private(size, &made);
     if (status != UCS_OK) {
         return status;
     }
@@ -93,7 +93,7 @@ ucs_status_t table_pool::acquire(size_t size, table_memory &memory) {
             return UCS_OK;
         }
     }
-    ucs_status_t status = where_.allocate(size, &memory.own_);
+    ucs_status_t status = where_.allocate_private(size, &memory.own_);
     memory.size_ = status == UCS_OK ? size : 0;
     return status;
 }

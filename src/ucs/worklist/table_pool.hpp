@@ -1,6 +1,5 @@
 // GPU memory for the tables of work lists. Small lists share allocations, which are cut and joined
-// here: programs that make thousands of datatypes would otherwise call the driver for each, and
-// freeing GPU memory synchronises the device.
+// here: programs that make thousands of datatypes would otherwise call the driver for each.
 #pragma once
 
 #include <cstddef>

@@ -65,6 +65,14 @@ ucs_status_t cuda_device::allocate(size_t size, std::unique_ptr<memory> *memory_
     return run(context_, [&] { return allocate_device(context_, size, memory_p); });
 }
 
+ucs_status_t cuda_device::allocate_private(size_t size,
+                                           std::unique_ptr<memory> *memory_p) noexcept {
+    return run(context_, [&] {
+        const ucs_status_t status = pool_.allocate(context_, size, memory_p);
+        return status == UCS_ERR_UNSUPPORTED ? allocate_device(context_, size, memory_p) : status;
+    });
+}
+
 ucs_status_t cuda_device::allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
     return run(context_, [&] { return cuda::allocate_pinned(context_, size, memory_p); });
 }

@@ -10,6 +10,7 @@
 #include "ucs/exec/kernels/launch.hpp"
 #include "ucs/backend/cuda/context.hpp"
 #include "ucs/backend/cuda/driver.hpp"
+#include "ucs/backend/cuda/memory_pool.hpp"
 #include "ucs/backend/cuda/mover.hpp"
 #include "ucs/backend/cuda/shared_pieces.hpp"
 #include "ucs/gpu/device.hpp"
@@ -23,6 +24,7 @@ class cuda_device final : public device {
 
     const device_properties &properties() const noexcept override { return properties_; }
     ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
+    ucs_status_t allocate_private(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
     ucs_status_t allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
     ucs_status_t pin(void *address, size_t size,
                      std::unique_ptr<memory> *memory_p) noexcept override;
@@ -79,6 +81,7 @@ class cuda_device final : public device {
     device_properties properties_;
     exec::kernel_limits limits_;
     std::array<std::atomic<unsigned long long>, 64> seen_{};  // ids of allocations
+    memory_pool pool_;
     std::once_flag mover_once_;
     std::unique_ptr<cuda_mover> mover_;
 };

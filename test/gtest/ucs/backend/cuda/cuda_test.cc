@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +55,41 @@ TEST_P(gpu_cuda, threads_are_left_without_a_context) {
         one.reset();
         EXPECT_EQ(current(), nullptr);
     }).join();
+}
+
+// A kernel of the application may wait for the message in which memory is released.
+TEST_P(gpu_cuda, releasing_private_memory_waits_for_no_work) {
+    struct gate {
+        std::atomic<bool> open{false}, waited_in_vain{false};
+    } gate;
+    const auto wait = [](void *argument) {
+        auto &one = *static_cast<struct gate *>(argument);
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        while (!one.open && !one.waited_in_vain) {
+            one.waited_in_vain = std::chrono::steady_clock::now() > limit;
+        }
+    };
+    for (size_t size : {size_t{1}, size_t{70000}, size_t{8} << 20}) {
+        std::unique_ptr<memory> made;
+        ASSERT_EQ(device_->allocate_private(size, &made), UCS_OK);
+        EXPECT_EQ(platform_->query(made->address() + size - 1).kind, memory_kind::device);
+        const std::vector<char> bytes = random_bytes(size, random_);
+        put(made->address(), bytes);
+        EXPECT_EQ(get(made->address(), size), bytes);
+        cudaStream_t busy;
+        ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+        ASSERT_EQ(cudaStreamCreateWithFlags(&busy, cudaStreamNonBlocking), cudaSuccess);
+        ASSERT_EQ(cudaLaunchHostFunc(busy, wait, &gate), cudaSuccess);
+        made.reset();
+        ASSERT_EQ(device_->allocate_private(size, &made), UCS_OK);
+        made.reset();
+        EXPECT_EQ(cudaStreamQuery(busy), cudaErrorNotReady);
+        gate.open = true;
+        EXPECT_EQ(cudaStreamSynchronize(busy), cudaSuccess);
+        EXPECT_EQ(cudaStreamDestroy(busy), cudaSuccess);
+        EXPECT_FALSE(gate.waited_in_vain);
+        gate.open = false;
+    }
 }
 
 TEST_P(gpu_cuda, the_current_device_stays) {
