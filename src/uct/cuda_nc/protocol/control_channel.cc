@@ -157,6 +157,15 @@ void control_channel::send_to_interface(uint64_t interface, control_kind kind, u
     }
 }
 
+void control_channel::refuse(uint64_t interface, uint64_t to, uint64_t from) noexcept {
+    const auto waiting = unsent_of_.find(from);
+    if (waiting != unsent_of_.end() ? waiting->second >= most_words_of_one
+                                    : unsent_of_.size() >= most_waiting) {
+        return;
+    }
+    send_to_interface(interface, control_kind::cancel, to, from);
+}
+
 // What is not said holds memory until a process ends. Interfaces that never return must not take
 // the place of others: the oldest words are forgotten first.
 void control_channel::keep(uint64_t interface, uint8_t id, const void *message,

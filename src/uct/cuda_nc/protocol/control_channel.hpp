@@ -46,6 +46,13 @@ class control_channel final : public unsent_messages {
     void send_to_interface(uint64_t interface, wire::control_kind kind, uint64_t to,
                            uint64_t from) noexcept;
 
+    // `cancel` to who answers our message `from` too late, or again. A peer that asks on and does
+    // not read is not told for ever: at most most_words_of_one wait for a message, and none where
+    // words of most_waiting messages do.
+    void refuse(uint64_t interface, uint64_t to, uint64_t from) noexcept;
+    static constexpr unsigned most_words_of_one = 8;
+    static constexpr size_t most_waiting = 65536;
+
     // Sends what had no room; says how many.
     unsigned progress() noexcept;
     // The same for one endpoint. False: some of it still waits.

@@ -78,8 +78,7 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
         case control_kind::accept_straight:
             // An answer to what was never offered is a stranger's, and perhaps in another's name.
             if (send != nullptr ? !send->handle_answer(message) : is_message_id(message.to)) {
-                services_.control.send_to_interface(message.identity, control_kind::cancel,
-                                                    message.from, message.to);
+                services_.control.refuse(message.identity, message.from, message.to);
             }
             services_.launch_early();
             break;
@@ -92,8 +91,7 @@ void direct_messages::handle_sender_control(send_message *send, const control &m
             if (send != nullptr) {
                 send->handle_stop(message);
             } else if (services_.unanswered.has({message.to, message.identity})) {
-                services_.control.send_to_interface(message.identity, control_kind::cancel,
-                                                    message.from, message.to);
+                services_.control.refuse(message.identity, message.from, message.to);
             }
             break;
         default:

@@ -87,6 +87,31 @@ TEST_F(control_channel_test, words_that_waited_leave_over_their_own_endpoints) {
     EXPECT_TRUE(channel().empty());
 }
 
+// A hostile peer that answers without end, and reads nothing.
+TEST_F(control_channel_test, refusals_that_nobody_reads_are_bounded) {
+    carrier_is_full = true;
+    const auto waiting = [this] {
+        carrier_is_full = false;
+        sent.clear();
+        while (!channel().empty()) {
+            channel().progress();
+        }
+        carrier_is_full = true;
+        return sent.size();
+    };
+    for (int i = 0; i < 1000; ++i) {
+        channel().refuse(ep_.peer, 5, 7);
+    }
+    EXPECT_EQ(waiting(), control_channel::most_words_of_one);
+    for (uint64_t of = 0; of < control_channel::most_waiting + 1000; ++of) {
+        channel().refuse(ep_.peer, 5, of + 1);
+    }
+    EXPECT_EQ(waiting(), control_channel::most_waiting);
+    channel().refuse(ep_.peer, 5, 7);
+    EXPECT_EQ(waiting(), 1u);
+    carrier_is_full = false;
+}
+
 TEST_F(control_channel_test, a_carrier_that_is_full_again_gets_the_rest_later) {
     for (size_t i = 0; i < 3; ++i) {
         say_to(i, i);
