@@ -192,8 +192,36 @@ ucs_status_t device_packer::launch(staging_buffer &buffer, const staged_range *r
     return status != UCS_OK ? status : marked;
 }
 
+// Twice where it fails: give_up() waits for what was enqueued the first time, and these bytes are
+// the same. (The peer has moved them for us, or waits for them, so there is no other way.)
+template <typename F>
+ucs_status_t device_packer::enqueue_with_end(gpu::event &done, F &&enqueue) noexcept {
+    ucs_status_t status = UCS_ERR_NO_RESOURCE;
+    for (int times = 0; times < 2 && status != UCS_OK; ++times) {
+        shared_stream &shared = stream();
+        {
+            std::lock_guard<std::mutex> guard(shared.mutex);
+            gpu::stream *on = ready(shared);
+            if (on == nullptr) {
+                return UCS_ERR_NO_RESOURCE;
+            }
+            status = enqueue(*on);
+            if (status == UCS_OK) {
+                status = on->record(done);
+            }
+        }
+        if (status != UCS_OK) {
+            shared.give_up();
+        }
+    }
+    return status;
+}
+
 ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, char *packed,
                                            gpu::event &done) noexcept {
+    if (!has_kernels_) {
+        return UCS_ERR_NO_RESOURCE;
+    }
     gpu::transfer work;
     work.dir = dir_;
     work.base = base_;
@@ -201,53 +229,25 @@ ucs_status_t device_packer::enqueue_packed(uint64_t offset, uint64_t length, cha
     work.packed_offset = offset;
     work.length = length;
     work.max_sms = config().max_sms;
-    shared_stream &shared = stream();
-    ucs_status_t status = UCS_ERR_NO_RESOURCE;
-    {
-        std::lock_guard<std::mutex> guard(shared.mutex);
-        gpu::stream *on = ready(shared);
-        if (!has_kernels_ || on == nullptr) {
-            return UCS_ERR_NO_RESOURCE;
-        }
+    return enqueue_with_end(done, [&](gpu::stream &on) {
         const bool copied = is_copied();
-        status = prepare_tables(*on, offset + length);
+        ucs_status_t status = prepare_tables(on, offset + length);
         if (status == UCS_OK && !copied) {
             work.layout = view();
-            status = on->launch(work);
+            status = on.launch(work);
         }
-        if (status != UCS_OK || copied) {  // the peer waits for these bytes
-            status = enqueue_blocks(*on, *layout_, offset, packed, length);
+        if (status != UCS_OK || copied) {
+            status = enqueue_blocks(on, *layout_, offset, packed, length);
         }
-        if (status == UCS_OK) {
-            status = on->record(done);
-        }
-    }
-    if (status != UCS_OK) {
-        shared.give_up();  // waits for its work
-    }
-    return status;
+        return status;
+    });
 }
 
 ucs_status_t device_packer::enqueue_copies(uint64_t offset, uint64_t length, char *packed,
                                            bool in_memory_order, gpu::event &done) noexcept {
     const layout &ordered = in_memory_order ? what().in_memory_order() : what();
-    shared_stream &shared = stream();
-    ucs_status_t status;
-    {
-        std::lock_guard<std::mutex> guard(shared.mutex);
-        gpu::stream *on = ready(shared);
-        if (on == nullptr) {
-            return UCS_ERR_NO_RESOURCE;
-        }
-        status = enqueue_blocks(*on, ordered, offset, packed, length);
-        if (status == UCS_OK) {
-            status = on->record(done);
-        }
-    }
-    if (status != UCS_OK) {
-        shared.give_up();  // waits for its work
-    }
-    return status;
+    return enqueue_with_end(
+        done, [&](gpu::stream &on) { return enqueue_blocks(on, ordered, offset, packed, length); });
 }
 
 ucs_status_t device_packer::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,

@@ -76,6 +76,9 @@ class device_packer {
     shared_stream &stream() noexcept;
     // Of stream(), whose mutex is held. Null: it cannot be made, and the next stream() is another.
     gpu::stream *ready(shared_stream &shared) noexcept;
+    // Work on stream() and its end, on another one where the first fails.
+    template <typename F>
+    ucs_status_t enqueue_with_end(gpu::event &done, F &&enqueue) noexcept;
     // Of the layout's tables, where it has some. The stream must be locked.
     ucs_status_t prepare_tables(gpu::stream &on, uint64_t packed_end) noexcept {
         return list_ != nullptr ? list_->prepare(on, packed_end) : UCS_OK;

@@ -28,18 +28,21 @@ const layout *plain_memory::laid_out(char **base_p) const noexcept {
 
 ucs_status_t plain_memory::enqueue(uint64_t offset, uint64_t length, char *packed,
                                    gpu::event &done) noexcept {
-    if (!reserve_stream()) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-    gpu::stream &on = stream_->get();
-    ucs_status_t status = on.copy(base() + offset, packed, length);
-    if (status == UCS_OK) {
-        status = on.record(done);
-    }
-    if (status != UCS_OK) {
-        stream_->spoil();
-        stream_->finish();  // waits for what was enqueued
-        stream_ = nullptr;
+    ucs_status_t status = UCS_ERR_NO_RESOURCE;
+    for (int times = 0; times < 2 && status != UCS_OK; ++times) {  // the same bytes, if need be
+        if (!reserve_stream()) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        gpu::stream &on = stream_->get();
+        status = on.copy(base() + offset, packed, length);
+        if (status == UCS_OK) {
+            status = on.record(done);
+        }
+        if (status != UCS_OK) {
+            stream_->spoil();
+            stream_->finish();  // waits for what was enqueued
+            stream_ = nullptr;
+        }
     }
     return status;
 }
