@@ -140,9 +140,10 @@ def test_closed_by_force(run, build, who, way, carrier):
 
 @pytest.mark.parametrize("way, variables", [("pull", {}), ("pipe", WAYS["pipe"]),
                                             ("slots", WAYS["slots"])], ids=["pull", "pipe", "slots"])
-@pytest.mark.parametrize("fault", ["launch:2", "launch:6"])
-def test_a_refused_launch_ends_no_message(run, build, way, variables, fault):
-    """Nothing was enqueued: the launch is tried again, or the bytes go another way."""
+@pytest.mark.parametrize("fault", ["launch:2", "launch:6", "mark:3", "mark:7"])
+def test_a_refused_launch_or_mark_ends_no_message(run, build, way, variables, fault):
+    """Nothing was enqueued: the launch is tried again, or the bytes go another way. What was enqueued
+    without a mark of its end is waited for."""
     for seed in range(1, 41 if uct.FULL else 13):
         result = run(build("matrix"), "--seed", seed, "--batches", 8, "--kinds", "g",
                      "--window", 16, "--largest", 300000, status=None,

@@ -39,11 +39,11 @@ cuda_cxx_sources += \
 	src/ucs/backend/cuda/ipc_conflicts.hpp \
 	src/ucs/backend/cuda/memory.cc \
 	src/ucs/backend/cuda/memory.hpp \
+	src/ucs/backend/cuda/memory_pool.cc \
+	src/ucs/backend/cuda/memory_pool.hpp \
 	src/ucs/backend/cuda/mover.cc \
 	src/ucs/backend/cuda/mover.hpp \
 	src/ucs/backend/cuda/platform.cc \
-	src/ucs/backend/cuda/memory_pool.cc \
-	src/ucs/backend/cuda/memory_pool.hpp \
 	src/ucs/backend/cuda/shared_pieces.cc \
 	src/ucs/backend/cuda/shared_pieces.hpp \
 	src/ucs/backend/cuda/sole_user.cc \
