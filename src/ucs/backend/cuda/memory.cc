@@ -5,8 +5,6 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
-#include "ucs/backend/backends.hpp"
-#include "ucs/backend/cuda/errors.hpp"
 
 namespace cuda_nc::gpu::cuda {
 namespace {
@@ -19,19 +17,8 @@ class owned_memory final : public memory {
         : owner_(owner), release_(release), release_name_(name) {}
 
     ~owned_memory() override {
-        if (address_ == nullptr || forked() || !owner_.alive()) {
-            return;
-        }
-        current_scope scope(owner_.calls(), owner_.get());
-        if (!scope) {
-            if (!torn_down(scope.result())) {
-                scope.status();  // logs
-            }
-            return;
-        }
-        cudaError_t result = release_(address_);
-        if (!torn_down(result)) {
-            to_status(result, release_name_);
+        if (address_ != nullptr) {
+            release_in(owner_, release_name_, [this] { return release_(address_); });
         }
     }
 

@@ -5,10 +5,32 @@
 
 #include <memory>
 
+#include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/context.hpp"
+#include "ucs/backend/cuda/errors.hpp"
 #include "ucs/gpu/device.hpp"
 
 namespace cuda_nc::gpu::cuda {
+
+// Calls `release`, named `name`, for what was made in the context of `owner`, with that current. In
+// a forked child, and where the context or all of CUDA has gone, nothing is left to release.
+template <typename F>
+void release_in(primary_context &owner, const char *name, F &&release) noexcept {
+    if (forked() || !owner.alive()) {
+        return;
+    }
+    current_scope scope(owner.calls(), owner.get());
+    if (!scope) {
+        if (!torn_down(scope.result())) {
+            scope.status();  // logs
+        }
+        return;
+    }
+    const cudaError_t result = release();
+    if (!torn_down(result)) {
+        to_status(result, name);
+    }
+}
 
 // The context of `owner` must be current. The caller destroys *memory_p before `owner`.
 ucs_status_t allocate_device(primary_context &owner, size_t size,

@@ -5,8 +5,7 @@
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
-#include "ucs/backend/backends.hpp"
-#include "ucs/backend/cuda/errors.hpp"
+#include "ucs/backend/cuda/memory.hpp"
 
 namespace cuda_nc::gpu::cuda {
 namespace {
@@ -16,19 +15,8 @@ class pool_memory final : public memory {
     pool_memory(primary_context &owner, cudaStream_t on) noexcept : owner_(owner), on_(on) {}
 
     ~pool_memory() override {
-        if (address_ == nullptr || forked() || !owner_.alive()) {
-            return;
-        }
-        current_scope scope(owner_.calls(), owner_.get());
-        if (!scope) {
-            if (!torn_down(scope.result())) {
-                scope.status();  // logs
-            }
-            return;
-        }
-        const cudaError_t result = cudaFreeAsync(address_, on_);
-        if (!torn_down(result)) {
-            to_status(result, "cudaFreeAsync");
+        if (address_ != nullptr) {
+            release_in(owner_, "cudaFreeAsync", [this] { return cudaFreeAsync(address_, on_); });
         }
     }
 
