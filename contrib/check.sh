@@ -78,6 +78,7 @@ export UCX_CUDA_NC_GPU=sim UCX_WARN_UNUSED_ENV_VARS=n
 if wanted unit; then
     gtest unit_tests 900 "$LOCAL/build/unit_tests"
     gtest ucp_tests 600 "$LOCAL/build/ucp_tests"
+    UCX_CUDA_NC_SIM_DEVICES=1 gtest ucp_tests-one-gpu 600 "$LOCAL/build/ucp_tests"
     # Its made-up libraries are found from the build tree.
     (cd "$LOCAL/build" && gtest hooks_tests 300 "$LOCAL/build/hooks_tests")
     if have_gpu; then
