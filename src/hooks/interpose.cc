@@ -146,10 +146,25 @@ void before_components(const void *caller) noexcept {
 }
 
 #define ADDRESS(result, name, library, replacement, parameters, arguments) replacement,
-const cuda_nc_symbols_t replacements = {CUDA_NC_OPAL_SYMBOLS(ADDRESS) CUDA_NC_UCP_SYMBOLS(ADDRESS)
-                                            before_components,
-                                        local::find_replaced};
+constexpr cuda_nc_symbols_t replacements = {CUDA_NC_OPAL_SYMBOLS(ADDRESS)
+                                                CUDA_NC_UCP_SYMBOLS(ADDRESS) before_components,
+                                            local::find_replaced};
 #undef ADDRESS
+
+constexpr cuda_nc_symbols_t without_messages() noexcept {
+    cuda_nc_symbols_t symbols = replacements;
+#define NO_ADDRESS(result, name, library, replacement, parameters, arguments) \
+    symbols.name = nullptr;
+    CUDA_NC_UCP_MESSAGE_SYMBOLS(NO_ADDRESS)
+#undef NO_ADDRESS
+    return symbols;
+}
+
+// Most messages are contiguous, and each would come through a hook: these are there only where some
+// may lie in GPU memory.
+bool may_serve_messages() noexcept {
+    return cuda_nc_transport_is_wanted() != 0 || may_serve_lists();
+}
 
 }  // namespace
 
@@ -159,11 +174,12 @@ const cuda_nc_symbols_t *cuda_nc_interpose(int version) {
         symbols.before_components = before_components;  // UCX is to know our settings
         return symbols;
     }();
+    static constexpr cuda_nc_symbols_t of_objects = without_messages();
     if (version != CUDA_NC_INTERPOSE_VERSION) {
         return nullptr;
     }
     set_progress_redirection(redirect_progress);
-    return cuda_nc::config().enable ? &replacements : &none;
+    return !cuda_nc::config().enable ? &none : may_serve_messages() ? &replacements : &of_objects;
 }
 
 void cuda_nc_interpose_install(const void *in_ucx) {
@@ -181,9 +197,7 @@ void cuda_nc_interpose_install(const void *in_ucx) {
     }
     set_progress_redirection(redirect_progress);
     redirect(*found.ucx, redirected, std::size(redirected));
-    // Most messages are contiguous, and each would come through a hook: these are there only where
-    // some may lie in GPU memory.
-    if (cuda_nc_transport_is_wanted() != 0 || may_serve_lists()) {
+    if (may_serve_messages()) {
         redirect(*found.ucx, redirected_messages, std::size(redirected_messages));
     }
     redirect_mpi(*found.ucx, local::whose::all);

@@ -56,7 +56,7 @@ endif
 
 # Loads what it is told, as a program with a plug-in does, and says who packed.
 hooks_probe_SOURCES = test/gtest/hooks/probe.c test/gtest/hooks/fake/fake_open_mpi.h
-hooks_probe_CPPFLAGS = -I$(srcdir)/test/gtest/hooks/fake
+hooks_probe_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/test/gtest/hooks/fake
 hooks_probe_LDADD = -ldl
 
 # Plain shared objects with exact names and link options: not a business of libtool.

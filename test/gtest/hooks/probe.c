@@ -1,10 +1,11 @@
 /*
- * hooks_probe [--module PATH] [--load PATH] [--convertor] [--sends] PATH: loads the libraries in
- * the given order, each RTLD_LOCAL, as Python loads its extensions; a module is loaded as UCX loads
- * it. The last one is a fake Open MPI, which registers datatypes. For each datatype it prints who
- * packed, the plugin or the fake: "vector engine" or "vector original". The types are a vector, a
- * contiguous one, one whose sizes disagree, and with --convertor the vector through a convertor.
- * With --sends it prints who takes the fake's calls of ucp_tag_send_nbx: "hook" or "ucp".
+ * hooks_probe [--module PATH] [--load PATH] [--convertor] [--sends] [--table] PATH: loads the
+ * libraries in the given order, each RTLD_LOCAL, as Python loads its extensions; a module is loaded
+ * as UCX loads it. The last one is a fake Open MPI, which registers datatypes. For each datatype it
+ * prints who packed, the plugin or the fake: "vector engine" or "vector original". The types are a
+ * vector, a contiguous one, one whose sizes disagree, and with --convertor the vector through a
+ * convertor. With --sends it prints who takes the fake's calls of ucp_tag_send_nbx, "hook" or
+ * "ucp"; with --table, to whom the preloaded shim passes these calls on.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "fake_open_mpi.h"
+#include "hooks/interpose.h"
 
 static void *open_or_die(const char *path) {
     void *handle = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
@@ -108,13 +110,20 @@ static void probe_sends(void) {
     printf("sends %s\n", is_ucp ? "ucp" : "hook");
 }
 
+static void probe_table(void) {
+    const cuda_nc_symbols_t *(*interpose)(int) =
+        find(open_or_die("libcuda_nc.so.0"), "cuda_nc_interpose");
+    const cuda_nc_symbols_t *symbols = interpose(CUDA_NC_INTERPOSE_VERSION);
+    printf("table %s\n", symbols->ucp_tag_send_nbx == NULL ? "ucp" : "hook");
+}
+
 int main(int argc, char **argv) {
     static fake_block_t strided[20];
     static const fake_block_t one[] = {{16, 24}};
     static const fake_datatype_t vector = {"vector", 240, 0, 20, strided};
     static const fake_datatype_t contiguous = {"contiguous", 48, 0, 1, one};
     static const fake_datatype_t liar = {"liar", 240, 1, 20, strided};
-    int i, asks_convertor = 0, asks_sends = 0;
+    int i, asks_convertor = 0, asks_sends = 0, asks_table = 0;
     for (i = 0; i < 20; ++i) {
         strided[i].displacement = 12 * i;
         strided[i].length = 3;
@@ -127,6 +136,8 @@ int main(int argc, char **argv) {
             asks_convertor = 1;
         } else if (strcmp(argv[i], "--sends") == 0) {
             asks_sends = 1;
+        } else if (strcmp(argv[i], "--table") == 0) {
+            asks_table = 1;
         } else {
             open_or_die(argv[++i]);
         }
@@ -143,6 +154,9 @@ int main(int argc, char **argv) {
     }
     if (asks_sends) {
         probe_sends();
+    }
+    if (asks_table) {
+        probe_table();
     }
     return 0;
 }

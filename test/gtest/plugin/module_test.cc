@@ -50,7 +50,9 @@ void expect_no_transport(const std::string &environment, const std::string &reas
 }
 
 TEST(module, the_transport_stays_away_from_releases_that_it_does_not_know) {
-    expect_no_transport("FAKE_UCP_MINOR=23", "stays away from UCX 1.23.0, the job runs without it");
+    expect_no_transport(
+        "FAKE_UCP_MINOR=24",
+        "stays away from UCX 1.24.0, the job runs without it: it serves UCX 1.19 to 1.23");
     expect_no_transport("FAKE_UCP_MINOR=18", "stays away from UCX 1.18.0, the job runs without it");
 }
 

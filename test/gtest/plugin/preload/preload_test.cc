@@ -46,6 +46,16 @@ TEST(preload, all_can_be_switched_off) {
     EXPECT_EQ(probe(preload + " UCX_CUDA_NC_ENABLE=n").output, served("original", "original"));
 }
 
+// What no derived datatype needs costs contiguous messages nothing.
+TEST(preload, passes_sends_on_only_where_the_transport_or_lists_on_gpus_may_be) {
+    auto sends = [](const std::string &environment) {
+        const std::string all = probe(preload + " " + environment, "--table ").output;
+        return all.substr(std::min(all.rfind("table"), all.size()));
+    };
+    EXPECT_EQ(sends("UCX_CUDA_NC_TRANSPORT=auto UCX_CUDA_NC_GPU=none"), "table ucp\n");
+    EXPECT_EQ(sends("UCX_CUDA_NC_TRANSPORT=auto UCX_CUDA_NC_GPU=sim"), "table hook\n");
+}
+
 TEST(preload, an_old_ucx_is_passed_by_with_one_warning) {
     expect_served(probe(preload + " FAKE_UCP_MINOR=12"), served("original", "original"),
                   "UCX 1.12.0 is older than 1.13");
