@@ -16,11 +16,19 @@
 
 namespace cuda_nc::uct {
 
+// Of the addresses that a program gets without asking for higher ones.
+#ifdef __x86_64__
+constexpr unsigned address_bits = 47;
+#else
+constexpr unsigned address_bits = 48;
+#endif
+
 class request_finder {
   public:
     static bool is_address(uint64_t request) noexcept {
         constexpr uint64_t least_address = 1 << 16;
-        return request >= least_address && request % alignof(uint64_t) == 0 && request >> 47 == 0;
+        return request >= least_address && request % alignof(uint64_t) == 0 &&
+               request >> address_bits == 0;
     }
 
     // The word where the state of `request` would be; 0: it is not an address.

@@ -43,6 +43,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/protocol/rndv_sender.hpp \
 	test/gtest/uct/cuda_nc/protocol/network_fixture.hpp \
 	test/gtest/uct/cuda_nc/protocol/pull_fixture.hpp \
+	test/gtest/uct/cuda_nc/protocol/request_finder_test.cc \
 	test/gtest/uct/cuda_nc/protocol/route_host_slots_test.cc \
 	test/gtest/uct/cuda_nc/protocol/route_network_test.cc \
 	test/gtest/uct/cuda_nc/protocol/route_pipe_test.cc \
