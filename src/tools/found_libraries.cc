@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <vector>
 
 #include "ucs/base/text.hpp"
 
@@ -64,6 +65,19 @@ void *mpi_of_path(std::string *of_p) {
     return nullptr;
 }
 
+// Whether Open MPI's messages go by UCX, as far as the environment says.
+std::string remark_on_pml() {
+    const char *pml = std::getenv("OMPI_MCA_pml");
+    if (pml == nullptr || *pml == '\0') {
+        return "served where its messages go by UCX (mpirun --mca pml ucx)";
+    }
+    const std::string chosen = pml;
+    const bool denies = chosen[0] == '^';
+    const std::vector<std::string> names = split(denies ? chosen.substr(1) : chosen, ',');
+    const bool names_ucx = std::find(names.begin(), names.end(), "ucx") != names.end();
+    return names_ucx != denies ? "served" : "not served: OMPI_MCA_pml=" + chosen + " is not UCX";
+}
+
 std::string remark_on_mpich(void *library) {
     if (dlsym(library, "PMPIX_Type_iov") == nullptr) {
         return "older than MPICH 4.1: not served";
@@ -83,7 +97,11 @@ std::string remark_on_mpich(void *library) {
 
 found_library find_ucx() {
     found_library ucx;
-    void *handle = dlopen("libucp.so.0", RTLD_LAZY | RTLD_LOCAL);
+    void *handle = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    const bool came_with_mpi = handle != nullptr;
+    if (!came_with_mpi) {
+        handle = dlopen("libucp.so.0", RTLD_LAZY | RTLD_LOCAL);
+    }
     if (handle == nullptr) {
         ucx.remark = error_text();
         return ucx;
@@ -108,6 +126,9 @@ found_library find_ucx() {
         ucx.remark = "served by LD_PRELOAD of libcuda_nc_preload.so";
     } else {
         ucx.remark = "served by UCX_PLUGIN_PATH, or by LD_PRELOAD of libcuda_nc_preload.so";
+    }
+    if (came_with_mpi) {
+        ucx.remark = "the MPI's own; " + ucx.remark;
     }
     bool detects =
         has_module(ucx.path, "libuct_cuda.so.0") || has_module(ucx.path, "libuct_cuda.so");
@@ -174,9 +195,10 @@ found_library find_mpi() {
     } else if (std::sscanf(text, "Open MPI v%u", &major) != 1) {
         mpi.remark = which + "neither Open MPI nor MPICH: not served";
     } else if (major >= 5) {
-        mpi.remark = which + "served; its own packing delivers wrong bytes for some derived types";
+        mpi.remark = which + remark_on_pml() +
+                     "; its own packing delivers wrong bytes for some derived types";
     } else {
-        mpi.remark = which + "served";
+        mpi.remark = which + remark_on_pml();
     }
     return mpi;
 }

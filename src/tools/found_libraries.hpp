@@ -15,7 +15,8 @@ struct found_library {
     bool loads_plugins = false;
 };
 
-// Loads libucp.so.0 of the loader's search path.
+// The libucp.so.0 that find_mpi() has loaded with the MPI, else that of the loader's search path.
+// Copies of UCX under other names, as some Python packages bring them, are not looked for.
 found_library find_ucx();
 // Loads the libmpi.so that belongs to mpicxx or mpirun in PATH, else that of the loader's path.
 found_library find_mpi();

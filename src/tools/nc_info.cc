@@ -143,11 +143,11 @@ void print_changed_settings() {
 
 // What a job that is started from this shell would do, and why.
 void print_overview() {
-    const tools::found_library ucx = tools::find_ucx();
+    const tools::found_library mpi = tools::find_mpi(), ucx = tools::find_ucx();
     const tools::found_loader loader = tools::find_loader(ucx);
     fmt::print("{:<12}{}\n", "ucx-cuda-nc", cuda_nc_version());
     print_library("UCX", ucx);
-    print_library("MPI", tools::find_mpi());
+    print_library("MPI", mpi);
     print_gpus();
     fmt::print("{:<12}{}{}\n", "loaded", loader.found ? "by " : "no: ", loader.text);
     fmt::print("{:<12}{}\n", "datatypes",

