@@ -37,7 +37,7 @@ void place(random_stream &random, side &s, size_t *used_p) {
     type_map bytes = s.bytes();
     // UCX moves contiguous data by itself. It does not know the simulated GPU, and Debian's UCX
     // knows no GPU at all.
-    s.in_host = bytes.is_contiguous() || s.type.map().is_contiguous();
+    s.in_host = bytes.is_contiguous();
     s.bottom = bytes.size() > 0 && random.one_in(8);
     size_t odd = random.one_in(4) ? random.next() % 16 : 0;
     s.region = *used_p;
