@@ -5,11 +5,12 @@ usage: bench/nixl_blocks.py [--memory vram|dram|sim] [--operation WRITE|READ] [-
                             [--repeats N] [--stop-peer] [BLOCKSxBYTES ...]
 
 Wants NIXL's Python package on the path (pip install nixl-cu13), numpy, and PyTorch for vram. The
-second process has the second GPU, where there is one. Blocks lie at twice their length; every byte
-and every gap of the target is compared. sim is the simulated GPU of ucx-cuda-nc
-(UCX_CUDA_NC_GPU=sim, UCX_MEMTYPE_CACHE=n). --stop-peer stops the second process while blocks are
-timed, as its thread of NIXL never sleeps: for machines of two cores. Exit status 1 where a byte is
-wrong."""
+second process has the second GPU, where there is one. Blocks lie at twice their length. Both sides
+hold random bytes, others on each. After the first transfer, which is not timed, and after the last
+one every byte and every gap of the target is compared, and the target is made as it was before. sim
+is the simulated GPU of ucx-cuda-nc (UCX_CUDA_NC_GPU=sim, UCX_MEMTYPE_CACHE=n).
+--stop-peer stops the second process while blocks are timed, as its thread of NIXL never sleeps: for
+machines of two cores. Exit status 1 where a byte is wrong."""
 import argparse
 import ctypes
 import importlib
@@ -23,7 +24,7 @@ import numpy
 
 CASES = ["65536x4096", "16384x16384", "12288x8192", "4096x65536", "1024x4096", "64x65536",
          "1x67108864"]
-SOURCE, GAP = 7, 3
+SOURCE, TARGET = 1, 2  # what random bytes are made from
 
 
 class Dram:
@@ -33,8 +34,8 @@ class Dram:
         self.bytes = numpy.zeros(size, numpy.uint8)
         self.address = self.bytes.ctypes.data
 
-    def fill(self, value):
-        self.bytes.fill(value)
+    def write(self, content):
+        self.bytes[:] = content
 
     def read(self, size):
         return self.bytes[:size]
@@ -51,8 +52,8 @@ class Vram:
         self.bytes = torch.zeros(size, dtype=torch.uint8, device="cuda")
         self.address = self.bytes.data_ptr()
 
-    def fill(self, value):
-        self.bytes.fill_(value)
+    def write(self, content):
+        self.bytes.copy_(self.torch.from_numpy(content))
         self.torch.cuda.synchronize()
 
     def read(self, size):
@@ -69,12 +70,10 @@ class Sim:
         self.product.cuda_nc_sim_malloc.argtypes = [ctypes.c_size_t]
         self.product.cuda_nc_sim_memcpy.argtypes = [ctypes.c_void_p, ctypes.c_void_p,
                                                     ctypes.c_size_t]
-        self.size = size
         self.address = self.product.cuda_nc_sim_malloc(size)
 
-    def fill(self, value):
-        bytes_ = numpy.full(self.size, value, numpy.uint8)
-        self.product.cuda_nc_sim_memcpy(self.address, bytes_.ctypes.data, self.size)
+    def write(self, content):
+        self.product.cuda_nc_sim_memcpy(self.address, content.ctypes.data, content.size)
 
     def read(self, size):
         bytes_ = numpy.empty(size, numpy.uint8)
@@ -99,14 +98,35 @@ def agent(name):
     return api.nixl_agent(name, api.nixl_agent_config(backends=["UCX"]))
 
 
-def is_right(memory, number, length):
-    got = memory.read(2 * number * length).reshape(number, 2 * length)
-    return bool((got[:, :length] == SOURCE).all()) and bool((got[:, length:] == GAP).all())
+def random_bytes(seed, span):
+    return numpy.frombuffer(numpy.random.default_rng(seed).bytes(span), numpy.uint8).copy()
+
+
+class Target:
+    """Memory that blocks are to come to, from memory filled with SOURCE's bytes."""
+
+    def __init__(self, memory, span):
+        self.memory = memory
+        self.before, self.source = random_bytes(TARGET, span), random_bytes(SOURCE, span)
+        memory.write(self.before)
+
+    def is_right(self, number, length):
+        """Whether all blocks came and nothing else changed. Then it is as before."""
+        def rows(of):
+            return of[:2 * number * length].reshape(number, 2 * length)
+        got = rows(self.memory.read(2 * number * length))
+        right = bool((got[:, :length] == rows(self.source)[:, :length]).all() and
+                     (got[:, length:] == rows(self.before)[:, length:]).all())
+        self.memory.write(self.before)
+        return right
 
 
 def peer(connection, chosen, span):
     memory = MEMORIES[chosen.memory](span, 1)
-    memory.fill(GAP if chosen.operation == "WRITE" else SOURCE)
+    if chosen.operation == "WRITE":
+        target = Target(memory, span)
+    else:
+        memory.write(random_bytes(SOURCE, span))
     own = agent("peer")
     own.register_memory([(memory.address, span, memory.device, "")], mem_type=memory.kind)
     connection.send((own.get_agent_metadata(), memory.address, memory.device))
@@ -114,9 +134,7 @@ def peer(connection, chosen, span):
         case = connection.recv()
         if case is None:
             break
-        connection.send(is_right(memory, *case))
-        memory.fill(GAP)
-        connection.send(True)
+        connection.send(target.is_right(*case))
 
 
 def descriptors(address, device, offsets, length):
@@ -125,7 +143,7 @@ def descriptors(address, device, offsets, length):
                         numpy.full(count, device, numpy.uint64)], 1)
 
 
-def measure(own, memory, remote, chosen, number, length, connection, stop_peer):
+def measure(own, memory, remote, chosen, number, length, is_right, stop_peer):
     """(us to prepare, to post, until done, whether all is right); medians. Calls stop_peer(True) when
     the first transfer has ended, and stop_peer(False) when all have."""
     offsets = numpy.arange(number, dtype=numpy.uint64) * numpy.uint64(2 * length)
@@ -142,6 +160,7 @@ def measure(own, memory, remote, chosen, number, length, connection, stop_peer):
     posted, done = [], []
     for turn in range(chosen.repeats + 1):
         if turn == 1:
+            right = is_right(number, length)
             stop_peer(True)
         begin = time.perf_counter()
         state = own.transfer(transfer)
@@ -152,13 +171,7 @@ def measure(own, memory, remote, chosen, number, length, connection, stop_peer):
             state = own.check_xfer_state(transfer)
         done.append(time.perf_counter() - begin)
     stop_peer(False)
-    if chosen.operation == "WRITE":
-        connection.send((number, length))
-        right = connection.recv()
-        connection.recv()
-    else:
-        right = is_right(memory, number, length)
-        memory.fill(GAP)
+    right &= is_right(number, length)
     own.release_xfer_handle(transfer)
     own.release_dlist_handle(here)
     own.release_dlist_handle(there)
@@ -188,7 +201,14 @@ def main():
             os.kill(process.pid, signal.SIGSTOP if stops else signal.SIGCONT)
 
     memory = MEMORIES[chosen.memory](span, 0)
-    memory.fill(SOURCE if chosen.operation == "WRITE" else GAP)
+    if chosen.operation == "WRITE":
+        memory.write(random_bytes(SOURCE, span))
+
+        def is_right(*case):
+            connection.send(case)
+            return connection.recv()
+    else:
+        is_right = Target(memory, span).is_right
     own = agent("own")
     own.register_memory([(memory.address, span, memory.device, "")], mem_type=memory.kind)
     metadata, *remote = connection.recv()
@@ -199,7 +219,7 @@ def main():
     wrong = False
     for number, length in cases:
         prepare, post, done, right = measure(own, memory, remote, chosen, number, length,
-                                             connection, stop_peer)
+                                             is_right, stop_peer)
         wrong |= not right
         total = number * length
         print(f"{number:8d} {length:9d} {total / 1e6:8.1f} {prepare:10.0f} {post:10.1f} "
