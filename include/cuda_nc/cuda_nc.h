@@ -260,7 +260,8 @@ CUDA_NC_API ucs_status_t cuda_nc_copy(cuda_nc_layout_t source_layout, const void
 /* ==== Datatypes of UCP ===========================================================================
  *
  * For ucp_tag_send_nbx, ucp_tag_recv_nbx and all other calls of UCP that take generic datatypes.
- * UCP's count repeats the layout, an extent apart.
+ * UCP's count repeats the layout, an extent apart. A receive in which a byte would be written twice
+ * is refused: an error is logged, and the request ends with UCS_ERR_MESSAGE_TRUNCATED.
  */
 
 /*
@@ -294,7 +295,8 @@ CUDA_NC_API void cuda_nc_dt_destroy(ucp_datatype_t datatype);
  * layout to layout, where the context was made with UCP_FEATURE_RMA; host memory of its processes,
  * where it was made without UCP_FEATURE_TAG besides, by a call of the operating system for many
  * blocks. All else goes through UCP as one put or get for each block that both layouts have in
- * common, issued before the call returns.
+ * common, issued before the call returns; where one fails later, cb.send is told its error, and
+ * the log (the request alone, which is UCP's for a flush, ends well).
  *
  * Result, request and `param` are as in ucp_put_nbx: NULL (done), an error (UCS_PTR_IS_ERR), or a
  * request for ucp_request_check_status and ucp_request_free. Of `param` the members cb.send,

@@ -5,32 +5,10 @@
 #include <mutex>
 #include <vector>
 
-#include "ucs/exec/host/disjoint.hpp"
+#include "capi/error.hpp"
 
 namespace cuda_nc::capi {
 namespace {
-
-// By looking at each block: for layouts whose spans do not nest.
-bool blocks_are_apart(const layout &what) {
-    constexpr uint64_t most_blocks = uint64_t{1} << 24;
-    if (what.total_blocks() > most_blocks) {
-        return false;
-    }
-    std::vector<block> all;
-    all.reserve(what.total_blocks());
-    layout_cursor cursor(what, 0);
-    for (block one = cursor.next(UINT64_MAX); one.length != 0; one = cursor.next(UINT64_MAX)) {
-        all.push_back(one);
-    }
-    std::sort(all.begin(), all.end(), [](const block &left, const block &right) {
-        return left.displacement < right.displacement;
-    });
-    return std::adjacent_find(all.begin(), all.end(), [](const block &one, const block &next) {
-               return static_cast<uint64_t>(next.displacement) -
-                          static_cast<uint64_t>(one.displacement) <
-                      one.length;
-           }) == all.end();
-}
 
 // ---- handles
 
@@ -97,16 +75,29 @@ uint32_t index_of(cuda_nc_layout_t handle) noexcept {
 layout_object::layout_object(layout_ref what, int64_t extent)
     : what_(std::move(what)), extent_(extent), packed_(one_block(what_->packed_size())) {}
 
-bool layout_object::is_writable() {
-    answer known = writable_.load(std::memory_order_relaxed);
-    if (known == answer::unknown) {
-        const bool apart = packed_size() == 0 ||
-                           exec::blocks_are_disjoint(view(), view().num_dims) ||
-                           blocks_are_apart(*what_);
-        known = apart ? answer::yes : answer::no;
-        writable_.store(known, std::memory_order_relaxed);
+exec::overlap layout_object::find_overlap() {
+    const uint8_t known = overlap_.load(std::memory_order_relaxed);
+    if (known != not_asked) {
+        return static_cast<exec::overlap>(known);
     }
-    return known == answer::yes;
+    const exec::overlap found = exec::find_overlap(*what_);
+    overlap_.store(static_cast<uint8_t>(found), std::memory_order_relaxed);
+    return found;
+}
+
+ucs_status_t check_target(const char *name, layout_object &what) {
+    switch (what.find_overlap()) {
+        case exec::overlap::none:
+            return UCS_OK;
+        case exec::overlap::some:
+            return fail(UCS_ERR_INVALID_PARAM, "%s: covers a byte twice, and cannot be written to",
+                        name);
+        default:
+            return fail(UCS_ERR_INVALID_PARAM,
+                        "%s: more than 2^24 blocks in no regular order, which may cover a byte "
+                        "twice; write to parts of it",
+                        name);
+    }
 }
 
 cuda_nc_layout_t add_handle(object_ref object) {

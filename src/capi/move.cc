@@ -135,14 +135,11 @@ ucs_status_t move_on_gpu(const object_side &from, const object_side &to, gpu::de
 }
 
 ucs_status_t move(object_side from, object_side to, void *stream) {
-    if (to.object != nullptr && !to.object->is_writable()) {
-        return fail(UCS_ERR_INVALID_PARAM,
-                    "%s: its layout covers a byte twice, and cannot be written to", to.at.name);
+    ucs_status_t status = to.object != nullptr ? check_target(to.at.name, *to.object) : UCS_OK;
+    if (status != UCS_OK || to.at.what.packed_size() == 0) {
+        return status;
     }
-    if (to.at.what.packed_size() == 0) {
-        return UCS_OK;
-    }
-    ucs_status_t status = find_memory(&from.at);
+    status = find_memory(&from.at);
     if (status == UCS_OK) {
         status = find_memory(&to.at);
     }

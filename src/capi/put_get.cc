@@ -1,5 +1,6 @@
 // include/cuda_nc/cuda_nc.h: puts and gets with a layout on each side.
 #include <algorithm>
+#include <atomic>
 #include <cinttypes>
 #include <memory>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "ucp/dt/address.hpp"
 #include "ucp/dt/ucp_api.hpp"
 #include "ucp/dt/worker_homes.hpp"
+#include "ucs/base/log.hpp"
 #include "ucs/layout/common_blocks.hpp"
 #include "ucs/worklist/worklist.hpp"
 #include "uct/cuda_nc/layout_order.hpp"
@@ -57,9 +59,10 @@ struct operation {
     }
 };
 
-// The whole operation as the transport sees it. It keeps itself until UCP's request for its sample
-// has ended, or, where the transport took it, until that has called the completion: UCP forgets the
-// callback of a request that the caller frees early.
+// The whole operation as the transport sees it, or what its blocks share where UCP moves each by
+// itself. It keeps itself until UCP's requests for its sample and for blocks have ended, or, where
+// the transport took it, until that has called the completion: UCP forgets the callback of a
+// request that the caller frees early.
 class strided_order final : public uct::layout_order {
   public:
     explicit strided_order(const operation &what) noexcept
@@ -90,7 +93,7 @@ class strided_order final : public uct::layout_order {
 
     // Asks UCP for the block.
     ucs_status_ptr_t start(const operation &what, const common_block &block) {
-        keeper_ = shared_from_this();
+        hold();
         const ucp_request_param_t how = what.of_block(handle_end, this);
         ucs_status_ptr_t request;
         {
@@ -100,9 +103,53 @@ class strided_order final : public uct::layout_order {
             request = what.move(block, how);
         }
         if (!UCS_PTR_IS_PTR(request) || ends_with(request)) {
-            keeper_.reset();
+            release();
         }
         return request;
+    }
+    // Another block, which UCP moves by itself.
+    ucs_status_ptr_t start_block(const operation &what, const common_block &block) {
+        hold();
+        const ucs_status_ptr_t request = what.move(block, what.of_block(handle_end, this));
+        if (!UCS_PTR_IS_PTR(request)) {
+            release();
+        }
+        return request;
+    }
+    // What tells of the end of all blocks. UCP's flush ends well though a block has failed: the
+    // caller's callback is told of it.
+    ucs_status_ptr_t end_blocks(const operation &what) {
+        ucp_request_param_t end = {};
+        if (callback_ != nullptr) {
+            hold();
+            end.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+            end.cb.send = handle_end_of_all;
+            end.user_data = this;
+        }
+        const ucs_status_ptr_t flush = ucp_.ep_flush_nbx(what.ep, &end);
+        if (callback_ != nullptr && !UCS_PTR_IS_PTR(flush)) {
+            release();
+        }
+        return flush != nullptr ? flush : UCS_STATUS_PTR(failure_.load());
+    }
+
+    // Whoever begins blocks holds it meanwhile: then the first one to hold it is alone.
+    struct held {
+        explicit held(strided_order &what) : order(what) { order.hold(); }
+        held(const held &) = delete;
+        held &operator=(const held &) = delete;
+        ~held() { order.release(); }
+        strided_order &order;
+    };
+    void hold() {
+        if (holders_++ == 0) {
+            keeper_ = shared_from_this();
+        }
+    }
+    void release() noexcept {
+        if (--holders_ == 0) {
+            const auto last = std::move(keeper_);
+        }
     }
 
   private:
@@ -133,8 +180,23 @@ class strided_order final : public uct::layout_order {
                 order.callback_(request, status, order.user_data_);
             }
         } else {  // the request of one block, which nobody else knows
+            order.note(status);
             order.ucp_.request_free(request);
-            order.keeper_.reset();
+            order.release();
+        }
+    }
+    static void handle_end_of_all(void *request, ucs_status_t status, void *self) {
+        auto &order = *static_cast<strided_order *>(self);
+        const ucp_send_nbx_callback_t callback = order.callback_;
+        void *user_data = order.user_data_;
+        const ucs_status_t told = status != UCS_OK ? status : order.failure_.load();
+        order.release();
+        callback(request, told, user_data);
+    }
+    void note(ucs_status_t status) noexcept {
+        ucs_status_t none = UCS_OK;
+        if (status != UCS_OK && failure_.compare_exchange_strong(none, status)) {
+            nc_error("a block of a put or get with layouts has failed: %s", status_text(status));
         }
     }
 
@@ -143,12 +205,10 @@ class strided_order final : public uct::layout_order {
     ucp_send_nbx_callback_t callback_ = nullptr;
     void *user_data_ = nullptr;
     worklist::work_list_ref local_list_, remote_list_;
+    std::atomic<unsigned> holders_{0};
     std::shared_ptr<layout_order> keeper_;
+    std::atomic<ucs_status_t> failure_{UCS_OK};  // of the first block that has failed
 };
-
-void free_request(void *request, ucs_status_t, void *ucp) {
-    static_cast<const ucp_api *>(ucp)->request_free(request);
-}
 
 ucs_status_ptr_t failure(ucs_status_t status) noexcept {
     return UCS_STATUS_PTR(status);
@@ -163,11 +223,8 @@ ucs_status_ptr_t ucp_failure(const operation &what, ucs_status_ptr_t result) noe
     return ucp_failure(what.puts ? "ucp_put_nbx" : "ucp_get_nbx", result);
 }
 
-// What tells of the end of all blocks that were begun so far.
-ucs_status_ptr_t end_of_all(const operation &what, bool is_pending) noexcept {
-    if (!is_pending) {
-        return nullptr;
-    }
+// What tells of the end of an order that the transport took.
+ucs_status_ptr_t end_of_order(const operation &what) noexcept {
     ucp_request_param_t end = what.param;
     end.op_attr_mask &= UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
     const ucs_status_ptr_t flush = what.ucp.ep_flush_nbx(what.ep, &end);
@@ -175,21 +232,22 @@ ucs_status_ptr_t end_of_all(const operation &what, bool is_pending) noexcept {
 }
 
 // The rest of the blocks, each by a request that frees itself.
-ucs_status_ptr_t move_blocks(const operation &what, common_blocks rest, bool is_pending) {
+ucs_status_ptr_t move_blocks(strided_order &order, const operation &what, common_blocks rest,
+                             bool is_pending) {
     if (rest.count(most_common_blocks) == most_common_blocks) {
         return failure(fail(UCS_ERR_EXCEEDS_LIMIT,
                             "local_layout and remote_layout: 2^20 common blocks or more, and no "
                             "transport that takes them at once"));
     }
-    const ucp_request_param_t how = what.of_block(free_request, const_cast<ucp_api *>(&what.ucp));
     for (common_block one = rest.next(UINT64_MAX); one.length != 0; one = rest.next(UINT64_MAX)) {
-        const ucs_status_ptr_t result = what.move(one, how);
+        const ucs_status_ptr_t result = order.start_block(what, one);
         if (UCS_PTR_IS_ERR(result)) {
             return ucp_failure(what, result);
         }
         is_pending = is_pending || result != nullptr;
     }
-    return end_of_all(what, is_pending);
+    const ucs_status_ptr_t end = is_pending ? order.end_blocks(what) : nullptr;
+    return UCS_PTR_IS_ERR(end) ? ucp_failure(what, end) : end;
 }
 
 ucs_status_ptr_t move(const operation &what) {
@@ -203,11 +261,12 @@ ucs_status_ptr_t move(const operation &what) {
     }
     const common_block sample = rest.next(longest_sample);
     const auto order = std::make_shared<strided_order>(what);
+    const strided_order::held now(*order);
     const ucs_status_ptr_t request = order->start(what, sample);
     return UCS_PTR_IS_ERR(request)     ? ucp_failure(what, request)
            : order->ends_with(request) ? request
-           : order->is_taken()         ? end_of_all(what, true)
-                                       : move_blocks(what, rest, request != nullptr);
+           : order->is_taken()         ? end_of_order(what)
+                                       : move_blocks(*order, what, rest, request != nullptr);
 }
 
 // ---- parameters
@@ -238,9 +297,10 @@ ucs_status_t check_layouts(const operation &what) {
                     "%" PRIu64,
                     remote->packed_size(), local->packed_size());
     }
-    if (!(what.puts ? remote : local)->is_writable()) {
-        return fail(UCS_ERR_INVALID_PARAM, "%s: covers a byte twice, and cannot be written to",
-                    what.puts ? "remote_layout" : "local_layout");
+    const ucs_status_t writable =
+        what.puts ? check_target("remote_layout", *remote) : check_target("local_layout", *local);
+    if (writable != UCS_OK) {
+        return writable;
     }
     const __int128 base = what.remote;
     if (base + remote->what()->lower_bound() < 0 ||

@@ -1,5 +1,6 @@
 #include "ucp/dt/datatype.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "ucp/dt/ucp_api.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
+#include "ucs/exec/host/disjoint.hpp"
 
 namespace cuda_nc::dt {
 namespace {
@@ -42,6 +44,10 @@ class generic_type {
 
     const layout &element() const noexcept { return *element_; }
 
+    // Whether some byte is of two blocks of `all`, which are `count` elements. May take long for a
+    // count for the first time. Throws std::bad_alloc.
+    bool overlaps(size_t count, const layout &all);
+
     void hold() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
 
     // The last reference destroys UCP's object, through which UCP calls finish().
@@ -49,7 +55,8 @@ class generic_type {
 
     const ucp_api *ucp = nullptr;
     ucp_datatype_t datatype = 0;
-    bool destroyed = false;  // by its owner; messages under way keep it
+    bool destroyed = false;       // by its owner; messages under way keep it
+    bool checks_targets = false;  // it receives nothing where that would write a byte twice
 
   private:
     static constexpr unsigned max_repetitions = 64;
@@ -60,6 +67,8 @@ class generic_type {
     std::atomic<unsigned> num_repetitions_{0};
     std::atomic<const repetition *> last_{nullptr};
     std::atomic<const repetition *> repetitions_{nullptr};
+    // Twice the count that was asked about last, and 1 where elements of it overlap.
+    std::atomic<uint64_t> known_overlap_{0};
 };
 
 // By UCP's handle: types that somebody holds, so that a receive that is cancelled finds its own
@@ -127,6 +136,19 @@ layout_ref generic_type::repeat(size_t count, bool share) noexcept {
     return all;
 }
 
+bool generic_type::overlaps(size_t count, const layout &all) {
+    const __int128 span = static_cast<__int128>(element_->upper_bound()) - element_->lower_bound();
+    const bool lie_apart = extent_ >= span || extent_ <= -span;
+    const uint64_t asked = lie_apart ? std::min<uint64_t>(count, 1) : count;
+    const uint64_t known = known_overlap_.load(std::memory_order_relaxed);
+    if (CUDA_NC_LIKELY(known >> 1 == asked)) {
+        return (known & 1) != 0;
+    }
+    const bool found = exec::find_overlap(asked == 1 ? *element_ : all) == exec::overlap::some;
+    known_overlap_.store(asked << 1 | (found ? 1 : 0), std::memory_order_relaxed);
+    return found;
+}
+
 // The message's layout, null where that cannot be had, and the memory that it lies in. Logs an
 // error where it cannot be served.
 gpu::memory_info locate(generic_type &type, const void *buffer, size_t count, layout_ref *all_p) {
@@ -145,6 +167,17 @@ gpu::memory_info locate(generic_type &type, const void *buffer, size_t count, la
     return info;
 }
 
+// Whether a receive would write a byte twice. Logs an error then.
+bool is_refused(generic_type &type, size_t count, const layout &all) noexcept try {
+    if (CUDA_NC_LIKELY(!type.checks_targets || !type.overlaps(count, all))) {
+        return false;
+    }
+    nc_error("a receive of %zu elements of a datatype that covers a byte twice", count);
+    return true;
+} catch (const std::bad_alloc &) {
+    return false;
+}
+
 // What UCP is to keep as the message's state; null where the message cannot be served.
 template <bool packs>
 void *start(void *context, void *buffer, size_t count) {
@@ -152,7 +185,7 @@ void *start(void *context, void *buffer, size_t count) {
     layout_ref all;
     gpu::memory_info info = locate(type, buffer, count, &all);
     request_state *made = nullptr;
-    if (all != nullptr) {
+    if (all != nullptr && (packs || !is_refused(type, count, *all))) {
         made = packs ? request_state::start_pack(std::move(all), buffer, info)
                      : request_state::start_unpack(std::move(all), buffer, info);
     }
@@ -224,12 +257,12 @@ ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype
         return UCS_ERR_INVALID_PARAM;
     }
     const caller_ucx found = ucx_of(caller);
-    return found.is_certain() ? create_in(*found.ucx, std::move(element), extent, datatype_p)
+    return found.is_certain() ? create_in(*found.ucx, std::move(element), extent, datatype_p, true)
                               : UCS_ERR_UNSUPPORTED;
 }
 
 ucs_status_t create_in(const ucx_instance &ucx, layout_ref element, int64_t extent,
-                       ucp_datatype_t *datatype_p) noexcept {
+                       ucp_datatype_t *datatype_p, bool checks_targets) noexcept {
     const ucp_api &ucp = ucp_of(ucx);
     if (ucp.dt_create_generic == nullptr || ucp.dt_destroy == nullptr) {
         return UCS_ERR_UNSUPPORTED;
@@ -239,6 +272,7 @@ ucs_status_t create_in(const ucx_instance &ucx, layout_ref element, int64_t exte
         return UCS_ERR_NO_MEMORY;
     }
     type->ucp = &ucp;
+    type->checks_targets = checks_targets;
     ucs_status_t status = ucp.dt_create_generic(&operations, type, &type->datatype);
     if (status != UCS_OK) {
         delete type;

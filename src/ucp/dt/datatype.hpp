@@ -10,15 +10,17 @@ namespace cuda_nc::dt {
 
 // A UCP datatype whose element is `element` at `extent` bytes; UCP's count repeats it. Uses only
 // ucp_dt_create_generic, of the UCX that `caller` uses: an address in its code. Null, or where that
-// does not tell: of the only UCX of the process.
+// does not tell: of the only UCX of the process. A receive of elements in which a byte is covered
+// twice is refused: UCP ends it with UCS_ERR_MESSAGE_TRUNCATED.
 // Failures: UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED (no UCX is loaded, or
 // several, and nothing tells which one the caller uses).
 ucs_status_t create(layout_ref element, int64_t extent, ucp_datatype_t *datatype_p,
                     const void *caller = nullptr) noexcept;
 
-// The same in the UCX `ucx`; nothing may be null.
+// The same in the UCX `ucx`; nothing may be null. Not `checks_targets`: such a receive is served,
+// and one of the bytes that go to one place is there in the end.
 ucs_status_t create_in(const ucx_instance &ucx, layout_ref element, int64_t extent,
-                       ucp_datatype_t *datatype_p) noexcept;
+                       ucp_datatype_t *datatype_p, bool checks_targets = false) noexcept;
 
 // Messages in flight keep what they need. Thread safe, as the other functions.
 void destroy(ucp_datatype_t datatype) noexcept;

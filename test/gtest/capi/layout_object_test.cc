@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace cuda_nc::capi::test {
 namespace {
 
@@ -10,6 +12,10 @@ object_ref make_object(int64_t count, int64_t stride) {
     builder.append(0, 8);
     return std::make_shared<layout_object>(
         builder.finish()->repeat(static_cast<uint64_t>(count), stride), 0);
+}
+
+bool error_begins_with(const std::string &text) {
+    return std::string(cuda_nc_last_error()).compare(0, text.size(), text) == 0;
 }
 
 TEST(layout_object, a_handle_names_one_object_alone) {
@@ -62,7 +68,14 @@ TEST(layout_object, says_whether_it_can_be_written_to) {
     EXPECT_TRUE(layout_object(crossing, 0).is_writable());
     // Too many blocks to look at each.
     const layout_ref many = crossing->repeat(uint64_t{1} << 30, 20);
-    EXPECT_FALSE(layout_object(many, 0).is_writable());
+    layout_object unknown(many, 0);
+    EXPECT_FALSE(unknown.is_writable());
+    EXPECT_EQ(unknown.find_overlap(), exec::overlap::unknown);
+    EXPECT_EQ(check_target("here", unknown), UCS_ERR_INVALID_PARAM);
+    EXPECT_TRUE(error_begins_with("here: more than 2^24 blocks"));
+    EXPECT_EQ(check_target("here", *make_object(5, 7)), UCS_ERR_INVALID_PARAM);
+    EXPECT_TRUE(error_begins_with("here: covers a byte twice"));
+    EXPECT_EQ(check_target("here", *make_object(5, 8)), UCS_OK);
 }
 
 }  // namespace

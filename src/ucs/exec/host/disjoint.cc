@@ -1,5 +1,8 @@
 #include "ucs/exec/host/disjoint.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "ucs/base/bits.hpp"
 #include "ucs/layout/list_proof.hpp"
 
@@ -99,6 +102,32 @@ nested_steps steps_of(const layout_view &view, unsigned num_dims) noexcept {
 bool blocks_are_disjoint(const layout_view &view, unsigned num_dims) noexcept {
     const uint64_t span = disjoint_list_span(view);
     return span != 0 && steps_of(view, num_dims).are_disjoint(span);
+}
+
+overlap find_overlap(const layout &what) {
+    constexpr uint64_t most_blocks = uint64_t{1} << 24;
+    if (what.packed_size() == 0 || blocks_are_disjoint(what.view(), what.view().num_dims)) {
+        return overlap::none;
+    }
+    if (what.total_blocks() > most_blocks) {
+        return overlap::unknown;
+    }
+    std::vector<block> all;
+    all.reserve(what.total_blocks());
+    layout_cursor cursor(what, 0);
+    for (block one = cursor.next(UINT64_MAX); one.length != 0; one = cursor.next(UINT64_MAX)) {
+        all.push_back(one);
+    }
+    std::sort(all.begin(), all.end(), [](const block &left, const block &right) {
+        return left.displacement < right.displacement;
+    });
+    const auto twice =
+        std::adjacent_find(all.begin(), all.end(), [](const block &one, const block &next) {
+            return static_cast<uint64_t>(next.displacement) -
+                       static_cast<uint64_t>(one.displacement) <
+                   one.length;
+        });
+    return twice == all.end() ? overlap::none : overlap::some;
 }
 
 bool may_overlap(const layout &what, const void *one, const void *other) noexcept {

@@ -12,6 +12,11 @@ namespace cuda_nc::exec {
 // blocks is examined once, and only where the view can keep the result.
 bool blocks_are_disjoint(const layout_view &view, unsigned num_dims) noexcept;
 
+// Whether some byte is of two blocks of `what`. Where the spans of blocks do not nest it looks at
+// each block; unknown: these are more than 2^24. Throws std::bad_alloc.
+enum class overlap : uint8_t { none, some, unknown };
+overlap find_overlap(const layout &what);
+
 // Whether a byte of `what` at one address may be a byte of `what` at the other. False is proved:
 // the spans lie apart, or all blocks are disjoint in the same way, as those of two columns of a
 // matrix.

@@ -244,6 +244,51 @@ TEST_P(ucx_test, truncation_is_an_error_and_spares_memory) {
     }
 }
 
+TEST_P(ucx_test, what_covers_a_byte_twice_is_sent_but_not_received) {
+    random_engine random(8);
+    datatype overlapping = {{{0, 8}, {4, 8}}, 16, 3}, long_one = uneven_words(300);
+    long_one.blocks.push_back({long_one.blocks[7].displacement + 7, 8});
+    for (const datatype &type : {overlapping, strided_words(4, 100), long_one}) {
+        const buffer source(type, GetParam().where, random);
+        const buffer target(type, GetParam().where, random);
+        const bytes packed = source.packed();
+        bytes plain(packed.size(), 0);
+        const ucp_datatype_t made = make_type(type);
+        void *sent = pair_.send(0, peer(), source.base(), type.count, made, ++tag_);
+        EXPECT_EQ(pair_.wait(pair_.receive(peer(), plain.data(), plain.size(), as_bytes, tag_)),
+                  UCS_OK);
+        EXPECT_EQ(pair_.wait(sent), UCS_OK);
+        EXPECT_EQ(plain, packed);
+        sent = pair_.send(0, peer(), packed.data(), packed.size(), as_bytes, ++tag_);
+        EXPECT_EQ(pair_.wait(pair_.receive(peer(), target.base(), type.count, made, tag_)),
+                  UCS_ERR_MESSAGE_TRUNCATED);
+        pair_.wait(sent);
+        EXPECT_TRUE(target.is_as_expected());
+        cuda_nc_dt_destroy(made);
+    }
+}
+
+// Elements that overlap are refused together, and one by itself is received.
+TEST_P(ucx_test, one_of_elements_that_overlap_is_received) {
+    random_engine random(9);
+    const datatype both = strided_words(4, 2), one = strided_words(4, 1);
+    const ucp_datatype_t made = make_type(both);
+    for (const datatype &type : {one, both, one, both}) {
+        const buffer source(type, GetParam().where, random);
+        buffer target(type, GetParam().where, random);
+        const bytes packed = source.packed();
+        void *receive = pair_.receive(peer(), target.base(), type.count, made, ++tag_);
+        void *sent = pair_.send(0, peer(), source.base(), type.count, made, tag_);
+        EXPECT_EQ(pair_.wait(receive), type.count == 1 ? UCS_OK : UCS_ERR_MESSAGE_TRUNCATED);
+        pair_.wait(sent);
+        if (type.count == 1) {
+            target.expect(0, packed.data(), packed.size());
+        }
+        EXPECT_TRUE(target.is_as_expected());
+    }
+    cuda_nc_dt_destroy(made);
+}
+
 TEST_P(ucx_test, a_cancelled_receive_changes_nothing) {
     random_engine random(7);
     datatype type = random_datatype(random, 20000);
