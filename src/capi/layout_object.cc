@@ -90,12 +90,12 @@ ucs_status_t check_target(const char *name, layout_object &what) {
         case exec::overlap::none:
             return UCS_OK;
         case exec::overlap::some:
-            return fail(UCS_ERR_INVALID_PARAM, "%s: covers a byte twice, and cannot be written to",
-                        name);
+            return fail(UCS_ERR_INVALID_PARAM,
+                        "%s: its layout covers a byte twice, and cannot be written to", name);
         default:
             return fail(UCS_ERR_INVALID_PARAM,
-                        "%s: more than 2^24 blocks in no regular order, which may cover a byte "
-                        "twice; write to parts of it",
+                        "%s: its layout has more than 2^24 blocks in no regular order, which may "
+                        "cover a byte twice; write to parts of it",
                         name);
     }
 }

@@ -72,9 +72,9 @@ TEST(layout_object, says_whether_it_can_be_written_to) {
     EXPECT_FALSE(unknown.is_writable());
     EXPECT_EQ(unknown.find_overlap(), exec::overlap::unknown);
     EXPECT_EQ(check_target("here", unknown), UCS_ERR_INVALID_PARAM);
-    EXPECT_TRUE(error_begins_with("here: more than 2^24 blocks"));
+    EXPECT_TRUE(error_begins_with("here: its layout has more than 2^24 blocks"));
     EXPECT_EQ(check_target("here", *make_object(5, 7)), UCS_ERR_INVALID_PARAM);
-    EXPECT_TRUE(error_begins_with("here: covers a byte twice"));
+    EXPECT_TRUE(error_begins_with("here: its layout covers a byte twice"));
     EXPECT_EQ(check_target("here", *make_object(5, 8)), UCS_OK);
 }
 
