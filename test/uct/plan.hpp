@@ -81,8 +81,8 @@ class planner {
         }
         if (below(3) == 0 && one.receive.kind == one.send.kind) {
             one.receive = one.send;
-            if (one.receive.kind == 'v' && one.room != one.bytes) {
-                one.receive.columns = 1;  // a rest of a column would overlap, and be left to UCX
+            if (one.room != one.bytes) {
+                one.receive.columns = 1;  // a rest of a column would overlap, and be refused
             }
         }
         one.unexpected = below(2) == 0;

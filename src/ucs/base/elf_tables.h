@@ -12,7 +12,7 @@
 typedef struct cuda_nc_elf_tables {
     const ElfW(Sym) * symbols; /* NULL: the object has none */
     const char *strings;
-    const ElfW(Rela) * relocations[2]; /* of the PLT, and all others */
+    const ElfW(Rela) * relocations[2]; /* of the PLT, and all others that have a symbol */
     size_t num_relocations[2];
 } cuda_nc_elf_tables_t;
 
@@ -42,6 +42,7 @@ static inline cuda_nc_elf_tables_t cuda_nc_read_elf_tables(ElfW(Addr) base,
                                                            const ElfW(Dyn) * entry) {
     cuda_nc_elf_tables_t found = {NULL, NULL, {NULL, NULL}, {0, 0}};
     int plt_has_addends = 1;
+    size_t num_relative = 0; /* they come first, have no symbol, and are most of a large library's */
     for (; entry != NULL && entry->d_tag != DT_NULL; ++entry) {
         /* glibc has relocated these pointers, other loaders (and the kernel's vdso) have not */
         const ElfW(Addr) address =
@@ -69,15 +70,21 @@ static inline cuda_nc_elf_tables_t cuda_nc_read_elf_tables(ElfW(Addr) base,
             case DT_RELASZ:
                 found.num_relocations[1] = num_relocations;
                 break;
+            case DT_RELACOUNT:
+                num_relative = entry->d_un.d_val;
+                break;
             default:
                 break;
         }
     }
-    if (!plt_has_addends || found.relocations[0] == NULL) {
-        found.num_relocations[0] = 0;
-    }
     if (found.relocations[1] == NULL) {
         found.num_relocations[1] = 0;
+    } else if (num_relative <= found.num_relocations[1]) {
+        found.relocations[1] += num_relative;
+        found.num_relocations[1] -= num_relative;
+    }
+    if (!plt_has_addends || found.relocations[0] == NULL) {
+        found.num_relocations[0] = 0;
     }
     if (found.strings == NULL) {
         found.symbols = NULL;

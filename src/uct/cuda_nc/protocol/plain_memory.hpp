@@ -19,6 +19,7 @@ class plain_memory final : public user_buffer {
     // For routes on which we move the bytes here: all but straight, where the sender packs into
     // this memory. False: there is no memory.
     bool make_movable() noexcept;
+    bool is_movable() const noexcept { return layout_ != nullptr; }
     // For enqueue(), which else looks for a stream when it is called.
     bool reserve_stream() noexcept;
 

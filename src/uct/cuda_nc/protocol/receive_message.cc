@@ -53,8 +53,13 @@ std::unique_ptr<receive_route> receive_message::prepare_route(
     message_.sending_process = offer.offer.process;
     std::unique_ptr<receive_route> route;
     if (plain_ != nullptr) {
-        route = straight_target::prepare(message_, *plain_, offer.offer);
-        if (route != nullptr || !plain_->make_movable()) {
+        if (plain_->make_movable()) {
+            route = pull_receiver::prepare(message_, offer, pull_receiver::instead_of::straight);
+        }
+        if (route == nullptr) {
+            route = straight_target::prepare(message_, *plain_, offer.offer);
+        }
+        if (route != nullptr || !plain_->is_movable()) {
             return route;
         }
     }

@@ -30,7 +30,7 @@ class pull_sender final : public send_route {
 class pull_receiver : public driven_receiver {
   public:
     // What the message would go by otherwise.
-    enum class instead_of : uint8_t { pipe, slots };
+    enum class instead_of : uint8_t { straight, pipe, slots };
 
     // A pull, or a copy where that is quicker. Null: it cannot be, or does not pay; nothing was
     // said.

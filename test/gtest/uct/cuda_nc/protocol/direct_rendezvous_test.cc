@@ -49,6 +49,16 @@ class direct_messages_with_plain : public direct_messages_with_source {
         one.append(0, total);
         expect_bytes(*one.finish());
     }
+    // All bytes of the source, which begin at its displacement 0, at the target's start.
+    void expect_bytes_in_a_row() {
+        std::vector<char> seen(target_bytes);
+        copy(seen.data(), target_->address(), target_bytes);
+        for (uint64_t at = 0; at < target_bytes; ++at) {
+            const char expected = static_cast<char>(
+                at < total ? pattern(source_.displacement_0 + static_cast<int64_t>(at)) : 0);
+            ASSERT_EQ(seen[at], expected) << at;
+        }
+    }
     static acknowledgement last_ats() {
         acknowledgement seen = {};
         if (!sent_of_ucp.empty() && sent_of_ucp.back().bytes.size() == sizeof(seen)) {
@@ -248,8 +258,25 @@ TEST_P(direct_messages_with_plain, of_another_peer_are_not_forgotten_with_an_ats
 
 // ---- into contiguous memory
 
+TEST_P(direct_messages_with_plain, receives_are_pulled_and_ended_by_atp) {
+    sent.clear();
+    offer_early(99);
+    ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
+    EXPECT_EQ(said(control_kind::accept_straight), 0);
+    ASSERT_EQ(said(control_kind::accept_pull), 1);
+    rest(sent.front().from, total, 0);
+    run_until([] { return !ended_by_atp.empty(); });
+    EXPECT_EQ(said(control_kind::pulled), 1);
+    ASSERT_EQ(ended_by_atp.size(), 1u);
+    EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
+    EXPECT_EQ(ended_by_atp[0].size, total);
+    EXPECT_TRUE(ucp.lengths.empty()) << "UCP must copy nothing";
+    expect_bytes_in_a_row();
+}
+
+// From a sender whose memory this process cannot reach.
 TEST_P(direct_messages_with_plain, receives_are_packed_into_straight_and_ended_by_atp) {
-    source_ = lent_.source;
+    source_ = {};
     sent.clear();
     offer_early(99);
     ASSERT_EQ(rtr_of(99, target_->address() + 512), leaving::now);
@@ -275,7 +302,7 @@ TEST_P(direct_messages_with_plain, receives_are_packed_into_straight_and_ended_b
 
 // As in peer-error mode. Such a receive is known by its address, but others are not.
 TEST_P(direct_messages_with_plain, receives_do_not_tell_that_others_are_found) {
-    source_ = lent_.source;
+    source_ = {};
     sent.clear();
     request_ = reinterpret_cast<char *>(1 << 20 | 1);
     offer_early(99);
@@ -287,7 +314,7 @@ TEST_P(direct_messages_with_plain, receives_do_not_tell_that_others_are_found) {
 }
 
 TEST_P(direct_messages_with_plain, receives_are_left_to_ucp_when_the_sender_cancels) {
-    source_ = lent_.source;
+    source_ = {};
     offer_early(99);
     rtr_of(99, target_->address());
     ASSERT_EQ(said(control_kind::accept_straight), 1);
@@ -297,7 +324,7 @@ TEST_P(direct_messages_with_plain, receives_are_left_to_ucp_when_the_sender_canc
 }
 
 TEST_P(direct_messages_with_plain, receives_end_with_their_endpoint) {
-    source_ = lent_.source;
+    source_ = {};
     offer_early(99);
     rtr_of(99, target_->address());
     ASSERT_EQ(said(control_kind::accept_straight), 1);
@@ -350,13 +377,7 @@ TEST_P(direct_messages_with_plain, receives_into_memory_that_is_not_shared_are_p
     ASSERT_EQ(ended_by_atp.size(), 1u);
     EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
     EXPECT_EQ(ended_by_atp[0].size, total);
-    std::vector<char> seen(target_bytes);
-    copy(seen.data(), target_->address(), target_bytes);
-    for (uint64_t at = 0; at < target_bytes; ++at) {
-        const char expected = static_cast<char>(
-            at < total ? pattern(source_.displacement_0 + static_cast<int64_t>(at)) : 0);
-        ASSERT_EQ(seen[at], expected) << at;
-    }
+    expect_bytes_in_a_row();
 }
 
 // It has tried.
@@ -432,7 +453,7 @@ TEST_P(direct_messages_with_plain, pass_by_am_bcopy_too) {
         std::memcpy(destination, from, sizeof(rtr));
         return sizeof(rtr);
     };
-    source_ = lent_.source;
+    source_ = {};
     offer_early(99);
     sent.clear();
     EXPECT_EQ(messages_->send_rendezvous(ep_, rtr_id, pack, &rtr, 0),
