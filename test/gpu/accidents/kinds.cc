@@ -41,6 +41,32 @@ class pool_memory final : public driver_memory {
     }
 };
 
+// Of a pool that other processes may import by a file descriptor.
+class shared_pool_memory final : public driver_memory {
+  public:
+    explicit shared_pool_memory(int rank) : driver_memory(rank) {
+        CUmemPoolProps properties = {};
+        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        properties.location.id = device_;
+        DRIVER_CALL(cuMemPoolCreate, &pool_, &properties);
+    }
+    void *allocate(size_t length) override {
+        CUdeviceptr address = 0;
+        DRIVER_CALL(cuMemAllocFromPoolAsync, &address, length, pool_, nullptr);
+        DRIVER_CALL(cuStreamSynchronize, nullptr);
+        return reinterpret_cast<void *>(address);
+    }
+    void release(void *address) override {
+        DRIVER_CALL(cuMemFreeAsync, number(address), nullptr);
+        DRIVER_CALL(cuStreamSynchronize, nullptr);
+    }
+
+  private:
+    CUmemoryPool pool_ = nullptr;  // the process's until it ends
+};
+
 class managed_memory final : public driver_memory {
   public:
     using driver_memory::driver_memory;
@@ -95,6 +121,9 @@ std::unique_ptr<memory> open_kind(const std::string &kind, int rank) {
     }
     if (kind == "pool") {
         return std::make_unique<pool_memory>(rank);
+    }
+    if (kind == "shared-pool") {
+        return std::make_unique<shared_pool_memory>(rank);
     }
     if (kind == "virtual") {
         return std::make_unique<virtual_memory>(rank);

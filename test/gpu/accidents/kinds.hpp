@@ -8,7 +8,7 @@
 
 namespace gpu_test {
 
-// malloc, pool, virtual or managed; sim: of the simulated GPU.
+// malloc, pool, shared-pool, virtual or managed; sim: of the simulated GPU.
 std::unique_ptr<memory> open_kind(const std::string &kind, int rank);
 
 }  // namespace gpu_test

@@ -24,6 +24,14 @@ struct allocation_properties {
     unsigned char flags[8];
 };
 static_assert(sizeof(allocation_properties) == 32, "CUmemAllocationProp");
+struct pool_properties {
+    int type, handle_types;
+    memory_location location;
+    void *windows;
+    size_t most;  // bytes; 0: the system's limit
+    unsigned char reserved[56];
+};
+static_assert(sizeof(pool_properties) == 88, "CUmemPoolProps");
 struct access_description {
     memory_location location;
     int flags;
@@ -126,12 +134,23 @@ class plain_memory final : public cuda_memory {
     ~plain_memory() override { driver_.try_call("cuMemFree_v2", number(address_)); }
 };
 
+// Of the GPU's own pool, or of one that other processes may import by a file descriptor.
 class pool_memory final : public cuda_memory {
   public:
-    pool_memory(int ordinal, size_t size) : cuda_memory(ordinal) {
+    pool_memory(const std::string &kind, int ordinal, size_t size) : cuda_memory(ordinal) {
+        void *pool = nullptr;  // one that is made here stays until the process ends
+        if (kind == "shared-pool") {
+            pool_properties properties = {};
+            properties.type = pinned_allocation;
+            properties.handle_types = by_file_descriptor;
+            properties.location = {on_device, driver_.device()};
+            driver_.call("cuMemPoolCreate", &pool, &properties);
+        } else {
+            driver_.call("cuDeviceGetMemPool", &pool, driver_.device());
+        }
         uint64_t address = 0;
-        if (driver_.try_call("cuMemAllocAsync", &address, size, stream) != 0) {
-            no_memory("pool", size);
+        if (driver_.try_call("cuMemAllocFromPoolAsync", &address, size, pool, stream) != 0) {
+            no_memory(kind, size);
         }
         driver_.call("cuStreamSynchronize", stream);
         is_at(address);
@@ -182,8 +201,8 @@ void no_memory(const std::string &kind, size_t size) {
 
 std::unique_ptr<message_memory> allocate_cuda_memory(const std::string &kind, int gpu,
                                                      size_t size) {
-    if (kind == "pool") {
-        return std::make_unique<pool_memory>(gpu, size);
+    if (kind == "pool" || kind == "shared-pool") {
+        return std::make_unique<pool_memory>(kind, gpu, size);
     }
     if (kind == "virtual") {
         return std::make_unique<virtual_memory>(gpu, size);

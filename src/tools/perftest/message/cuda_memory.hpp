@@ -10,9 +10,10 @@
 
 namespace cuda_nc::tools {
 
-// `kind`: gpu (cuMemAlloc), managed, pool (the GPU's own, by cuMemAllocAsync) or virtual (pieces of
-// 20 MiB by cuMemCreate, which processes may share by file descriptors: so PyTorch makes its
-// expandable segments). A process measures one GPU. Throws run_error.
+// `kind`: gpu (cuMemAlloc), managed, pool (the GPU's own, of cudaMallocAsync), shared-pool (one
+// that processes may share by file descriptors) or virtual (pieces of 20 MiB by cuMemCreate, which
+// processes may share by file descriptors: so PyTorch makes its expandable segments). A process
+// measures one GPU. Throws run_error.
 std::unique_ptr<message_memory> allocate_cuda_memory(const std::string &kind, int gpu, size_t size);
 
 // "NVIDIA H200"; throws run_error.

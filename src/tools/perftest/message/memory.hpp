@@ -20,9 +20,9 @@ class message_memory {
     char *address_ = nullptr;
 };
 
-// `kind`: host, gpu (simulated where UCX_CUDA_NC_GPU says so), managed, pool or virtual (see
-// allocate_cuda_memory()); `gpu` is its ordinal.
-// Throws run_error with a sentence for the user.
+// `kind`: host, gpu (simulated where UCX_CUDA_NC_GPU says so), managed, pool, shared-pool or
+// virtual (see allocate_cuda_memory()); `gpu` is its ordinal. Throws run_error with a sentence for
+// the user.
 std::unique_ptr<message_memory> allocate_memory(const std::string &kind, int gpu, size_t size);
 
 // Whether GPU memory is simulated here. Only this product can then read and write it.

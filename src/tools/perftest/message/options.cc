@@ -62,9 +62,10 @@ void add_message_options(CLI::App *mode, message_options *o,
         ->capture_default_str();
     mode->add_option("-m,--memory", o->memory,
                      "Memory of each rank in turn, with commas: host, gpu, managed, pool "
-                     "(cudaMallocAsync), virtual (cuMemCreate), or auto")
+                     "(cudaMallocAsync), shared-pool (one that allows file descriptors), virtual "
+                     "(cuMemCreate), or auto")
         ->delimiter(',')
-        ->check(CLI::IsMember({"auto", "host", "gpu", "managed", "pool", "virtual"}))
+        ->check(CLI::IsMember({"auto", "host", "gpu", "managed", "pool", "shared-pool", "virtual"}))
         ->capture_default_str();
     mode->add_option("--window", plan.window, "Messages in flight in bandwidth and bidir")
         ->check(CLI::Range(1u, 100000u))

@@ -19,7 +19,7 @@ struct message_plan {
     size_t buffer_size = 256 << 20;  // bytes of each side's buffers, at most, beyond one message
     bool verify = true;
     std::string inject;               // byte or gap: spoils what was received, to test the checks
-    std::vector<std::string> memory;  // of each rank in turn: host, gpu, managed
+    std::vector<std::string> memory;  // of each rank in turn: host, gpu, managed ...
     std::vector<int> gpus;            // of each rank in turn
     std::string transport;            // y, n
     bool more = false;                // another plan follows

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -83,6 +84,7 @@ class cuda_platform final : public platform {
 
     const inventory &look() const noexcept;
     cuda_device *find(int ordinal) const noexcept;
+    cuda_device *find_of_managed(int ordinal, CUcontext context) noexcept;
     bool initialised() noexcept;
     bool in_primary_context(CUcontext context, int ordinal) noexcept;
     CUdeviceptr address_on_device(CUdeviceptr pointer, CUcontext owner) noexcept;
@@ -132,6 +134,21 @@ cuda_device *cuda_platform::find(int ordinal) const noexcept {
     return ordinal >= 0 && ordinal < num_devices()
                ? look().devices[static_cast<size_t>(ordinal)].get()
                : nullptr;
+}
+
+// All GPUs reach managed memory. It is served by the one that it was allocated with, where the
+// program probably uses it: the driver may name none, or another one, by where the pages are.
+cuda_device *cuda_platform::find_of_managed(int ordinal, CUcontext context) noexcept {
+    cuda_device *named = find(ordinal);
+    if (named != nullptr && (context == nullptr || context == named->context())) {
+        return named;
+    }
+    for (int i = 0; context != nullptr && i < num_devices(); ++i) {
+        if (context == find(i)->context() || in_primary_context(context, i)) {
+            return find(i);
+        }
+    }
+    return named != nullptr ? named : find(std::max(current_device(), 0));
 }
 
 // Whether anybody has initialised the driver.
@@ -195,7 +212,8 @@ memory_info cuda_platform::query(const void *address) noexcept {
                                     CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
                                     CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
                                     CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
-                                    CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+                                    CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
+                                    CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
     unsigned type = 0, managed = 0;
     int ordinal = -1;
     CUcontext context = nullptr;
@@ -206,11 +224,12 @@ memory_info cuda_platform::query(const void *address) noexcept {
     uint64_t by_handle = 0, handle_types = 0;
     CUdeviceptr piece = 0;
     size_t piece_size = 0;
-    void *answers[] = {&type, &ordinal, &managed,   &context,      &on_device, &id,
-                       &base, &size,    &by_handle, &handle_types, &piece,     &piece_size};
+    CUmemoryPool pool = nullptr;
+    void *answers[] = {&type, &ordinal,   &managed,      &context, &on_device,  &id,  &base,
+                       &size, &by_handle, &handle_types, &piece,   &piece_size, &pool};
     auto pointer = reinterpret_cast<CUdeviceptr>(address);
     // Works in threads without a context; unknown values become 0.
-    CUresult result = calls_.pointer_attributes(12, wanted, answers, pointer);
+    CUresult result = calls_.pointer_attributes(std::size(wanted), wanted, answers, pointer);
     if (result != CUDA_SUCCESS || (type == 0 && managed == 0)) {
         return {};
     }
@@ -221,10 +240,10 @@ memory_info cuda_platform::query(const void *address) noexcept {
         }
         return {on_device == pointer ? memory_kind::pinned : memory_kind::host, -1};
     }
-    cuda_device *where = find(ordinal < 0 && managed != 0 ? 0 : ordinal);
+    cuda_device *where = managed != 0 ? find_of_managed(ordinal, context) : find(ordinal);
     if (where == nullptr || (managed == 0 && type != CU_MEMORYTYPE_DEVICE) || !where->serves() ||
         (context != nullptr && context != where->context() &&
-         !in_primary_context(context, ordinal)) ||
+         !in_primary_context(context, where->properties().ordinal)) ||
         !where->serves_allocation(id, context)) {
         if (where != nullptr && where->lost_context()) {
             nc_warn_once(
@@ -235,9 +254,12 @@ memory_info cuda_platform::query(const void *address) noexcept {
         return {memory_kind::unknown, ordinal};
     }
     allocation_info whole = {reinterpret_cast<char *>(base), size, id, sharing::none};
-    if (by_handle != 0) {
+    // Of a pool the handle types say how the pool can be exported. Neither we nor UCX export pools,
+    // and the functions for pieces fail for memory of one. Managed memory cannot be exported.
+    const bool is_of_pool = pool != nullptr, is_shared = managed == 0 && !is_of_pool;
+    if (is_shared && by_handle != 0) {
         whole.shared = sharing::by_handle;
-    } else if (handle_types != 0) {  // what was reserved may have holes
+    } else if (is_shared && handle_types != 0) {  // what was reserved may have holes
         whole = {reinterpret_cast<char *>(piece), piece_size, id, sharing::by_descriptor};
     }
     if (whole.base == nullptr || whole.size == 0) {

@@ -273,6 +273,60 @@ TEST_P(gpu_cuda, every_kind_of_allocation_is_recognised) {
     EXPECT_EQ(cudaFree(pooled), cudaSuccess);
 }
 
+// A pool may be exported as a whole, which its memory's attributes say as of pieces.
+TEST_P(gpu_cuda, pools_and_managed_memory_are_not_shared) {
+    cudaMemPoolProps how = {};
+    how.allocType = cudaMemAllocationTypePinned;
+    how.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+    how.location = {cudaMemLocationTypeDevice, 0};
+    cudaMemPool_t pool = nullptr;
+    void *shared = nullptr, *usual = nullptr, *managed = nullptr;
+    ASSERT_EQ(cudaMemPoolCreate(&pool, &how), cudaSuccess);
+    ASSERT_EQ(cudaMallocFromPoolAsync(&shared, 1 << 20, pool, nullptr), cudaSuccess);
+    ASSERT_EQ(cudaMallocAsync(&usual, 1 << 20, nullptr), cudaSuccess);
+    ASSERT_EQ(cudaMallocManaged(&managed, 1 << 20, cudaMemAttachGlobal), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+    for (const void *one : {shared, usual, managed}) {
+        const memory_info found = platform_->query(one);
+        EXPECT_EQ(found.kind, one == managed ? memory_kind::managed : memory_kind::device);
+        EXPECT_EQ(found.allocation.shared, sharing::none);
+        if (one != managed) {
+            EXPECT_TRUE(found.allocation.holds(reinterpret_cast<uintptr_t>(one), 1 << 20));
+        }
+    }
+    EXPECT_EQ(platform_->query(allocate(1 << 20)->address()).allocation.shared, sharing::by_handle);
+    EXPECT_EQ(cudaFree(shared), cudaSuccess);
+    EXPECT_EQ(cudaFree(usual), cudaSuccess);
+    EXPECT_EQ(cudaFree(managed), cudaSuccess);
+    EXPECT_EQ(cudaMemPoolDestroy(pool), cudaSuccess);
+}
+
+TEST_P(gpu_cuda, managed_memory_is_of_the_gpu_that_it_was_allocated_with) {
+    if (platform_->num_devices() < 2) {
+        GTEST_SKIP() << "needs two GPUs";
+    }
+    char *managed = nullptr;
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    ASSERT_EQ(cudaMallocManaged(reinterpret_cast<void **>(&managed), 1 << 22, cudaMemAttachGlobal),
+              cudaSuccess);
+    for (const char *toucher : {"nobody", "the CPU", "GPU 1", "GPU 0"}) {
+        if (std::string(toucher) == "the CPU") {
+            std::memset(managed, 1, 1 << 22);
+        } else if (std::string(toucher) != "nobody") {
+            ASSERT_EQ(cudaSetDevice(std::string(toucher) == "GPU 0" ? 0 : 1), cudaSuccess);
+            ASSERT_EQ(cudaMemset(managed, 2, 1 << 22), cudaSuccess);
+            ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+        }
+        for (size_t at : {size_t(0), size_t(1 << 21), size_t((1 << 22) - 1)}) {
+            const memory_info found = platform_->query(managed + at);
+            EXPECT_EQ(found.kind, memory_kind::managed) << toucher;
+            EXPECT_EQ(found.device, 1) << toucher;
+        }
+    }
+    EXPECT_EQ(cudaFree(managed), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
 TEST_P(gpu_cuda, memory_mapped_by_hand_is_recognised) {
     auto granularity_of =
         driver_function<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
