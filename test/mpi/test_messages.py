@@ -48,6 +48,14 @@ def test_many_random_types(job, memory, number):
         "--memory", memory)
 
 
+@pytest.mark.parametrize("config", ["ompi5-transport", "ompi4-transport"])
+@pytest.mark.parametrize("memory", ["sim", "sim,host"])
+def test_random_types_in_managed_memory(job, memory):
+    """The CPU could touch it, so that nothing but wrong bytes would tell of a missing wait."""
+    job(2, job.programs / "random-types", "--types", mpi.TYPES // 4, "--seed", mpi.SEED + 2000,
+        "--memory", memory, env=[{"UCX_CUDA_NC_SIM_SHARED": "managed"}])
+
+
 @random_cases("local")
 def test_local_calls(job, types, memory, seed):
     """Random types packed, buffered and copied instead of sent."""

@@ -53,7 +53,7 @@ struct settings {
     unsigned sim_devices = 0;
     size_t sim_memory = 0;    // bytes a simulated device
     unsigned sim_device = 0;  // ordinal
-    std::string sim_shared;   // how processes can share memory of cuda_nc_sim_malloc: y, n, pieces
+    std::string sim_shared;   // how memory of cuda_nc_sim_malloc is shared: y, n, pieces, managed
     unsigned sim_delay = 0;   // microseconds: upper bound of the random delay of each operation
     uint64_t sim_seed = 0;
     std::string sim_faults;  // see src/ucs/backend/sim/README.md

@@ -124,9 +124,10 @@ const setting_field settings_table[] = {
           "Memory of each simulated GPU."),
     FIELD(simulated, sim_device, "SIM_DEVICE", "0", nullptr, kind::number,
           "Simulated GPU on which cuda_nc_sim_malloc allocates."),
-    FIELD(simulated, sim_shared, "SIM_SHARED", "y", "y|n|pieces", kind::text,
+    FIELD(simulated, sim_shared, "SIM_SHARED", "y", "y|n|pieces|managed", kind::text,
           "Whether processes can share memory of cuda_nc_sim_malloc; n: not, as that of "
-          "cudaMallocAsync; pieces: in pieces, as that of cuMemCreate."),
+          "cudaMallocAsync; pieces: in pieces, as that of cuMemCreate; managed: not, and the CPU "
+          "may touch it, as that of cudaMallocManaged."),
     FIELD(simulated, sim_delay, "SIM_DELAY", "50", nullptr, kind::number,
           "Longest random delay before an operation of a simulated GPU, in microseconds."),
     FIELD(simulated, sim_seed, "SIM_SEED", "1", nullptr, kind::number,

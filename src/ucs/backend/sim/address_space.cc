@@ -84,6 +84,9 @@ memory_info address_space::query(const void *address) const noexcept {
     if (elsewhere_.load(std::memory_order_acquire) == 0 || !find(address, 1, &found)) {
         return {};
     }
+    if (found.kind == memory_kind::managed) {
+        return {found.kind, found.device, allocation_of(found, wanted)};
+    }
     return {found.kind, found.device};
 }
 

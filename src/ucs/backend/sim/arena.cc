@@ -20,19 +20,16 @@ constexpr size_t guard = 256;      // between two allocations, so that a step to
 constexpr size_t most_memory = size_t(1) << 40;
 constexpr size_t poisoned = 64 << 10;  // bytes of new memory that hold a pattern
 constexpr int poison = 0xcd;
-// A driver keeps blocks of this size for its GPU's memory: none also holds memory of the host.
-constexpr size_t block = size_t(2) << 20;
 
 void *bytes_at(uintptr_t address) noexcept {
     return reinterpret_cast<void *>(address);
 }
 
-// The blocks of a mapping of `size` bytes, wherever the system puts it.
-size_t reserved_bytes(size_t size) noexcept {
-    return round_up(size, block) + block;
-}
-
 }  // namespace
+
+size_t reserved_bytes(size_t size) noexcept {
+    return round_up(size, gpu_block) + gpu_block;
+}
 
 double_mapping::~double_mapping() {
     if (size_ != 0 && !forked()) {
@@ -49,7 +46,7 @@ bool double_mapping::map(int fd, off_t offset, size_t size) noexcept {
     if (reserved == MAP_FAILED) {
         return false;
     }
-    const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(reserved), block);
+    const uintptr_t first = round_up(reinterpret_cast<uintptr_t>(reserved), gpu_block);
     void *view = mmap(bytes_at(first), size, PROT_NONE, flags | MAP_FIXED, fd, offset);
     void *alias = view != MAP_FAILED
                       ? mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, offset)

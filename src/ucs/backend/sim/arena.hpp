@@ -16,6 +16,11 @@ namespace cuda_nc::gpu::sim {
 // Mappings begin at multiples of it: a page of any system that we build for (Arm: up to 64 KiB).
 constexpr size_t page = 64 << 10;
 
+// A driver keeps blocks of this size for its GPU's memory: none also holds memory of the host.
+constexpr size_t gpu_block = size_t(2) << 20;
+// What to reserve for the blocks of `size` bytes, wherever the system puts them.
+size_t reserved_bytes(size_t size) noexcept;
+
 // A file without a name, mapped twice: at `view`, without access rights and in blocks of 2 MiB that
 // hold nothing else, and at `alias`, for the simulator.
 class double_mapping {

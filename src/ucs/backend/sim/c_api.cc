@@ -55,7 +55,10 @@ void *allocate(size_t size) {
             config().sim_device, on.num_devices());
     }
     std::unique_ptr<memory> made;
-    if (where == nullptr || where->allocate(size, &made) != UCS_OK) {
+    const bool is_managed = config().sim_shared == "managed";
+    if (where == nullptr ||
+        (is_managed ? allocate_managed(on, where->properties().ordinal, size, &made)
+                    : where->allocate(size, &made)) != UCS_OK) {
         return nullptr;
     }
     void *address = made->address();

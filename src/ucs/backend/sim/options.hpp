@@ -29,6 +29,11 @@ std::unique_ptr<platform> make_platform(const options &how, std::string *why_p);
 // Throws std::bad_alloc.
 void add_unknown(platform &on, void *address, size_t size);
 
+// Managed memory of that GPU of `on`, a simulated platform: every GPU and the CPU may touch it, and
+// other processes cannot be given it. Failures are those of device::allocate(), and count as such.
+ucs_status_t allocate_managed(platform &on, int ordinal, size_t size,
+                              std::unique_ptr<memory> *memory_p) noexcept;
+
 // From now on other processes can be given its allocation at `address` so; `piece`: bytes of the
 // pieces that it is made of, where by_descriptor.
 void set_sharing(platform &on, const void *address, sharing how, size_t piece = 0) noexcept;

@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/base/log.hpp"
 #include "ucs/base/settings.hpp"
 #include "ucs/backend/backends.hpp"
@@ -60,42 +61,48 @@ class device_memory final : public memory {
     arena &from_;
 };
 
-class pinned_memory final : public memory {
+// Memory that the CPU may touch: pinned, or managed, in blocks of the GPU's.
+class open_memory final : public memory {
   public:
-    explicit pinned_memory(address_space &space) noexcept : space_(space) {}
-    ~pinned_memory() override {
+    explicit open_memory(address_space &space) noexcept : space_(space) {}
+    ~open_memory() override {
         if (address_ == nullptr || forked()) {
             return;
         }
         space_.remove(reinterpret_cast<uintptr_t>(address_));
-        munmap(address_, mapped());
+        munmap(mapping_, mapped_);
     }
 
-    ucs_status_t allocate(size_t size) {
+    ucs_status_t allocate(size_t size, memory_kind kind, int ordinal) {
+        const bool has_blocks = kind == memory_kind::managed;
         size_ = size;
-        void *mapping =
-            mmap(nullptr, mapped(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (mapping == MAP_FAILED) {
+        mapped_ = has_blocks ? reserved_bytes(size) : std::max<size_t>(size, 1);
+        mapping_ =
+            mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapping_ == MAP_FAILED) {
             return UCS_ERR_NO_MEMORY;
         }
+        const auto start = reinterpret_cast<uintptr_t>(mapping_);
         region one;
-        one.begin = one.alias = reinterpret_cast<uintptr_t>(mapping);
+        one.begin = one.alias = has_blocks ? round_up(start, gpu_block) : start;
         one.end = one.begin + size;
-        one.kind = memory_kind::pinned;
+        one.kind = kind;
+        one.device = ordinal;
+        one.shared = sharing::none;
         try {
             space_.add(one);
         } catch (...) {
-            munmap(mapping, mapped());
+            munmap(mapping_, mapped_);
             throw;
         }
-        address_ = static_cast<char *>(mapping);
+        address_ = reinterpret_cast<char *>(one.begin);
         return UCS_OK;
     }
 
   private:
-    size_t mapped() const noexcept { return size_ == 0 ? 1 : size_; }
-
     address_space &space_;
+    void *mapping_ = nullptr;
+    size_t mapped_ = 0;  // bytes
 };
 
 // Pages of somebody else's that count as pinned.
@@ -147,8 +154,16 @@ class sim_device final : public device {
 
     ucs_status_t allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept override {
         return make(fault::pinned, memory_p, [&] {
-            auto made = std::make_unique<pinned_memory>(all_.space);
-            ucs_status_t status = made->allocate(size);
+            auto made = std::make_unique<open_memory>(all_.space);
+            ucs_status_t status = made->allocate(size, memory_kind::pinned, -1);
+            return std::pair(status, std::move(made));
+        });
+    }
+
+    ucs_status_t allocate_managed(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
+        return make(fault::alloc, memory_p, [&] {
+            auto made = std::make_unique<open_memory>(all_.space);
+            ucs_status_t status = made->allocate(size, memory_kind::managed, properties_.ordinal);
             return std::pair(status, std::move(made));
         });
     }
@@ -363,6 +378,12 @@ std::shared_ptr<user_stream> make_user_stream(platform &on, int ordinal) {
 user_stream *default_stream(platform &on, int ordinal) {
     sim_device *where = static_cast<sim_platform &>(on).find(ordinal);
     return where != nullptr ? where->default_stream() : nullptr;
+}
+
+ucs_status_t allocate_managed(platform &on, int ordinal, size_t size,
+                              std::unique_ptr<memory> *memory_p) noexcept {
+    sim_device *where = static_cast<sim_platform &>(on).find(ordinal);
+    return where != nullptr ? where->allocate_managed(size, memory_p) : UCS_ERR_NO_DEVICE;
 }
 
 void set_sharing(platform &on, const void *address, sharing how, size_t piece) noexcept {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "ucs/backend/sim/sim_fixture.hpp"
 
@@ -36,6 +37,41 @@ TEST_F(gpu_sim_death, a_touch_by_the_cpu_ends_the_process) {
             _exit(byte == 0 ? 0 : 0);
         },
         died_of_an_access, "");
+}
+
+TEST_F(gpu_sim, managed_memory_is_reached_by_the_cpu_and_by_every_gpu) {
+    start("alloc:3");
+    std::unique_ptr<memory> made, none;
+    ASSERT_EQ(sim::allocate_managed(*platform_, 1, 4096, &made), UCS_OK);
+    std::memset(made->address(), 7, 4096);
+    const memory_info found = platform_->query(made->address() + 100);
+    EXPECT_EQ(found.kind, memory_kind::managed);
+    EXPECT_EQ(found.device, 1);
+    EXPECT_EQ(found.allocation.base, made->address());
+    EXPECT_EQ(found.allocation.size, 4096u);
+    EXPECT_NE(found.allocation.id, 0u);
+    EXPECT_EQ(found.allocation.shared, sharing::none);
+    EXPECT_EQ(platform_->query(made->address() + 4096).kind, memory_kind::host);
+
+    std::unique_ptr<memory> packed = allocate(2048);  // of GPU 0
+    std::vector<char> seen(2048);
+    ASSERT_EQ(stream_->launch(blocks(made->address(), packed->address(), 64, 32, 64)), UCS_OK);
+    ASSERT_EQ(finish(*stream_), UCS_OK);
+    sim::copy_now(*platform_, seen.data(), packed->address(), 2048);
+    EXPECT_EQ(seen, std::vector<char>(2048, 7));
+
+    ipc_handle handle;
+    size_t offset;
+    std::shared_ptr<void> keeper;
+    EXPECT_EQ(platform_->get_device(1)->ipc_export(made->address(), &handle, &offset),
+              UCS_ERR_UNSUPPORTED);
+    EXPECT_EQ(platform_->get_device(1)->ipc_share(made->address(), 4096, &handle, &keeper),
+              UCS_ERR_UNSUPPORTED);
+    EXPECT_EQ(sim::allocate_managed(*platform_, 2, 4096, &none), UCS_ERR_NO_DEVICE);
+    EXPECT_EQ(sim::allocate_managed(*platform_, 0, 4096, &none), UCS_ERR_NO_MEMORY) << "alloc:3";
+    const char *const address = made->address();
+    made.reset();
+    EXPECT_EQ(platform_->query(address).kind, memory_kind::host);
 }
 
 TEST_F(gpu_sim, a_launch_runs_after_the_call_and_a_missing_wait_shows) {
