@@ -4,13 +4,6 @@
 #include "ucp/dt/address.hpp"
 
 namespace cuda_nc::capi {
-namespace {
-
-bool are_alike(const gpu::memory_info &one, const gpu::memory_info &other) noexcept {
-    return one.kind == other.kind && one.device == other.device;
-}
-
-}  // namespace
 
 // A null base is right for a layout of addresses, whose lowest byte lies well above 0.
 ucs_status_t find_memory(side *of) noexcept {
@@ -23,7 +16,7 @@ ucs_status_t find_memory(side *of) noexcept {
     if (of->memory.kind == gpu::memory_kind::unknown) {
         return fail(UCS_ERR_UNSUPPORTED, "%s: GPU memory of a kind that is not served", of->name);
     }
-    if (!are_alike(of->memory, gpus.query(dt::displaced(of->base, what.upper_bound() - 1)))) {
+    if (!gpu::are_alike(of->memory, gpus.query(dt::displaced(of->base, what.upper_bound() - 1)))) {
         return fail(UCS_ERR_UNSUPPORTED,
                     "%s: the lowest and the highest byte of the layout lie in memory of two kinds, "
                     "or of two GPUs",

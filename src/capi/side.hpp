@@ -13,9 +13,7 @@ struct side {
     char *base;          // displacement 0
     gpu::memory_info memory = {};
 
-    bool is_on_gpu() const noexcept {
-        return memory.kind == gpu::memory_kind::device || memory.kind == gpu::memory_kind::managed;
-    }
+    bool is_on_gpu() const noexcept { return gpu::is_on_gpu(memory.kind); }
 };
 
 // Finds the memory of `of`, which has bytes. UCS_ERR_INVALID_PARAM: a null buffer.

@@ -106,7 +106,8 @@ def test_contiguous_on_one_side(job, run, subtests, config, memory, gpus):
 @pytest.mark.parametrize("config", ["ompi5-transport", "ompi4-transport"])
 @pytest.mark.parametrize("variables", [
     {"UCX_CUDA_NC_CONTIGUOUS": "y"}, {"UCX_CUDA_NC_SIM_SHARED": "n"},
-    {"UCX_CUDA_NC_SIM_SHARED": "pieces"}], ids=["all", "pool", "pieces"])
+    {"UCX_CUDA_NC_SIM_SHARED": "pieces"}, {"UCX_CUDA_NC_SIM_SHARED": "managed"}],
+    ids=["all", "pool", "pieces", "managed"])
 def test_contiguous_memory_of_other_kinds(job, run, subtests, config, variables):
     """The same calls where contiguous memory is sent by us too, or is not shared as a whole."""
     run_all(job, run, subtests, 2, "--memory", "sim", "--kind", "sides", each_rank=EACH_RANK,

@@ -8,6 +8,7 @@ LIMIT = uct.LIMIT
 CASES = [(release, way) for release in (*uct.RELEASE_NAMES, uct.BUNDLED) for way in uct.ways(release)]
 # As if all GPU memory were a pool's.
 POOL = {**uct.DIRECT, "UCX_CUDA_NC_SIM_SHARED": "n"}
+MANAGED = {**uct.DIRECT, "UCX_CUDA_NC_SIM_SHARED": "managed"}
 ALL = {**uct.DIRECT, "UCX_CUDA_NC_CONTIGUOUS": "y"}
 KINDS = ("--kinds", "gpvhci", "--plain-sends", "--calls", "tsmr")
 PLAIN = ("--kinds", "p", "--plain-sends", "--calls", "tsmr")
@@ -15,6 +16,12 @@ PLAIN = ("--kinds", "p", "--plain-sends", "--calls", "tsmr")
 SENDS = ("--kinds", "gPvhci", "--calls", "tsmar")
 CIRCUMSTANCES = {
     "memory of a pool": (POOL, KINDS),
+    "managed memory": (MANAGED, KINDS),
+    "managed memory, slots": ({**MANAGED, "UCX_CUDA_NC_PIPE": "n"}, KINDS),
+    "managed memory, to oneself": (MANAGED, (*KINDS, "--self")),
+    "managed memory, kernels fail": ({**MANAGED, "UCX_CUDA_NC_SIM_FAULTS": "kernel:20"},
+                                     (*SENDS, "--may-fail")),
+    "one side's memory is managed": (ALL, (*KINDS, "--odd", "UCX_CUDA_NC_SIM_SHARED=managed")),
     "all contiguous memory": (ALL, KINDS),
     "memory made of pieces": ({**ALL, "UCX_CUDA_NC_SIM_SHARED": "pieces"}, KINDS),
     "three processes": (POOL, (*PLAIN, "--ranks", 3)),
@@ -49,11 +56,12 @@ def test_circumstances(run, fetch, build, what, seed):
     uct.run_matrix(run, build("matrix"), env, uct.SEED + seed, arguments)
 
 
+@pytest.mark.parametrize("shared", ["n", "managed"])
 @pytest.mark.parametrize("call", ["t", "s", "m", "r"])
-def test_go_from_gpu_to_gpu(run, fetch, build, call):
+def test_go_from_gpu_to_gpu(run, fetch, build, call, shared):
     """None goes through host memory, whatever call sends it."""
     fetch(uct.LAST)
-    env = uct.environment(uct.LOADED["plugin"], uct.SMALL, {"UCX_CUDA_NC_SIM_SHARED": "n"},
+    env = uct.environment(uct.LOADED["plugin"], uct.SMALL, {"UCX_CUDA_NC_SIM_SHARED": shared},
                           release=uct.LAST)
     uct.run_knowing_requests(run, build("matrix"), env, "--least", 4096, "--largest", 100000,
                              "--kinds", "p", "--plain-sends", "--calls", call)

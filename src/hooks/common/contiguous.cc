@@ -70,14 +70,15 @@ bool is_near(const ucx_instance &ucx, ucp_ep_h ep) {
 }  // namespace
 
 // Most messages lie in host memory, or in GPU memory that UCX handles well: what is no longer so
-// goes UCX's way for a while.
+// goes UCX's way for a while. How processes share memory decides, not its kind: UCX moves pools and
+// managed memory through the host alike.
 bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept {
     static remembered<21> others;  // the driver gives memory out of blocks of this size
     if (others.hold(buffer)) {
         return false;
     }
     const gpu::memory_info memory = gpu::platform::instance().query(buffer);
-    if (memory.kind == gpu::memory_kind::device &&
+    if (gpu::is_on_gpu(memory.kind) &&
         (config().contiguous == "y" || !ucx_shares(ucx, memory.allocation.shared))) {
         return true;
     }
@@ -98,6 +99,7 @@ bool is_to_be_buffered(const ucx_instance &ucx, ucp_ep_h ep, const void *buffer,
     if (kind == gpu::memory_kind::host) {
         blocks_on_host.add(buffer);
     }
+    // UCX does not read managed memory by our gets, and sends few bytes of it eagerly by itself.
     return kind == gpu::memory_kind::device && is_near(ucx, ep);
 }
 

@@ -1,6 +1,6 @@
 // Messages of contiguous GPU memory that go as a datatype of ours, of one block:
-// - Long ones of memory that processes cannot share, such as that of cudaMallocAsync. UCX moves it
-//   through host memory in pieces: 16 MiB take 30 times as long as our pipes need
+// - Long ones of memory that processes cannot share: that of cudaMallocAsync, and managed memory.
+//   UCX moves it through host memory in pieces: 16 MiB take 30 times as long as our pipes need
 //   (bench/results/2026-11-25-h100x2-kinds.md).
 // - Short ones of MPI_Send, which are not to wait for their receiver (uct::most_buffered).
 #pragma once

@@ -7,6 +7,7 @@
 #include "ucs/base/settings.hpp"
 #include "ucs/gpu/known_memory.hpp"
 #include "ucs/gpu/presence.hpp"
+#include "ucs/gpu/span.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
@@ -36,8 +37,7 @@ bool may_serve(const ucx_instance &ucx, const ucp_request_param_t &given) noexce
 bool begins_on_gpu(const ucp_dt_iov_t *list, size_t number) noexcept {
     for (const ucp_dt_iov_t *one = list; one != list + number; ++one) {
         if (one->length != 0) {
-            const gpu::memory_kind kind = gpu::platform::instance().query(one->buffer).kind;
-            return kind == gpu::memory_kind::device || kind == gpu::memory_kind::managed;
+            return gpu::is_on_gpu(gpu::platform::instance().query(one->buffer).kind);
         }
     }
     return false;
@@ -77,15 +77,12 @@ iov_message::iov_message(const ucx_instance &ucx, const void *buffer, size_t byt
         return;
     }
     const gpu::memory_info memory = gpu::known_memory::query(buffer);
-    ucp_dt_iov_t all = {const_cast<void *>(buffer), bytes};
-    if (memory.kind == gpu::memory_kind::device &&
-        memory.allocation.holds(reinterpret_cast<uintptr_t>(buffer), bytes) &&
+    const auto begin = reinterpret_cast<uintptr_t>(buffer);
+    if (gpu::is_on_gpu(memory.kind) && gpu::reaches_end(memory, begin, begin + bytes) &&
         gpu::platform::instance().get_device(memory.device) != nullptr) {
-        all.buffer = reinterpret_cast<void *>(anywhere);  // one type for all of this length
-        use_type(dt::find_iov_type(ucx, &all, 1), given);
+        const ucp_dt_iov_t all = {reinterpret_cast<void *>(anywhere), bytes};
+        use_type(dt::find_iov_type(ucx, &all, 1), given);  // one type for all of this length
         buffer_ = const_cast<void *>(buffer);
-    } else {
-        serve(ucx, &all, 1, given, use::send);
     }
 }
 

@@ -19,11 +19,6 @@ namespace {
 // Bytes. A shorter message in host memory is copied in less time than a round trip takes.
 constexpr uint64_t host_rendezvous = 64 << 10;
 
-bool is_on_gpu(const gpu::memory_info &memory) noexcept {
-    const gpu::memory_kind kind = memory.kind;
-    return kind == gpu::memory_kind::device || kind == gpu::memory_kind::managed;
-}
-
 // The flag "fast completion" makes UCP send eagerly. Without it UCP chooses, and takes rendezvous
 // inside a datatype_send.
 constexpr uint32_t fast = UCP_OP_ATTR_FLAG_FAST_CMPL, multi = UCP_OP_ATTR_FLAG_MULTI_SEND;
@@ -46,7 +41,7 @@ uint32_t choose_flags(const ucp_request_param_t &given, const void *buffer, size
         return eager(given.op_attr_mask);
     }
     const auto lowest = reinterpret_cast<uintptr_t>(buffer) + static_cast<uintptr_t>(bytes.lowest);
-    if (is_on_gpu(known->look(reinterpret_cast<const void *>(lowest)))) {
+    if (gpu::is_on_gpu(known->look(reinterpret_cast<const void *>(lowest)).kind)) {
         return choose_flags(given.op_attr_mask, bytes.packed);
     }
     return bytes.packed >= host_rendezvous ? given.op_attr_mask : eager(given.op_attr_mask);

@@ -195,7 +195,7 @@ class met_allocations {
             }
         }
         const gpu::memory_info info = gpus_.query(address);
-        if (info.kind != first_.kind || info.device != first_.device) {
+        if (!gpu::are_alike(info, first_)) {
             return false;
         }
         add(info.allocation);
@@ -254,8 +254,7 @@ std::shared_ptr<const iov_type> find_iov_type(const ucx_instance &ucx, const ucp
 bool is_on_one_gpu(const iov_type &type) noexcept {
     gpu::platform &gpus = gpu::platform::instance();
     const gpu::memory_info info = gpus.query(type.lowest);
-    if ((info.kind != gpu::memory_kind::device && info.kind != gpu::memory_kind::managed) ||
-        gpus.get_device(info.device) == nullptr) {
+    if (!gpu::is_on_gpu(info.kind) || gpus.get_device(info.device) == nullptr) {
         return false;
     }
     met_allocations met(gpus, info);

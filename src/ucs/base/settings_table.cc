@@ -89,8 +89,8 @@ const setting_field settings_table[] = {
     FIELD(
         of_transport, contiguous, "CONTIGUOUS", "auto", "auto|y|n", kind::text,
         "Send contiguous GPU memory, from 64 KiB on and within a machine, as direct messages too; "
-        "auto: memory that UCX cannot share between processes (cudaMallocAsync), which it moves "
-        "through host memory; y: all; n: it is UCX's own, but for a short MPI_Send "
+        "auto: memory that UCX cannot share between processes (cudaMallocAsync, managed memory), "
+        "which it moves through host memory; y: all; n: it is UCX's own, but for a short MPI_Send "
         "(DIRECT_THRESH)."),
     FIELD(
         of_transport, direct_thresh, "DIRECT_THRESH", "4097", nullptr, kind::size,

@@ -34,12 +34,16 @@ enum class memory_kind : uint8_t {
 inline bool is_on_host(memory_kind kind) noexcept {
     return kind == memory_kind::host || kind == memory_kind::pinned;
 }
+// What our kernels move, and the CPU does not.
+inline bool is_on_gpu(memory_kind kind) noexcept {
+    return kind == memory_kind::device || kind == memory_kind::managed;
+}
 
 // How other processes of this machine can be given memory of a GPU.
 enum class sharing : uint8_t {
     by_handle,      // of CUDA IPC: cudaMalloc
     by_descriptor,  // of a file, or a fabric's handle: cuMemCreate, where its maker asked for that
-    none            // cudaMallocAsync by default, managed memory
+    none            // pools (cudaMallocAsync), managed memory
 };
 
 // Memory that somebody allocated in one piece.
@@ -61,6 +65,13 @@ struct memory_info {
     int device = -1;                  // ordinal for device and managed memory
     allocation_info allocation = {};  // of device and managed memory
 };
+
+// Whether a launch that reaches the one reaches the other as well. Every GPU reaches managed
+// memory.
+inline bool are_alike(const memory_info &one, const memory_info &other) noexcept {
+    return one.kind == other.kind &&
+           (one.kind == memory_kind::managed || one.device == other.device);
+}
 
 // Words in pinned memory that the thread blocks of a launch write when they end. The CPU sees them
 // a microsecond sooner than an event behind the launch. They tell of success only: a launch that

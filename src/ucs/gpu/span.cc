@@ -52,4 +52,9 @@ allocation_info find_span(int device, const allocation_info &first, uintptr_t be
     return all;
 }
 
+bool reaches_end(const memory_info &first, uintptr_t begin, uintptr_t end) noexcept {
+    return first.allocation.holds(begin, end - begin) ||
+           are_alike(first, platform::instance().query(reinterpret_cast<const void *>(end - 1)));
+}
+
 }  // namespace cuda_nc::gpu

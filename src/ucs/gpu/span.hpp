@@ -1,4 +1,5 @@
-// Memory that an application made of several pieces (cuMemCreate) behind each other.
+// Ranges of GPU memory, also where an application made them of several pieces (cuMemCreate) behind
+// each other.
 #pragma once
 
 #include "ucs/gpu/device.hpp"
@@ -10,5 +11,9 @@ namespace cuda_nc::gpu {
 // are none, or more than others can be given. Asks the platform once for each piece.
 allocation_info find_span(int device, const allocation_info &first, uintptr_t begin,
                           uintptr_t end) noexcept;
+
+// Whether a launch that reaches `first`, where `begin` lies, reaches the last byte of [begin, end)
+// as well. Asks the platform only where the allocation does not tell.
+bool reaches_end(const memory_info &first, uintptr_t begin, uintptr_t end) noexcept;
 
 }  // namespace cuda_nc::gpu

@@ -178,7 +178,7 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
     }
     const gpu::memory_info memory =
         gpu::platform::instance().query(reinterpret_cast<const void *>(rts.address));
-    if (memory.kind != gpu::memory_kind::device) {
+    if (!gpu::is_on_gpu(memory.kind)) {
         return leaving::now;
     }
     announcement what = {0, services_.iface.address.identity, {}};
@@ -278,14 +278,14 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
 }
 
 std::unique_ptr<plain_memory> direct_messages::find_plain(const rtr_head &rtr) const noexcept {
-    gpu::platform &gpus = gpu::platform::instance();
-    const gpu::memory_info memory = gpus.query(reinterpret_cast<const void *>(rtr.address));
-    if (memory.kind != gpu::memory_kind::device || rtr.size == 0) {
+    const gpu::memory_info memory =
+        gpu::platform::instance().query(reinterpret_cast<const void *>(rtr.address));
+    if (!gpu::is_on_gpu(memory.kind) || rtr.size == 0) {
         return nullptr;
     }
     const uint64_t end = rtr.address + rtr.size;
     if (memory.allocation.id == 0
-            ? gpus.query(reinterpret_cast<const void *>(end - 1)).device != memory.device
+            ? !gpu::reaches_end(memory, rtr.address, end)
             : gpu::find_span(memory.device, memory.allocation, rtr.address, end).id == 0) {
         return nullptr;
     }

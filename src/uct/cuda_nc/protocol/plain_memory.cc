@@ -54,7 +54,8 @@ ucs_status_t plain_memory::describe(gpu::pipe_work &work, bool) noexcept {
     work.dir = gpu::direction::unpack;
     work.layout = work.on_host = &layout_->view();
     work.base = base();
-    work.into_own_memory = true;
+    // managed memory may lie elsewhere
+    work.into_own_memory = memory_.kind == gpu::memory_kind::device;
     return UCS_OK;
 }
 

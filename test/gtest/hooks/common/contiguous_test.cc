@@ -83,6 +83,12 @@ TEST_F(contiguous_test, memory_of_a_pool_is_ours) {
     EXPECT_TRUE(ask(static_cast<char *>(memory_.back()) + 99999));
 }
 
+TEST_F(contiguous_test, managed_memory_is_ours) {
+    settings_guard set({{"SIM_SHARED", "managed"}});
+    EXPECT_TRUE(ask(allocate()));
+    EXPECT_TRUE(ask(static_cast<char *>(memory_.back()) + 99999));
+}
+
 TEST_F(contiguous_test, all_gpu_memory_is_ours_where_a_setting_says_so) {
     settings_guard set({{"CONTIGUOUS", "y"}});
     EXPECT_TRUE(ask(allocate()));

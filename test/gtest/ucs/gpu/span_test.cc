@@ -97,5 +97,30 @@ TEST_F(span_test, is_shared_with_other_processes_as_a_whole) {
     EXPECT_EQ(gpu.ipc_share(plain->address(), whole, &handle, &keeper), UCS_ERR_UNSUPPORTED);
 }
 
+TEST_F(span_test, a_launch_reaches_the_last_byte_in_memory_of_the_same_kind_and_gpu) {
+    platform &all = platform::instance();
+    const auto make_managed = [&all](int ordinal) {
+        std::unique_ptr<memory> made;
+        EXPECT_EQ(sim::allocate_managed(all, ordinal, whole, &made), UCS_OK);
+        return made;
+    };
+    const auto reaches = [&all](const char *first, const char *last) {
+        const auto begin = reinterpret_cast<uintptr_t>(first);
+        return reaches_end(all.query(first), begin, reinterpret_cast<uintptr_t>(last) + 1);
+    };
+    const std::unique_ptr<memory> plain = allocate(), other = make_managed(0),
+                                  far = make_managed(1);
+    std::unique_ptr<memory> of_gpu_1;
+    ASSERT_EQ(all.get_device(1)->allocate(whole, &of_gpu_1), UCS_OK);
+    const char *const pieces = first_->address();
+    EXPECT_TRUE(reaches(pieces, pieces + whole - 1));
+    EXPECT_TRUE(reaches(plain->address() + 5, plain->address() + whole - 1));
+    EXPECT_FALSE(reaches(plain->address(), of_gpu_1->address()));
+    EXPECT_TRUE(reaches(other->address(), other->address() + whole - 1));
+    EXPECT_TRUE(reaches(other->address(), far->address())) << "every GPU reaches managed memory";
+    EXPECT_FALSE(reaches(other->address(), plain->address()));
+    EXPECT_FALSE(reaches(other->address(), std::string(whole, ' ').data()));
+}
+
 }  // namespace
 }  // namespace cuda_nc::gpu

@@ -49,8 +49,20 @@ class direct_messages_with_plain : public direct_messages_with_source {
         one.append(0, total);
         expect_bytes(*one.finish());
     }
-    // All bytes of the source, which begin at its displacement 0, at the target's start.
-    void expect_bytes_in_a_row() {
+    // A message from a datatype into contiguous memory at the target.
+    void expect_pulled_plain() {
+        sent.clear();
+        offer_early(99);
+        ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
+        ASSERT_EQ(said(control_kind::accept_straight), 0);
+        ASSERT_EQ(said(control_kind::accept_pull), 1);
+        const uint64_t message = sent.front().from;
+        rest(message, total, 0);
+        run_until([] { return !ended_by_atp.empty(); });
+        EXPECT_EQ(said(control_kind::pulled), 1);
+        ASSERT_EQ(ended_by_atp.size(), 1u);
+        EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
+        EXPECT_EQ(ended_by_atp[0].size, total);
         std::vector<char> seen(target_bytes);
         copy(seen.data(), target_->address(), target_bytes);
         for (uint64_t at = 0; at < target_bytes; ++at) {
@@ -259,19 +271,8 @@ TEST_P(direct_messages_with_plain, of_another_peer_are_not_forgotten_with_an_ats
 // ---- into contiguous memory
 
 TEST_P(direct_messages_with_plain, receives_are_pulled_and_ended_by_atp) {
-    sent.clear();
-    offer_early(99);
-    ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
-    EXPECT_EQ(said(control_kind::accept_straight), 0);
-    ASSERT_EQ(said(control_kind::accept_pull), 1);
-    rest(sent.front().from, total, 0);
-    run_until([] { return !ended_by_atp.empty(); });
-    EXPECT_EQ(said(control_kind::pulled), 1);
-    ASSERT_EQ(ended_by_atp.size(), 1u);
-    EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
-    EXPECT_EQ(ended_by_atp[0].size, total);
+    expect_pulled_plain();
     EXPECT_TRUE(ucp.lengths.empty()) << "UCP must copy nothing";
-    expect_bytes_in_a_row();
 }
 
 // From a sender whose memory this process cannot reach.
@@ -365,19 +366,23 @@ TEST_P(direct_messages_with_plain, receives_into_memory_that_is_not_shared_are_p
         GTEST_SKIP() << "makes memory of the simulated GPU one that is not shared";
     }
     gpu::sim::set_sharing(gpu::platform::instance(), target_->address(), gpu::sharing::none);
+    expect_pulled_plain();
+}
+
+// The simulated GPU would refuse a launch that takes it for the GPU's own memory.
+TEST_P(direct_messages_with_plain, receives_into_managed_memory_are_pulled) {
+    if (std::string(gpu::platform::instance().name()) != "sim") {
+        GTEST_SKIP() << "makes managed memory of the simulated GPU";
+    }
+    std::unique_ptr<gpu::memory> managed;
+    ASSERT_EQ(gpu::sim::allocate_managed(gpu::platform::instance(), 0, target_bytes, &managed),
+              UCS_OK);
+    target_.swap(managed);
     sent.clear();
-    offer_early(99);
-    ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
-    ASSERT_EQ(said(control_kind::accept_straight), 0);
-    ASSERT_EQ(said(control_kind::accept_pull), 1);
-    const uint64_t message = sent.front().from;
-    rest(message, total, 0);
-    run_until([] { return !ended_by_atp.empty(); });
-    EXPECT_EQ(said(control_kind::pulled), 1);
-    ASSERT_EQ(ended_by_atp.size(), 1u);
-    EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
-    EXPECT_EQ(ended_by_atp[0].size, total);
-    expect_bytes_in_a_row();
+    EXPECT_EQ(rts_of(target_->address()), leaving::now) << "no other process can be given it";
+    EXPECT_TRUE(sent.empty());
+    expect_pulled_plain();
+    target_.swap(managed);
 }
 
 // It has tried.
