@@ -20,6 +20,9 @@ WAYS = {"shim": {**mpi.SHIM, **OWN_UCX},
                                                     f"{product.INSTALL}/lib"}}
 WAYS["transport"] = {**WAYS["plugin"], **mpi.TRANSPORT}
 by_way = pytest.mark.parametrize("way", WAYS)
+# The ranks on two simulated GPUs by turns, or all on the first.
+EACH_RANK = ("bash", "-c", 'UCX_CUDA_NC_SIM_DEVICE=$((PMI_RANK % 2)) exec "$@"', "-")
+GPUS = {2: EACH_RANK, 1: ()}
 
 
 @pytest.fixture(scope="session")
@@ -55,9 +58,9 @@ def test_env(run, mpich):
         PREFIX / "bin/mpiexec")
 
 
-def job(run, way, ranks, *command, more=(), **options):
+def job(run, way, ranks, *command, more=(), gpus=2, **options):
     env = mpi.environment(THROUGH_UCX, WAYS[way], {"UCX_CUDA_NC_STATS": "y"}, dict(more))
-    return run(PREFIX / "bin/mpiexec", "-n", ranks, *command, env=env, **options)
+    return run(PREFIX / "bin/mpiexec", "-n", ranks, *GPUS[gpus], *command, env=env, **options)
 
 
 @pytest.mark.parametrize("memory", ["host", "sim", "sim,host"])
@@ -72,9 +75,17 @@ def test_random_types(run, mpich, way, memory):
 
 @pytest.mark.parametrize("number", range(mpi.JOBS))
 @pytest.mark.parametrize("memory", ["host", "sim"])
-def test_many_random_types(run, mpich, memory, number):
-    job(run, "plugin", 2, mpich / "random-types", *mpi.SMALL, "--seed", mpi.SEED + 2000 + number,
-        "--memory", memory)
+@pytest.mark.parametrize("way", ["plugin", "transport"])
+def test_many_random_types(run, mpich, way, memory, number):
+    """By the module alone, and as by default."""
+    seed = mpi.SEED + {"plugin": 2000, "transport": 3000}[way] + number
+    job(run, way, 2, mpich / "random-types", *mpi.SMALL, "--seed", seed, "--memory", memory)
+
+
+@by_way
+def test_random_types_on_one_gpu(run, mpich, way):
+    job(run, way, 2, mpich / "random-types", "--types", mpi.TYPES // 2, "--seed", mpi.SEED + 1,
+        "--memory", "sim", gpus=1)
 
 
 @pytest.mark.parametrize("memory", ["host", "sim"])
@@ -95,30 +106,35 @@ def test_random_types_packed(run, mpich, way):
 
 @pytest.mark.parametrize("kind, ranks", [("pair", 2), ("collective", 3), ("collective", 4),
                                          ("threads", 2)])
-@pytest.mark.parametrize("way, memory", [("transport", "sim"), ("transport", "sim,host"),
-                                         ("plugin", "host"), ("plugin", "sim"),
-                                         ("plugin", "sim,host"), ("shim", "host"), ("shim", "sim")])
-def test_operations(run, mpich, way, memory, kind, ranks):
-    result = job(run, way, ranks, mpich / "operations-test", "--memory", memory, "--kind", kind)
+@pytest.mark.parametrize("way, memory, gpus", [
+    ("transport", "sim", 2), ("transport", "sim", 1), ("transport", "sim,host", 2),
+    ("plugin", "host", 2), ("plugin", "sim", 2), ("plugin", "sim,host", 2), ("shim", "host", 2),
+    ("shim", "sim", 2)])
+def test_operations(run, mpich, way, memory, gpus, kind, ranks):
+    result = job(run, way, ranks, mpich / "operations-test", "--memory", memory, "--kind", kind,
+                 gpus=gpus)
     assert "END" in result.lines() and "FAIL" not in result.output
+    if (way, memory, kind) == ("transport", "sim", "pair"):
+        assert re.search(r"GPU to GPU: sent .*[1-9][0-9]* by pull, .*received", result.output)
 
 
-@pytest.mark.parametrize("memory", ["host", "sim", "sim,host"])
-def test_contiguous_on_one_side(run, mpich, memory):
+@pytest.mark.parametrize("memory, gpus", [("host", 2), ("sim", 2), ("sim", 1), ("sim,host", 2)])
+def test_contiguous_on_one_side(run, mpich, memory, gpus):
     result = job(run, "transport", 2, mpich / "operations-test", "--memory", memory, "--kind",
-                 "sides", more=mpi.ALL_DIRECT)
+                 "sides", more=mpi.ALL_DIRECT, gpus=gpus)
     assert "END" in result.lines() and "FAIL" not in result.output
     assert memory != "sim" or mpi.sides_counted(result.output)
 
 
-@pytest.mark.parametrize("way, memory, ranks", [
-    ("plugin", "sim", 1), ("plugin", "sim", 4), ("plugin", "sim,host", 3), ("shim", "sim", 3),
-    ("shim", "sim,host", 2)])
-def test_local_work(run, mpich, way, memory, ranks):
+@pytest.mark.parametrize("way, memory, ranks, gpus", [
+    ("transport", "sim", 4, 2), ("transport", "sim,host", 2, 2), ("plugin", "sim", 1, 2),
+    ("plugin", "sim", 4, 2), ("plugin", "sim", 2, 1), ("plugin", "sim,host", 3, 2),
+    ("shim", "sim", 3, 2), ("shim", "sim,host", 2, 2)])
+def test_local_work(run, mpich, way, memory, ranks, gpus):
     """Packs, messages to oneself, collectives and reductions, each in a random form."""
     number = 100 * list(WAYS).index(way) + 10 * ("," in memory) + ranks
     result = job(run, way, ranks, mpich / "local-work", "--memory", memory, "--rounds",
-                 mpi.TYPES // 3, "--seed", mpi.SEED + number)
+                 mpi.TYPES // 3, "--seed", mpi.SEED + number, gpus=gpus)
     assert "PASS local_work" in result.output
 
 
