@@ -250,6 +250,87 @@ ucs_status_t device_packer::enqueue_copies(uint64_t offset, uint64_t length, cha
         done, [&](gpu::stream &on) { return enqueue_blocks(on, ordered, offset, packed, length); });
 }
 
+ucs_status_t device_packer::enqueue_first(gpu::stream &on, uint64_t length, char *packed,
+                                          const gpu::memory *by) noexcept {
+    if (is_copied()) {
+        return enqueue_blocks(on, *layout_, 0, packed, length);
+    }
+    ucs_status_t status = prepare_tables(on, length);
+    // The pieces take turns in the one memory between: the stream orders them.
+    const uint64_t most = by != nullptr ? by->size() : length;
+    for (uint64_t offset = 0; offset < length && status == UCS_OK;) {
+        gpu::transfer work;
+        work.dir = dir_;
+        work.layout = view();
+        work.base = base_;
+        work.packed = by != nullptr ? by->address() : packed + offset;
+        work.packed_offset = offset;
+        work.length = std::min(most, length - offset);
+        work.max_sms = config().max_sms;
+        if (by != nullptr && dir_ == gpu::direction::unpack) {
+            status = on.copy(work.packed, packed + offset, work.length);
+        }
+        status = status == UCS_OK ? on.launch(work) : status;
+        if (by != nullptr && dir_ == gpu::direction::pack && status == UCS_OK) {
+            status = on.copy(packed + offset, work.packed, work.length);
+        }
+        offset += work.length;
+    }
+    return status;
+}
+
+ucs_status_t device_packer::order_first(const gpu::transfer &work) noexcept {
+    gpu::given_orders order;
+    gpu::giving how;
+    how.to_present_kernel = is_copied();
+    return tables_ready(work.length) && order.give(staging_->device(), work, how)
+               ? order.await()
+               : UCS_ERR_CANCELED;
+}
+
+ucs_status_t device_packer::move_packed(uint64_t length, char *packed,
+                                        bool in_host_memory) noexcept {
+    if (!has_kernels_) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    const bool staged = in_host_memory && !is_copied() && !zero_copy();
+    if (!staged) {
+        gpu::transfer work;
+        work.dir = dir_;
+        work.layout = view();
+        work.base = base_;
+        work.packed = packed;
+        work.length = length;
+        work.into_own_memory = dir_ == gpu::direction::unpack ? into_own_memory_ : !in_host_memory;
+        const ucs_status_t status = order_first(work);
+        if (status != UCS_ERR_CANCELED) {
+            return status;
+        }
+    }
+    std::unique_ptr<gpu::completion> done = staging_->acquire_completion();
+    if (done == nullptr) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    constexpr uint64_t most = 2 << 20, least = 64 << 10;
+    staging_buffer *between = staged ? staging_->acquire(std::min(most, length), least) : nullptr;
+    const bool has_between = between != nullptr && staging_->ensure_device_part(*between);
+    ucs_status_t status = enqueue_with_end(*done->mark, [&](gpu::stream &on) {
+        return enqueue_first(on, length, packed, has_between ? between->device.get() : nullptr);
+    });
+    gpu::given_orders::launched_instead(staging_->device());
+    if (status == UCS_OK) {
+        status = done->mark->synchronize();
+        if (status != UCS_OK) {
+            stream().give_up();  // waits for its work
+        }
+        staging_->release_completion(std::move(done));
+    }
+    if (between != nullptr) {
+        staging_->release(between);
+    }
+    return status;
+}
+
 ucs_status_t device_packer::prepare_pipe(gpu::pipe_work &work, gpu::stream &on,
                                          bool in_memory_order) noexcept {
     if (!has_kernels_) {

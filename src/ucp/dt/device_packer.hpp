@@ -50,6 +50,11 @@ class device_packer {
     ucs_status_t enqueue_copies(uint64_t offset, uint64_t length, char *packed,
                                 bool in_memory_order, gpu::event &done) noexcept;
 
+    // Packs or unpacks the first `length` packed bytes, which lie at `packed` in memory that the
+    // GPU reaches, and returns when they are there. UCS_ERR_NO_RESOURCE without a work list. After
+    // an error nothing of it runs any more.
+    ucs_status_t move_packed(uint64_t length, char *packed, bool in_host_memory) noexcept;
+
     // To be called before one side of a pipe is launched on the caller's stream: fills in the
     // request's direction, layout and base. `in_memory_order`: both sides are laid out alike, so
     // both may take the bytes in the order of their addresses.
@@ -94,6 +99,12 @@ class device_packer {
         return list_ != nullptr ? list_->view() : layout_->view();
     }
     ucs_status_t copy_blocks_once(uint64_t offset, char *packed, size_t length) noexcept;
+    // Enqueues move_packed(). `by`: GPU memory between the laid-out bytes and host memory, where
+    // kernels are not to reach that; null: none.
+    ucs_status_t enqueue_first(gpu::stream &on, uint64_t length, char *packed,
+                               const gpu::memory *by) noexcept;
+    // move_packed() by the GPU's mover. UCS_ERR_CANCELED: it is to be launched.
+    ucs_status_t order_first(const gpu::transfer &work) noexcept;
     void fill_in(gpu::pipe_work &work, bool in_memory_order) const noexcept;
     // The move of a range, with `packed` as its packed side.
     gpu::transfer describe(const gpu::memory &packed, const staged_range &range) const noexcept;

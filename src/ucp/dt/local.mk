@@ -18,6 +18,10 @@ libcuda_nc_messages_la_SOURCES += \
 	src/ucp/dt/iov_type.hpp \
 	src/ucp/dt/message_handles.cc \
 	src/ucp/dt/message_handles.hpp \
+	src/ucp/dt/packed_memory.cc \
+	src/ucp/dt/packed_memory.hpp \
+	src/ucp/dt/packed_move.cc \
+	src/ucp/dt/packed_move.hpp \
 	src/ucp/dt/receive_pipeline.cc \
 	src/ucp/dt/receive_pipeline.hpp \
 	src/ucp/dt/request_state.cc \

@@ -6,6 +6,7 @@
 
 #include "ucp/dt/free_list.hpp"
 #include "ucp/dt/gpu_side.hpp"
+#include "ucp/dt/packed_memory.hpp"
 #include "ucp/dt/shape_text.hpp"
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/log.hpp"
@@ -253,6 +254,7 @@ void request_state::finish() noexcept {
 
 void release_unused() noexcept {
     device_staging::release_all_unused();
+    packed_memory::release_unused();
     free_list<gpu_state<gpu_sender>>::release_unused();
     free_list<gpu_state<gpu_receiver>>::release_unused();
     free_list<state>::release_unused();

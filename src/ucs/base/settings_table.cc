@@ -47,7 +47,7 @@ const setting_field settings_table[] = {
     FIELD(gpu_memory, staging_size, "STAGING_SIZE", "256M", nullptr, kind::size,
           "Most staging memory of a process, pinned and on GPUs (4K at least); memory lent for "
           "direct messages has bounds of its own: half of this on GPUs and an eighth in host "
-          "memory."),
+          "memory; for MPICH's collectives there is as much again, pinned, and as much on GPUs."),
     FIELD(gpu_memory, fragment_size, "FRAGMENT_SIZE", "2M", nullptr, kind::size,
           "Bytes that one launch packs ahead into staging memory; unset: chosen by the machine's "
           "figures (PROFILE)."),

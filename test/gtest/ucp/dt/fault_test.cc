@@ -7,6 +7,7 @@
 
 #include "ucp/dt/message.hpp"
 #include "ucp/dt/device_packer.hpp"
+#include "ucp/dt/packed_memory.hpp"
 #include "ucp/dt/staging.hpp"
 #include "ucs/gpu/child_process.hpp"
 
@@ -92,6 +93,15 @@ INSTANTIATE_TEST_SUITE_P(
         fault_case{"no_kernel_for_copying", "load:1+", "copies_between_buffers"},
         fault_case{"copying_fails_while_a_kernel_runs", "mark:1+,launch:2+,copy:1+,slow:1000",
                    "a_failed_copy_writes_no_more"},
+        fault_case{"kernels_at_once_fail", "kernel:1+", "packs_and_unpacks_at_once"},
+        fault_case{"a_kernel_at_once_fails", "kernel:2", "packs_and_unpacks_at_once"},
+        fault_case{"launches_at_once_fail", "launch:1+", "packs_and_unpacks_at_once"},
+        fault_case{"no_kernel_at_once", "load:1+", "packs_and_unpacks_at_once"},
+        fault_case{"marks_at_once_fail", "mark:1,mark:3,mark:4", "packs_and_unpacks_at_once"},
+        fault_case{"no_events_at_once", "event:4+", "packs_and_unpacks_at_once"},
+        fault_case{"no_staging_at_once", "pinned:6+,alloc:9+", "packs_and_unpacks_at_once"},
+        fault_case{"mover_dies_at_once_moves", "mover_dies:1", "packs_and_unpacks_at_once", false,
+                   "y"},
         fault_case{"no_kernel_for_a_promise", "load:1+", "moves_between_memories"},
         fault_case{"launches_for_a_promise_fail", "launch:2+", "moves_between_memories"},
         fault_case{"no_event_for_a_work_list", "event:4+", "moves_between_memories"},
@@ -208,6 +218,26 @@ TEST(fault_scenario, DISABLED_copies_between_buffers) {
     const bytes packed = source.packed();
     target.expect(0, packed.data(), packed.size());
     EXPECT_TRUE(target.is_as_expected());
+}
+
+// Into memory without gaps, and from there.
+TEST(fault_scenario, DISABLED_packs_and_unpacks_at_once) {
+    random_engine random(7);
+    const datatype type = strided_words(16, 10000);
+    const layout_ref what = type.make_layout();
+    for (bool on_gpu : {true, false}) {
+        buffer source(type, place::device0, random), target(type, place::device0, random);
+        const dt::packed_memory between = on_gpu
+                                              ? dt::packed_memory::of_gpu(0, what->packed_size())
+                                              : dt::packed_memory::of_host(0, what->packed_size());
+        ASSERT_TRUE(between.is_held());
+        EXPECT_EQ(dt::pack_all(what, source.base(), between.place()), UCS_OK);
+        EXPECT_EQ(dt::unpack_first(what, target.base(), between.place(), what->packed_size()),
+                  UCS_OK);
+        const bytes packed = source.packed();
+        target.expect(0, packed.data(), packed.size());
+        EXPECT_TRUE(target.is_as_expected());
+    }
 }
 
 TEST(fault_scenario, DISABLED_a_failed_copy_writes_no_more) {

@@ -6,6 +6,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucp/dt/message.hpp \
 	test/gtest/ucp/dt/message_handles_test.cc \
 	test/gtest/ucp/dt/oracle.hpp \
+	test/gtest/ucp/dt/packed_move_test.cc \
 	test/gtest/ucp/dt/request_state_test.cc \
 	test/gtest/ucp/dt/settings_guard.hpp \
 	test/gtest/ucp/dt/staging_test.cc
