@@ -3,6 +3,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/common/datatype_ops.hpp \
 	src/hooks/common/endpoints.cc \
 	src/hooks/common/endpoints.hpp \
+	src/hooks/common/gathered_receive.cc \
+	src/hooks/common/gathered_receive.hpp \
 	src/hooks/common/gpu_presence.hpp \
 	src/hooks/common/contiguous.cc \
 	src/hooks/common/contiguous.hpp \

@@ -118,6 +118,15 @@ def test_operations(run, mpich, way, memory, gpus, kind, ranks):
         assert re.search(r"GPU to GPU: sent .*[1-9][0-9]* by pull, .*received", result.output)
 
 
+@by_way
+def test_operations_by_mpich_itself(run, mpich, way):
+    """Of types that are left to MPICH: it unpacks messages only as a whole."""
+    result = job(run, way, 2, mpich / "operations-test", "--memory", "host", "--kind", "pair",
+                 more={"UCX_CUDA_NC_HOST_ENGINE": "never"})
+    assert "END" in result.lines() and "FAIL" not in result.output
+    assert " original (HOST_ENGINE=never" in result.output
+
+
 @pytest.mark.parametrize("memory, gpus", [("host", 2), ("sim", 2), ("sim", 1), ("sim,host", 2)])
 def test_contiguous_on_one_side(run, mpich, memory, gpus):
     result = job(run, "transport", 2, mpich / "operations-test", "--memory", memory, "--kind",

@@ -153,7 +153,7 @@ int8_t create_generic(const void *operations, void *context, uint64_t *datatype_
         return static_cast<int8_t>(status);
     }
     if (record != nullptr) {
-        record->mpi.note_registered(true);
+        record->mpi.note_registered();
     }
     try {
         all_homes().set(*datatype_p, found.ucx);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 
+#include "hooks/common/gathered_receive.hpp"
 #include "hooks/common/gpu_presence.hpp"
 #include "hooks/common/policy.hpp"
 #include "hooks/common/thread_context.hpp"
@@ -21,11 +22,13 @@ namespace cuda_nc::hooks {
 namespace {
 
 // What UCX keeps as a message's state is one of two things. Unmarked: our request_state (by
-// to_ucx()), whose `user` is the original operations' state. Marked: that original state alone. The
+// to_ucx()), whose `user` is the original operations' state. Marked: that original state alone, or
+// the gathered_receive that holds it. The
 // original operations are always started and finished, whoever moves the bytes: by that the MPI
 // library keeps the type alive.
 constexpr uintptr_t original_mark = 1;  // the original operations move the bytes
 constexpr uintptr_t failed_mark = 2;    // nobody can: GPU memory, which the CPU must not touch
+constexpr uintptr_t gathered_mark = 3;  // the original operations, when all bytes are gathered
 constexpr uintptr_t marks = original_mark | failed_mark;
 
 uintptr_t marks_of(void *state) noexcept {
@@ -86,6 +89,16 @@ template <bool packs>
 void *start_original(void *original, const layout *what, const char *why) noexcept {
     count_original(packs, original, what, why);
     return mark(original, original_mark);
+}
+
+// A receive that the original operations are to unpack: some of them only as a whole.
+void *gathered_if_needed(const mpi_library &mpi, void *state) noexcept {
+    if (marks_of(state) != original_mark || !mpi.unpacks_only_whole_messages()) {
+        return state;
+    }
+    void *original = unmark(state);
+    gathered_receive *gathered = gathered_receive::start(originals, original);
+    return gathered != nullptr ? mark(gathered, gathered_mark) : mark(original, failed_mark);
 }
 
 template <bool packs>
@@ -178,10 +191,10 @@ void *start(void *context, const void *buffer, size_t count) noexcept {
                          : originals.start_unpack(type.context, const_cast<void *>(buffer), count);
     }
     const counted_layout *known = type.find(count);
-    if (CUDA_NC_UNLIKELY(known == nullptr)) {
-        return start_new_count<packs>(type, original, count, sees_gpu, buffer);
-    }
-    return start_counted<packs>(type, original, *known, true, sees_gpu, buffer);
+    void *state = CUDA_NC_UNLIKELY(known == nullptr)
+                      ? start_new_count<packs>(type, original, count, sees_gpu, buffer)
+                      : start_counted<packs>(type, original, *known, true, sees_gpu, buffer);
+    return packs ? state : gathered_if_needed(type.mpi, state);
 }
 
 void *start_pack(void *context, const void *buffer, size_t count) {
@@ -198,9 +211,18 @@ dt::request_state *our_state(void *state) noexcept {
     return dt::request_state::from_ucx(state);
 }
 
+gathered_receive *gathered_state(void *state) noexcept {
+    return static_cast<gathered_receive *>(unmark(state));
+}
+
+// Of a state that is not ours.
+void *original_state(void *state) noexcept {
+    return marks_of(state) == gathered_mark ? gathered_state(state)->original() : unmark(state);
+}
+
 size_t packed_size(void *state) {
     return CUDA_NC_LIKELY(marks_of(state) == 0) ? our_state(state)->packed_size()
-                                                : originals.packed_size(unmark(state));
+                                                : originals.packed_size(original_state(state));
 }
 
 size_t pack(void *state, size_t offset, void *destination, size_t max_length) {
@@ -216,12 +238,15 @@ ucs_status_t unpack(void *state, size_t offset, const void *source, size_t lengt
     if (marks_of(state) == failed_mark) {
         return UCS_ERR_NO_MEMORY;
     }
+    if (marks_of(state) == gathered_mark) {
+        return gathered_state(state)->unpack(offset, source, length);
+    }
     return originals.unpack(unmark(state), offset, source, length);
 }
 
 void finish(void *state) {
     dt::note_finish(state);
-    void *original = unmark(state);
+    void *original;
     if (CUDA_NC_LIKELY(marks_of(state) == 0)) {
         dt::request_state *ended = dt::request_state::to_finish(state);
         if (CUDA_NC_UNLIKELY(ended == nullptr)) {
@@ -229,6 +254,11 @@ void finish(void *state) {
         }
         original = ended->user;
         ended->finish();
+    } else {
+        original = original_state(state);
+        if (marks_of(state) == gathered_mark) {
+            gathered_state(state)->finish();
+        }
     }
     originals.finish(original);  // may destroy the type and our record of it
 }

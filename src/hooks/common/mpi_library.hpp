@@ -50,8 +50,15 @@ class mpi_library {
     virtual const char *packing_fault() const noexcept = 0;
     bool packs_wrongly() const noexcept { return packing_fault() != nullptr; }
 
+    // Whether its own operations fail where a message is unpacked in fragments.
+    virtual bool unpacks_only_whole_messages() const noexcept { return false; }
+
     // Whether its own operations take buffers in GPU memory. False where it does not say.
     virtual bool takes_gpu_memory() const noexcept = 0;
+
+    // Whether messages within a machine may go past UCX, by shared memory of its own. True where it
+    // does not say. To be asked after MPI_Init; does not change then.
+    virtual bool passes_ucx_by() const noexcept { return true; }
 
     // Predefined datatypes (MPI_INT) never die, and need no record.
     virtual bool is_predefined(const void *datatype) const noexcept = 0;
@@ -62,9 +69,8 @@ class mpi_library {
     using ended_f = void (*)(const void *datatype) noexcept;
     virtual bool watch_end(const void *datatype, ended_f ended) const noexcept = 0;
 
-    // A datatype of it has been registered with UCP: `served`, with our operations. Or a served one
-    // is left to the library's own operations after all.
-    virtual void note_registered(bool) const noexcept {}
+    // A datatype of it has been registered with UCP, with our operations.
+    virtual void note_registered() const noexcept {}
 
   protected:
     ~mpi_library() = default;

@@ -120,7 +120,6 @@ void type_record::read_element() const {
 
 void type_record::refuse(const std::string &why) const {
     refused_.store(true, std::memory_order_relaxed);
-    mpi.note_registered(false);
     std::string text =
         mpi.name(datatype) + " is left to " + mpi.product() + "'s own operations: " + why;
     if (is_new(text)) {

@@ -57,6 +57,8 @@ bool mpich::load(void *handle) noexcept try {
     if (!look_up(handle, "PMPI_T_init_thread", &tool_init_) ||
         !look_up(handle, "PMPI_T_cvar_get_index", &setting_index_) ||
         !look_up(handle, "PMPI_T_cvar_handle_alloc", &setting_open_) ||
+        !look_up(handle, "PMPI_T_cvar_handle_free", &setting_close_) ||
+        !look_up(handle, "PMPI_T_cvar_read", &setting_read_) ||
         !look_up(handle, "PMPI_T_cvar_write", &setting_write_)) {
         tool_init_ = nullptr;
     }
@@ -183,33 +185,59 @@ bool mpich::watch_end(const void *datatype, ended_f ended) const noexcept {
     return is_set;
 }
 
-bool mpich::set_receives(int by_datatype) const noexcept {
+void *mpich::open_setting(const char *name) const noexcept {
     int provided, index, count = 0;
     void *handle = nullptr;
     constexpr int thread_single = 0;
-    return tool_init_ != nullptr && tool_init_(thread_single, &provided) == 0 &&
-           setting_index_("MPIR_CVAR_UCX_DT_RECV", &index) == 0 &&
-           setting_open_(index, nullptr, &handle, &count) == 0 && count == 1 &&
-           setting_write_(handle, &by_datatype) == 0;
+    // The tool interface stays open: to close it where the program has opened it too is not safe in
+    // all releases.
+    if (tool_init_ == nullptr || tool_init_(thread_single, &provided) != 0 ||
+        setting_index_(name, &index) != 0 || setting_open_(index, nullptr, &handle, &count) != 0) {
+        return nullptr;
+    }
+    if (count != 1) {
+        setting_close_(&handle);
+        return nullptr;
+    }
+    return handle;
 }
 
 // MPICH receives derived types into memory of its own and unpacks there, unless its setting
-// UCX_DT_RECV says that UCX shall call the datatype's operations. With that setting MPICH's own
-// operations fail, so it is taken back for good with the first type that is left to them.
-void mpich::note_registered(bool served) const noexcept {
-    std::lock_guard<std::mutex> guard(mutex_);
-    const receives wanted = served ? receives::by_datatype : receives::by_mpich;
-    if (receives_ == wanted || receives_ == receives::by_mpich) {
-        return;
+// UCX_DT_RECV says that UCX shall call the datatype's operations. That holds for all types, so
+// those that are left to MPICH's own operations are gathered for it (gathered_receive.hpp).
+bool mpich::receive_by_datatype() const noexcept {
+    void *handle = open_setting("MPIR_CVAR_UCX_DT_RECV");
+    const int on = 1;
+    const bool is_set = handle != nullptr && setting_write_(handle, &on) == 0;
+    if (handle != nullptr) {
+        setting_close_(&handle);
     }
-    receives_ = wanted;
-    if (!set_receives(served ? 1 : 0) && served) {
-        nc_warn(
-            "MPICH %s cannot be told to receive by UCX's datatypes (MPIR_CVAR_UCX_DT_RECV): its "
-            "receives are left to MPICH",
-            version_.c_str());
-        receives_ = receives::by_mpich;
-    }
+    return is_set;
+}
+
+// MPICH reads it once, when it starts.
+bool mpich::passes_ucx_by() const noexcept {
+    static const bool known = [this] {
+        int is_without = 0;
+        void *handle = open_setting("MPIR_CVAR_NOLOCAL");
+        if (handle != nullptr) {
+            is_without = setting_read_(handle, &is_without) == 0 ? is_without : 0;
+            setting_close_(&handle);
+        }
+        return is_without == 0;
+    }();
+    return known;
+}
+
+void mpich::note_registered() const noexcept {
+    std::call_once(first_registered_, [this] {
+        if (!receive_by_datatype()) {
+            nc_warn(
+                "MPICH %s cannot be told to receive by UCX's datatypes (MPIR_CVAR_UCX_DT_RECV): "
+                "its receives are left to MPICH",
+                version_.c_str());
+        }
+    });
 }
 
 }  // namespace cuda_nc::hooks

@@ -33,24 +33,28 @@ class mpich final : public mpi_library {
     bool first_displacement(const void *datatype, size_t count,
                             int64_t *displacement_p) const noexcept override;
     std::string name(const void *datatype) const override;
-    // MPICH 5.0 ends with SIGFPE or delivers wrong bytes for types with negative extents inside,
-    // and its own operations report "truncated" where a message comes in fragments.
+    // MPICH 5.0 ends with SIGFPE or delivers wrong bytes for types with negative extents inside.
     const char *packing_fault() const noexcept override {
         return "host memory; MPICH may unpack it wrongly";
     }
+    // They unpack whole values, and report "truncated" where a fragment ends inside one.
+    bool unpacks_only_whole_messages() const noexcept override { return true; }
     bool takes_gpu_memory() const noexcept override {
         return supports_cuda_ != nullptr && supports_cuda_() == 1;
     }
+    bool passes_ucx_by() const noexcept override;
     // Types of pairs (MPI_FLOAT_INT) count as derived ones: their elements may have gaps.
     bool is_predefined(const void *datatype) const noexcept override;
     bool watch_end(const void *datatype, ended_f ended) const noexcept override;
-    void note_registered(bool served) const noexcept override;
+    void note_registered() const noexcept override;
 
   private:
     bool load(void *handle) noexcept;
     layout_ref list(const void *datatype) const;
     bool is_whole(const void *datatype, const layout &what) const noexcept;
-    bool set_receives(int by_datatype) const noexcept;
+    bool receive_by_datatype() const noexcept;
+    // Null where MPI has no such setting of one value.
+    void *open_setting(const char *name) const noexcept;
 
     int (*block_count_)(const void *, intptr_t max_bytes, intptr_t *num_blocks_p,
                         intptr_t *num_bytes_p) = nullptr;
@@ -66,18 +70,15 @@ class mpich final : public mpi_library {
     int (*set_attribute_)(const void *datatype, int key, void *value) = nullptr;
     int (*free_key_)(int *key_p) = nullptr;
     int (*supports_cuda_)() = nullptr;  // null: not known
-    // MPI's tool interface, for the setting by which receives use UCX's datatypes. Null together.
+    // MPI's tool interface, for settings of MPICH. Null together.
     int (*tool_init_)(int required, int *provided_p) = nullptr;
     int (*setting_index_)(const char *name, int *index_p) = nullptr;
     int (*setting_open_)(int index, void *object, void **handle_p, int *count_p) = nullptr;
+    int (*setting_close_)(void **handle_p) = nullptr;
+    int (*setting_read_)(void *handle, void *value) = nullptr;
     int (*setting_write_)(void *handle, const void *value) = nullptr;
     std::string version_;
-    mutable std::mutex mutex_;  // guards what follows
-    mutable enum class receives {
-        untouched,
-        by_datatype,
-        by_mpich
-    } receives_ = receives::untouched;
+    mutable std::once_flag first_registered_;
 };
 
 }  // namespace cuda_nc::hooks

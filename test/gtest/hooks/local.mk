@@ -6,6 +6,7 @@ endif
 hooks_tests_SOURCES = \
 	src/plugin/preload/resolve.c \
 	test/gtest/hooks/common/datatype_ops_test.cc \
+	test/gtest/hooks/common/gathered_receive_test.cc \
 	test/gtest/hooks/common/library_stub.hpp \
 	test/gtest/hooks/common/owner_test.cc \
 	test/gtest/hooks/common/policy_test.cc \
