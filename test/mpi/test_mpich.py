@@ -147,6 +147,49 @@ def test_local_work(run, mpich, way, memory, ranks, gpus):
     assert "PASS local_work" in result.output
 
 
+@pytest.mark.parametrize("way, memory, ranks, gpus", [
+    ("transport", "sim", 3, 2), ("transport", "sim,host", 2, 2), ("plugin", "sim", 3, 1),
+    ("shim", "sim", 2, 2)])
+def test_long_local_work(run, mpich, way, memory, ranks, gpus):
+    """By pinned memory, or within a GPU."""
+    result = job(run, way, ranks, mpich / "local-work", "--memory", memory, "--rounds",
+                 mpi.TYPES // 5, "--bytes", 128 << 10, "--seed", mpi.SEED + ranks, gpus=gpus)
+    assert "PASS local_work" in result.output
+    assert "packed bytes in pinned memory" in result.output
+    assert "packed bytes on the same GPU" in result.output
+
+
+def test_messages_that_replace_what_they_send(run, mpich):
+    """From GPU to GPU: of the messages of this kind these alone can go so."""
+    result = job(run, "transport", 2, mpich / "local-work", "--memory", "sim", "--only", "message",
+                 "--rounds", mpi.TYPES // 5, "--bytes", 128 << 10, "--seed", mpi.SEED)
+    assert "PASS local_work" in result.output
+    assert len(re.findall(r"GPU to GPU: sent .*[1-9][0-9]* by pull, .*received",
+                          result.output)) == 2
+
+
+@pytest.mark.parametrize("ranks, gpus", [(2, 2), (3, 2), (4, 1), (5, 2)])
+def test_long_broadcasts(run, mpich, ranks, gpus):
+    """From GPU to GPU, where UCX is not given memory that it cannot touch."""
+    result = job(run, "transport", ranks, mpich / "local-work", "--memory", "sim", "--only",
+                 "broadcast", "--rounds", mpi.TYPES // 40, "--seed", mpi.SEED, gpus=gpus,
+                 more={**mpi.ALL_DIRECT, "UCX_CUDA_NC_CONTIGUOUS": "y"})
+    assert "PASS local_work" in result.output
+    assert "packed bytes on the same GPU" in result.output
+    assert re.search(r"GPU to GPU: sent .*[1-9][0-9]* (?:by|straight)", result.output)
+
+
+@by_way
+def test_benchmark(run, mpich, one_at_a_time, way):
+    """It compares every byte."""
+    program = mpi.WORK / "mpi_local-mpich"
+    with one_at_a_time("programs"):
+        run("make", "-s", "-C", product.ROOT / "bench", "-f", "mpi_local.mk",
+            f"MPICXX={PREFIX}/bin/mpicxx", f"OUTPUT={program}", env=product.environment())
+    result = job(run, way, 2, program, "--memory", "sim", "--bytes", 256 << 10, "--repeats", 2)
+    assert "mpi wrong bytes: 0" in result.output
+
+
 @by_way
 def test_local_work_by_threads(run, mpich, way):
     job(run, way, 2, mpich / "local-work", "--memory", "sim", "--threads", 3, "--rounds",

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "hooks/common/gpu_presence.hpp"
+#include "hooks/common/policy.hpp"
 #include "ucp/dt/ucp_api.hpp"
 #include "ucs/base/settings.hpp"
 
@@ -68,6 +69,13 @@ bool is_near(const ucx_instance &ucx, ucp_ep_h ep) {
 }
 
 }  // namespace
+
+bool ucx_takes_gpu_memory() noexcept {
+    return std::strcmp(gpu::platform::instance().name(), "cuda") == 0
+               ? missing_for_detection() == nullptr
+               : config().contiguous == "y" &&
+                     uct::least_contiguous.load(std::memory_order_relaxed) <= 1;
+}
 
 // Most messages lie in host memory, or in GPU memory that UCX handles well: what is no longer so
 // goes UCX's way for a while. How processes share memory decides, not its kind: UCX moves pools and

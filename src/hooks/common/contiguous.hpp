@@ -50,6 +50,10 @@ inline bool is_short_buffered(const ucp_request_param_t &param, const void *buff
            should_be_buffered(param.op_attr_mask) && !blocks_on_host.hold(buffer);
 }
 
+// Whether UCX can be given contiguous GPU memory, to send or receive, of any length: it recognises
+// such memory. That of a simulated GPU it cannot touch; there all such messages must be ours.
+bool ucx_takes_gpu_memory() noexcept;
+
 // Whether `buffer` lies in memory of a GPU that the UCX `ucx` cannot let other processes have
 // (UCX_CUDA_NC_CONTIGUOUS=y: in any). Thread safe.
 bool is_memory_for_us(const ucx_instance &ucx, const void *buffer) noexcept;

@@ -88,11 +88,12 @@ bool find_functions(void *handle, pmpi_functions *found) noexcept {
            FIND(Comm_free_keyval) && FIND(Comm_rank) && FIND(Comm_size) && FIND(Comm_remote_size) &&
            FIND(Comm_test_inter) && FIND(Comm_call_errhandler) && FIND(Type_get_extent) &&
            FIND(Type_get_true_extent) && FIND(Type_size_c) && FIND(Type_contiguous_c) &&
-           FIND(Type_commit) && FIND(Type_free) && FIND(Pack_external_size_c) && FIND(Topo_test) &&
-           FIND(Cartdim_get) && FIND(Cart_shift) && FIND(Graph_neighbors_count) &&
-           FIND(Graph_neighbors) && FIND(Dist_graph_neighbors_count) &&
-           FIND(Dist_graph_neighbors) && FIND(Wait) && FIND(Test) && FIND(Cancel) &&
-           FIND(Test_cancelled) && FIND(Get_count_c) && FIND(Grequest_complete) &&
+           FIND(Type_create_resized) && FIND(Type_commit) && FIND(Type_free) &&
+           FIND(Pack_external_size_c) && FIND(Topo_test) && FIND(Cartdim_get) && FIND(Cart_shift) &&
+           FIND(Graph_neighbors_count) && FIND(Graph_neighbors) &&
+           FIND(Dist_graph_neighbors_count) && FIND(Dist_graph_neighbors) && FIND(Wait) &&
+           FIND(Test) && FIND(Cancel) && FIND(Test_cancelled) && FIND(Get_count_c) &&
+           FIND(Grequest_complete) &&
            look_up(handle, "PMPIX_Grequest_start", &found->Grequest_start);
 #undef FIND
 }

@@ -3,13 +3,15 @@
 // blocking form; it returns what that returns, or pass_on.
 //
 // MPICH copies with the CPU in those whose blocks have one size, so they get host memory in place
-// of GPU memory. Where each block has its own size MPICH sends each from its place, and copies only
-// the rank's own: we move that one, and MPICH hears that it is empty.
+// of GPU memory; but it broadcasts bytes without gaps from where they are, by messages alone, and
+// may be given GPU memory for that. Where each block has its own size MPICH sends each from its
+// place, and copies only the rank's own: we move that one, and MPICH hears that it is empty.
 #pragma once
 
 #include <new>
 #include <utility>
 
+#include "hooks/common/contiguous.hpp"
 #include "hooks/mpich/ranks.hpp"
 #include "hooks/mpich/staged_call.hpp"
 
@@ -26,9 +28,9 @@ inline void move(handle comm, const uniform_side &from, int64_t from_place, cons
         call->note(error_truncate);
         return;
     }
-    host_bytes bytes(source.size());
-    source.pack(bytes.start());
-    target.unpack(bytes.start(), source.size());
+    const dt::packed_memory bytes = source.memory_for_packed(source.gpu() == target.gpu());
+    source.pack(bytes.place());
+    target.unpack(bytes.place(), source.size());
 } catch (const failure &what) {
     call->note(what.error);
 } catch (const std::bad_alloc &) {
@@ -50,7 +52,8 @@ int broadcast(function *mpi, void *buffer, count_t count, handle type, int root,
         return pass_on;  // another rank of this group sends
     }
     auto call = std::make_unique<staged_call>(comm, request);
-    call->stage(&side, 1, all.receives_at(root) ? use::send : use::receive);
+    call->stage(&side, 1, all.receives_at(root) ? use::send : use::receive,
+                !pmpi().mpi->passes_ucx_by() && ucx_takes_gpu_memory());
     return staged_call::run(std::move(call), mpi, writable(side.buffer), side.count, side.type,
                             root, comm);
 }

@@ -14,7 +14,7 @@ struct pair {
     staged_call_ptr stage(bool from_gpu, bool to_gpu, void *request) {
         auto call = std::make_unique<staged_call>(comm, request);
         if (from_gpu) {
-            call->stage_packed(&from, use::send);
+            call->stage_packed(&from, use::send, !is_self(comm, dest) && !passes_ucx_by());
         }
         if (to_gpu) {
             call->stage_packed(&to, use::receive);
@@ -43,6 +43,13 @@ struct pair {
             }
         }
         return error != 0 ? error : staged_call::start(std::move(call));
+    }
+    static bool passes_ucx_by() noexcept { return pmpi().mpi->passes_ucx_by(); }
+    // Whether what comes from there is a message of UCX's, and so may be received into GPU memory:
+    // MPICH copies what comes from the rank itself.
+    bool receives_by_ucx() const noexcept {
+        return source == process_null ||
+               (source >= 0 && !is_self(comm, source) && !passes_ucx_by());
     }
     bool sends_to_self() const noexcept { return is_self(comm, dest) && from.on_gpu(); }
     bool receives_from_self() const noexcept { return is_self(comm, source) && to.on_gpu(); }
@@ -119,18 +126,19 @@ int start_send_receive(not_called, const void *from, count_t sends, handle send_
     return from_gpu || to_gpu ? both.start(from_gpu, to_gpu, request) : pass_on;
 }
 
+// What is sent is packed first, so that it may be received where it was.
 int replace(not_called, void *buffer, count_t count, handle type, int dest, int send_tag,
             int source, int receive_tag, handle comm, void *status) {
     const uniform_side side = {buffer, count, type};
     pair both = {side, side, dest, send_tag, source, receive_tag, comm};
-    return side.on_gpu() ? both.run(true, true, status) : pass_on;
+    return side.on_gpu() ? both.run(true, !both.receives_by_ucx(), status) : pass_on;
 }
 
 int start_replace(not_called, void *buffer, count_t count, handle type, int dest, int send_tag,
                   int source, int receive_tag, handle comm, void *request) {
     const uniform_side side = {buffer, count, type};
     pair both = {side, side, dest, send_tag, source, receive_tag, comm};
-    return side.on_gpu() ? both.start(true, true, request) : pass_on;
+    return side.on_gpu() ? both.start(true, !both.receives_by_ucx(), request) : pass_on;
 }
 
 }  // namespace cuda_nc::hooks::local

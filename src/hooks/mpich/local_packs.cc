@@ -28,42 +28,29 @@ bool holds(count_t size, count_t at, uint64_t length) noexcept {
 
 int pack(not_called, const void *from, count_t count, handle type, void *to, count_t size,
          position at, handle comm) {
-    const bool to_gpu = on_gpu(to, byte_type, size);
-    if (!to_gpu && !on_gpu(from, type, count)) {
+    if (!on_gpu(to, byte_type, size) && !on_gpu(from, type, count)) {
         return pass_on;
     }
     const typed_memory memory = elements(from, count, type, comm);
     if (!holds(size, at.get(), memory.size())) {
         return report({comm, error_truncate});
     }
-    if (to_gpu) {
-        host_bytes bytes(memory.size());
-        memory.pack(bytes.start());
-        plain(to, at.get(), memory.size(), comm).unpack(bytes.start(), memory.size());
-    } else {
-        memory.pack(static_cast<char *>(to) + at.get());
-    }
+    memory.pack(dt::packed_place_at(static_cast<char *>(to) + at.get()));
     at.set(at.get() + static_cast<count_t>(memory.size()));
     return 0;
 }
 
 int unpack(not_called, const void *from, count_t size, position at, void *to, count_t count,
            handle type, handle comm) {
-    const bool from_gpu = on_gpu(from, byte_type, size);
-    if (!from_gpu && !on_gpu(to, type, count)) {
+    if (!on_gpu(from, byte_type, size) && !on_gpu(to, type, count)) {
         return pass_on;
     }
     const typed_memory memory = elements(to, count, type, comm);
     if (!holds(size, at.get(), memory.size())) {
         return report({comm, error_truncate});
     }
-    if (from_gpu) {
-        host_bytes bytes(memory.size());
-        plain(from, at.get(), memory.size(), comm).pack(bytes.start());
-        memory.unpack(bytes.start(), memory.size());
-    } else {
-        memory.unpack(static_cast<const char *>(from) + at.get(), memory.size());
-    }
+    char *packed = static_cast<char *>(writable(from)) + at.get();
+    memory.unpack(dt::packed_place_at(packed), memory.size());
     at.set(at.get() + static_cast<count_t>(memory.size()));
     return 0;
 }
@@ -91,12 +78,12 @@ int pack_external(decltype(pmpi_functions::Pack_external_c) function, const char
     count_t done = at.get();
     int error = 0;
     if (to_gpu) {
-        host_bytes bytes(static_cast<uint64_t>(length));
+        const dt::packed_memory bytes = host_memory(static_cast<uint64_t>(length));
         count_t packed = 0;
         error = function(form, from, count, type, bytes.start(), length, &packed);
         if (error == 0) {
             plain(to, done, static_cast<uint64_t>(packed), self)
-                .unpack(bytes.start(), static_cast<uint64_t>(packed));
+                .unpack(bytes.place(), static_cast<uint64_t>(packed));
             done += packed;
         }
     } else {
@@ -131,9 +118,9 @@ int unpack_external(decltype(pmpi_functions::Unpack_external_c) function, const 
     count_t done = at.get();
     int error = 0;
     if (from_gpu) {
-        host_bytes bytes(static_cast<uint64_t>(length));
+        const dt::packed_memory bytes = host_memory(static_cast<uint64_t>(length));
         count_t unpacked = 0;
-        plain(from, done, static_cast<uint64_t>(length), self).pack(bytes.start());
+        plain(from, done, static_cast<uint64_t>(length), self).pack(bytes.place());
         error = function(form, bytes.start(), length, &unpacked, writable(target), count, type);
         done += unpacked;
     } else {

@@ -48,6 +48,8 @@ struct pmpi_functions {
     int (*Type_get_true_extent)(handle, intptr_t *lower_bound_p, intptr_t *extent_p) = nullptr;
     int (*Type_size_c)(handle, count_t *) = nullptr;
     int (*Type_contiguous_c)(count_t, handle, int *made_p) = nullptr;
+    int (*Type_create_resized)(handle, intptr_t lower_bound, intptr_t extent,
+                               int *made_p) = nullptr;
     int (*Type_commit)(int *) = nullptr;
     int (*Type_free)(int *) = nullptr;
     int (*Pack_external_size_c)(const char *, count_t, handle, count_t *) = nullptr;

@@ -45,6 +45,23 @@ handle staged_call::dense(handle type) {
         pmpi().Type_contiguous_c(size, byte_type, &made) != 0) {
         throw failure{comm_, error_other};
     }
+    return commit(made);
+}
+
+// For MPICH elements have gaps where an extent differs from the size.
+handle staged_call::gapless_for_us(uint64_t size) {
+    int bytes = 0, made = 0;
+    if (pmpi().Type_contiguous_c(static_cast<count_t>(size), byte_type, &bytes) != 0) {
+        throw failure{comm_, error_other};
+    }
+    types_.push_back(bytes);
+    if (pmpi().Type_create_resized(bytes, 0, static_cast<intptr_t>(size + 1), &made) != 0) {
+        throw failure{comm_, error_other};
+    }
+    return commit(made);
+}
+
+handle staged_call::commit(int made) {
     types_.push_back(made);
     if (pmpi().Type_commit(&types_.back()) != 0) {
         throw failure{comm_, error_other};
@@ -59,28 +76,33 @@ void staged_call::free_types() noexcept {
     types_.clear();
 }
 
-char *staged_call::add(typed_memory memory, use how) {
-    host_bytes bytes(memory.size());
+// What is short is as soon there through host memory, where UCX need not ask the receiver first.
+const dt::packed_place &staged_call::add(typed_memory memory, use how, bool on_gpu) {
+    constexpr uint64_t least_on_gpu = 64 << 10;
+    dt::packed_memory bytes = memory.memory_for_packed(on_gpu && memory.size() > least_on_gpu);
     if (how != use::receive) {
-        memory.pack(bytes.start());
+        memory.pack(bytes.place());
     }
     stages_.push_back({std::move(memory), std::move(bytes), how != use::send, false});
-    return stages_.back().bytes.start();
+    return stages_.back().bytes.place();
 }
 
-void staged_call::stage(uniform_side *side, int blocks, use how) {
+void staged_call::stage(uniform_side *side, int blocks, use how, bool on_gpu) {
     typed_memory memory(comm_);
     memory.add(side->buffer, 0, side->count * blocks, side->type);
-    side->buffer = add(std::move(memory), how);
+    side->buffer = add(std::move(memory), how, on_gpu).start;
     side->type = dense(side->type);
 }
 
-void staged_call::stage_packed(uniform_side *side, use how) {
+void staged_call::stage_packed(uniform_side *side, use how, bool on_gpu) {
     typed_memory memory(comm_);
     memory.add(side->buffer, 0, side->count, side->type);
-    side->count = static_cast<count_t>(memory.size());
-    side->buffer = add(std::move(memory), how);
-    side->type = packed_type;
+    const uint64_t size = memory.size();
+    const dt::packed_place &bytes = add(std::move(memory), how, on_gpu);
+    const bool is_ours = bytes.lies.kind == gpu::memory_kind::device;
+    side->buffer = bytes.start;
+    side->count = is_ours ? 1 : static_cast<count_t>(size);
+    side->type = is_ours ? gapless_for_us(size) : packed_type;
 }
 
 varying_side::arrays &staged_call::stage(varying_side *side, use how) {
@@ -99,7 +121,7 @@ varying_side::arrays &staged_call::stage(varying_side *side, use how) {
                 static_cast<int>(side->counts[i] > 0 ? dense(side->types[i]) : byte_type);
         }
     }
-    side->buffer = add(std::move(memory), how);
+    side->buffer = add(std::move(memory), how).start;
     side->type = side->types != nullptr ? side->type : dense(side->type);
     return made;
 }
@@ -108,9 +130,9 @@ void staged_call::stage_alike(const void **buffer_p, count_t count, handle type,
     typed_memory memory(comm_);
     memory.add(*buffer_p, 0, count, type);
     memory.lay_out(count, type);
-    host_bytes bytes(memory.span());
+    dt::packed_memory bytes = host_memory(memory.span(), memory.gpu());
     if (how != use::receive) {
-        memory.copy_to(bytes.start());
+        memory.copy_to(bytes.place());
     }
     *buffer_p = bytes.start() - memory.lowest();
     stages_.push_back({std::move(memory), std::move(bytes), how != use::send, true});
@@ -129,9 +151,9 @@ int staged_call::finish() try {
                     : 0;
         }
         if (one.receives && one.alike) {
-            one.memory.copy_from(one.bytes.start());
+            one.memory.copy_from(one.bytes.place());
         } else if (one.receives) {
-            one.memory.unpack(one.bytes.start(), length);
+            one.memory.unpack(one.bytes.place(), length);
         }
     }
     return 0;

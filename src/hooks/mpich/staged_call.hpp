@@ -84,13 +84,15 @@ class staged_call {
     staged_call(const staged_call &) = delete;
 
     // Replaces a side, of `blocks` times its elements, by as many elements without gaps: MPICH cuts
-    // some messages between elements, at the same places on all ranks.
-    void stage(uniform_side *side, int blocks, use how);
+    // some messages between elements, at the same places on all ranks. They lie on the GPU that has
+    // the side's, if `on_gpu` and they are long; else in host memory.
+    void stage(uniform_side *side, int blocks, use how, bool on_gpu = false);
     // The same of a side with blocks of different sizes. The arrays live as long as the call.
     varying_side::arrays &stage(varying_side *side, use how);
     varying_side::arrays &copy(const varying_side &side);
-    // Replaces a side by packed bytes, for a message.
-    void stage_packed(uniform_side *side, use how);
+    // Replaces a side by packed bytes, for a message. `on_gpu`: as above; then it is a message of
+    // ours, whatever UCX does with GPU memory.
+    void stage_packed(uniform_side *side, use how, bool on_gpu = false);
     // Replaces *buffer_p by host memory in which the elements lie alike, for operations on them.
     void stage_alike(const void **buffer_p, count_t count, handle type, use how);
     // The first error is what the call ends with, though the others of a collective go on with it.
@@ -146,14 +148,16 @@ class staged_call {
   private:
     struct staged {
         typed_memory memory;
-        host_bytes bytes;
+        dt::packed_memory bytes;
         bool receives, alike, by_status = false;
     };
 
-    // Its start.
-    char *add(typed_memory memory, use how);
-    // A type as large as `type` and without gaps, until free_types().
+    const dt::packed_place &add(typed_memory memory, use how, bool on_gpu = false);
+    // Types that live until free_types(): one as large as `type` and without gaps; one of `size`
+    // bytes without gaps that MPICH does not take for contiguous, so that UCX is given a datatype.
     handle dense(handle type);
+    handle gapless_for_us(uint64_t size);
+    handle commit(int made);
     void free_types() noexcept;
 
     static int query(void *state, void *status) noexcept;

@@ -1,7 +1,6 @@
 #include "hooks/mpich/typed_memory.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 
 #include "hooks/common/gpu_presence.hpp"
@@ -40,23 +39,25 @@ layout_ref layout_of(handle type, count_t count) {
 
 }  // namespace
 
-bool on_gpu(const void *buffer, handle type, count_t count, int64_t place) noexcept {
-    if (count <= 0 || buffer == in_place) {
-        return false;
-    }
+bool has_gpu_memory(const void *buffer, handle type, int64_t place) noexcept {
     auto is_device = [](const void *address) {
         return gpu::platform::instance().query(address).kind == gpu::memory_kind::device;
     };
     const void *start = dt::displaced(buffer, place);
-    if (CUDA_NC_LIKELY(!is_device(start))) {
-        // A derived type's bytes may lie elsewhere. MPICH counts members without bytes among its
-        // bounds, so that one of these may be no byte of it.
-        intptr_t first = 0, extent = 0;
-        if (is_predefined(type) || pmpi().Type_get_true_extent(type, &first, &extent) != 0 ||
-            !(is_device(dt::displaced(start, first)) ||
-              is_device(dt::displaced(start, first + extent - 1)))) {
-            return false;
-        }
+    if (CUDA_NC_UNLIKELY(is_device(start))) {
+        return true;
+    }
+    // A derived type's bytes may lie elsewhere. MPICH counts members without bytes among its
+    // bounds, so that one of these may be no byte of it.
+    intptr_t first = 0, extent = 0;
+    return !is_predefined(type) && pmpi().Type_get_true_extent(type, &first, &extent) == 0 &&
+           (is_device(dt::displaced(start, first)) ||
+            is_device(dt::displaced(start, first + extent - 1)));
+}
+
+bool on_gpu(const void *buffer, handle type, count_t count, int64_t place) noexcept {
+    if (count <= 0 || buffer == in_place || !has_gpu_memory(buffer, type, place)) {
+        return false;
     }
     static const bool is_mpichs = pmpi().mpi->takes_gpu_memory();
     check_gpu_detection();
@@ -73,15 +74,12 @@ int64_t extent_of(handle type) noexcept {
     return extent;
 }
 
-host_bytes::host_bytes(uint64_t size)
-    : start_(static_cast<char *>(std::malloc(std::max<uint64_t>(size, 1)))) {
-    if (start_ == nullptr) {
+dt::packed_memory host_memory(uint64_t size, int gpu) {
+    dt::packed_memory made = dt::packed_memory::of_host(gpu, size);
+    if (!made.is_held()) {
         throw std::bad_alloc();
     }
-}
-
-host_bytes::~host_bytes() {
-    std::free(start_);
+    return made;
 }
 
 void typed_memory::add(const void *buffer, int64_t place, count_t count, handle type) {
@@ -106,35 +104,39 @@ void typed_memory::must(ucs_status_t status) const {
     }
 }
 
-void typed_memory::pack(void *to) const {
-    char *next = static_cast<char *>(to);
-    for (const part &one : parts_) {
-        dt::request_state *state =
-            dt::request_state::start_pack(one.what, one.base, dt::memory_of(*one.what, one.base));
-        must(state != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY);
-        for (uint64_t done = 0; done < one.what->packed_size();) {
-            done += state->pack(done, next + done, SIZE_MAX);
+int typed_memory::gpu() const noexcept {
+    if (parts_.empty()) {
+        return -1;
+    }
+    const gpu::memory_info info = dt::memory_of(*parts_.front().what, parts_.front().base);
+    return info.kind == gpu::memory_kind::device ? info.device : -1;
+}
+
+dt::packed_memory typed_memory::memory_for_packed(bool on_gpu) const {
+    const int holder = gpu();
+    if (on_gpu && holder >= 0) {
+        dt::packed_memory made = dt::packed_memory::of_gpu(holder, size_);
+        if (made.is_held()) {
+            return made;
         }
-        state->finish();
-        next += one.what->packed_size();
+    }
+    return host_memory(size_, holder);
+}
+
+void typed_memory::pack(const dt::packed_place &to) const {
+    uint64_t done = 0;
+    for (const part &one : parts_) {
+        must(dt::pack_all(one.what, one.base, to.after(done)));
+        done += one.what->packed_size();
     }
 }
 
-void typed_memory::unpack(const void *from, uint64_t length) const {
-    const char *next = static_cast<const char *>(from);
+void typed_memory::unpack(const dt::packed_place &from, uint64_t length) const {
+    uint64_t done = 0;
     for (const part &one : parts_) {
-        const uint64_t now = std::min(length, one.what->packed_size());
-        if (now == 0) {
-            return;
-        }
-        dt::request_state *state =
-            dt::request_state::start_unpack(one.what, one.base, dt::memory_of(*one.what, one.base));
-        must(state != nullptr ? UCS_OK : UCS_ERR_NO_MEMORY);
-        const ucs_status_t status = state->unpack(0, next, now);
-        state->finish();
-        must(status);
-        next += now;
-        length -= now;
+        const uint64_t now = std::min(length - done, one.what->packed_size());
+        must(dt::unpack_first(one.what, one.base, from.after(done), now));
+        done += now;
     }
 }
 
@@ -155,15 +157,23 @@ void typed_memory::lay_out(count_t count, handle type) noexcept {
     }
 }
 
-void typed_memory::copy_to(char *to) const {
+dt::packed_place typed_memory::alike(const part &one, const dt::packed_place &all) const noexcept {
+    return all.after(static_cast<uint64_t>(one.what->lower_bound() - lowest_));
+}
+
+void typed_memory::copy_to(const dt::packed_place &to) const {
     for (const part &one : parts_) {
-        must(dt::copy(one.what, one.base, dt::displaced(to, -lowest_)));
+        must(one.what->kind() == shape::contiguous
+                 ? dt::pack_all(one.what, one.base, alike(one, to))
+                 : dt::copy(one.what, one.base, dt::displaced(to.start, -lowest_)));
     }
 }
 
-void typed_memory::copy_from(const char *from) const {
+void typed_memory::copy_from(const dt::packed_place &from) const {
     for (const part &one : parts_) {
-        must(dt::copy(one.what, dt::displaced(from, -lowest_), one.base));
+        must(one.what->kind() == shape::contiguous
+                 ? dt::unpack_first(one.what, one.base, alike(one, from), one.what->packed_size())
+                 : dt::copy(one.what, dt::displaced(from.start, -lowest_), one.base));
     }
 }
 

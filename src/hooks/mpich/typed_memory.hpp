@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hooks/mpich/pmpi.hpp"
+#include "ucp/dt/packed_memory.hpp"
 #include "ucs/base/status.hpp"
 #include "ucs/layout/layout.hpp"
 
@@ -22,21 +23,15 @@ struct failure {
 // at up to three.
 bool on_gpu(const void *buffer, handle type, count_t count, int64_t place = 0) noexcept;
 
+// Whether an element `place` bytes behind `buffer` has GPU memory, served or not.
+bool has_gpu_memory(const void *buffer, handle type, int64_t place) noexcept;
+
 int64_t extent_of(handle type) noexcept;
 bool is_predefined(handle type) noexcept;
 
-// Memory of malloc, as large as a message. Throws std::bad_alloc.
-class host_bytes {
-  public:
-    explicit host_bytes(uint64_t size);
-    ~host_bytes();
-    host_bytes(host_bytes &&other) noexcept : start_(other.start_) { other.start_ = nullptr; }
-    host_bytes(const host_bytes &) = delete;
-    char *start() const noexcept { return start_; }
-
-  private:
-    char *start_;
-};
+// Memory that MPI is given in place of a buffer, or that bytes pass through. Throws std::bad_alloc.
+// `gpu`: the one that is to use it; -1: none.
+dt::packed_memory host_memory(uint64_t size, int gpu = -1);
 
 // Elements of datatypes, one after the other in packed order. Keeps their layouts, not their types.
 class typed_memory {
@@ -48,10 +43,15 @@ class typed_memory {
     void add(const void *buffer, int64_t place, count_t count, handle type);
 
     uint64_t size() const noexcept { return size_; }
+    // The one that holds the first byte; -1: none.
+    int gpu() const noexcept;
+    // Memory for the packed bytes: of that GPU if `on_gpu`, where it has some left; else the
+    // host's. Throws std::bad_alloc.
+    dt::packed_memory memory_for_packed(bool on_gpu) const;
 
-    void pack(void *to) const;
+    void pack(const dt::packed_place &to) const;
     // The first `length` packed bytes, at most.
-    void unpack(const void *from, uint64_t length) const;
+    void unpack(const dt::packed_place &from, uint64_t length) const;
 
     // To and from host memory that is laid out alike: its byte d is at to[d - lowest()]. With one
     // part alone, of so many elements, whose extents it holds as a whole: an operator of the
@@ -59,8 +59,8 @@ class typed_memory {
     void lay_out(count_t count, handle type) noexcept;
     int64_t lowest() const noexcept { return lowest_; }
     uint64_t span() const noexcept { return static_cast<uint64_t>(highest_ - lowest_); }
-    void copy_to(char *to) const;
-    void copy_from(const char *from) const;
+    void copy_to(const dt::packed_place &to) const;
+    void copy_from(const dt::packed_place &from) const;
 
   private:
     struct part {
@@ -68,6 +68,8 @@ class typed_memory {
         char *base;
     };
     void must(ucs_status_t status) const;
+    // Of bytes without gaps, in memory that is laid out alike.
+    dt::packed_place alike(const part &one, const dt::packed_place &all) const noexcept;
 
     handle comm_;
     uint64_t size_ = 0;

@@ -444,6 +444,23 @@ void too_long_among_others(round &r) {
 
 }  // namespace
 
+void random_broadcast(round &r) {
+    const int root = static_cast<int>(r.all.between(0, r.ranks() - 1));
+    const int blocks = static_cast<int>(r.all.between(1, 3000)), width = r.one_in(2) ? 1 : 30;
+    // Each rank has its own stride.
+    made_type type =
+        hvector(blocks, width, 8 * static_cast<int>(r.mine.between(31, 40)), basic("DOUBLE"));
+    type.commit();
+    const int count = 3;
+    typed_buffer buffer(r.t.device(), type, count, key(r.rank()));
+    std::vector<char> sent =
+        r.rank() == root ? buffer.packed() : std::vector<char>(static_cast<size_t>(buffer.size()));
+    CALL(r, Bcast, Ibcast, buffer.address(), count, type.handle(), root, r.comm);
+    MPI_Bcast(sent.data(), static_cast<int>(sent.size()), MPI_BYTE, root, r.comm);
+    buffer.expect(sent);
+    r.expect(buffer.right(), "long ones: bytes");
+}
+
 void random_collective(round &r) {
     if (r.t.device().is_device() && r.mine.one_in(10)) {
         too_long(r);  // MPICH itself writes what has room

@@ -2,9 +2,11 @@
 // random memory, packed, sent to oneself, gathered, reduced ...; every byte, the gaps included, is
 // compared with type maps that this test computes itself.
 //
-// local_work [--memory KINDS] [--rounds N] [--seed S] [--only collective|reduction|message|pack]
-//            [--threads N]
+// local_work [--memory KINDS] [--rounds N] [--seed S]
+//            [--only collective|reduction|message|pack|broadcast]
+//            [--threads N] [--bytes N]
 //
+// --bytes: most of an element; a call moves some elements for each rank.
 // Threads work at the same time, each on a communicator of its own.
 #include <atomic>
 #include <cstdio>
@@ -27,24 +29,28 @@ namespace {
 
 // How many were wrong.
 int run_rounds(memory &device, MPI_Comm world, MPI_Comm self, bool beside_others,
-               const std::string &only, uint64_t seed, int rounds) {
-    const struct {
+               const std::string &only, uint64_t seed, int rounds, int64_t bytes) {
+    struct kind {
         const char *name;
         void (*run)(round &);
-    } kinds[] = {{"collective", random_collective},
-                 {"reduction", random_reduction},
-                 {"message", random_message},
-                 {"pack", random_pack}};
+    };
+    std::vector<kind> kinds = {{"collective", random_collective},
+                               {"reduction", random_reduction},
+                               {"message", random_message},
+                               {"pack", random_pack}};
+    if (only == "broadcast") {
+        kinds = {{"broadcast", random_broadcast}};
+    }
     int wrong = 0;
     for (int i = 0; i < rounds; ++i) {
         harness t(device);
-        round r(t, seed, i);
+        round r(t, seed, i, bytes);
         r.comm = world;
         r.self = self;
         r.beside_others = beside_others;
-        const auto &kind = kinds[i % 4];
-        if (only.empty() || only == kind.name) {
-            kind.run(r);
+        const kind &one = kinds[static_cast<size_t>(i) % kinds.size()];
+        if (only.empty() || only == one.name) {
+            one.run(r);
         }
         if (t.failures() != 0) {
             ++wrong;
@@ -63,6 +69,7 @@ int main(int argc, char **argv) {
     std::string memory = "host", only;
     uint64_t seed = 1;
     int rounds = 400, threads = 1;
+    int64_t bytes = 4 << 10;
     for (int i = 1; i + 1 < argc; i += 2) {
         std::string name = argv[i], value = argv[i + 1];
         if (name == "--memory") {
@@ -73,6 +80,8 @@ int main(int argc, char **argv) {
             seed = std::stoull(value);
         } else if (name == "--threads") {
             threads = std::stoi(value);
+        } else if (name == "--bytes") {
+            bytes = std::stoll(value);
         } else if (name == "--only") {
             only = value;
         } else {
@@ -95,7 +104,8 @@ int main(int argc, char **argv) {
             MPI_Comm_dup(MPI_COMM_SELF, &selves[i]);
         }
         auto work = [&](size_t i) {
-            wrong += run_rounds(*device, worlds[i], selves[i], threads > 1, only, seed + i, rounds);
+            wrong += run_rounds(*device, worlds[i], selves[i], threads > 1, only, seed + i, rounds,
+                                bytes);
         };
         for (size_t i = 1; i < worlds.size(); ++i) {
             running.emplace_back(work, i);

@@ -1,18 +1,37 @@
 #include "local_work/round.hpp"
 
+#include <algorithm>
+
 #include "support/random_type.hpp"
 
 namespace mpi_test {
 namespace {
 
-// Bytes with gaps, in descending order or ascending.
+// Bytes with gaps, in descending order or ascending; so many together that there are not many more
+// than a thousand pieces, where the size allows it.
 made_type scattered_bytes(int size, bool descending) {
-    made_type made = hvector(size, 1, descending ? -3 : 2, basic("BYTE"));
+    int piece = std::max(size / 1000, 1);
+    while (size % piece != 0) {
+        --piece;
+    }
+    made_type made = hvector(size / piece, piece, (descending ? -3 : 2) * piece, basic("BYTE"));
     made.commit();
     return made;
 }
 
-made_type receivable_type(random_stream &random) {
+// So many copies that they have `bytes` bytes, or 10,000 pieces: random types are hardly ever long.
+made_type lengthened(const made_type &one, int64_t bytes) {
+    const type_map &map = one.map();
+    const int64_t size = std::max<int64_t>(map.size(), 1);
+    const int64_t runs = std::max<int64_t>(static_cast<int64_t>(map.runs().size()), 1);
+    const int copies = static_cast<int>(std::min(bytes / size, 10000 / runs));
+    const int64_t apart = std::max(std::abs(map.extent()), map.true_ub() - map.true_lb()) + 8;
+    made_type made = hvector(std::max(copies, 1), 1, apart, one);
+    made.commit();
+    return made;
+}
+
+made_type receivable_type(random_stream &random, int64_t bytes) {
     random_type_limits limits;
     limits.bytes = 4 << 10;
     limits.span = 1 << 17;
@@ -24,6 +43,10 @@ made_type receivable_type(random_stream &random) {
         const bool is_plain = made.map().size() == 1 || made.map().is_contiguous();
         if ((!is_plain || made.map().size() == 0) && !several.overlaps() &&
             !several.has_padding() && made.agrees()) {
+            made_type longer = lengthened(made, bytes);
+            if (bytes > limits.bytes && longer.agrees() && !repeated(longer.map(), 4).overlaps()) {
+                return longer;
+            }
             return made;
         }
         made = random_type(random, limits);
@@ -49,12 +72,12 @@ errors_return::~errors_return() {
     }
 }
 
-round::round(harness &tests, uint64_t seed, int number)
+round::round(harness &tests, uint64_t seed, int number, int64_t bytes)
     : t(tests),
       all{seed, static_cast<uint64_t>(number)},
       mine{seed, static_cast<uint64_t>(number), static_cast<uint64_t>(tests.rank()) + 1000},
       form_(static_cast<int>(all.between(0, 3))),
-      type_(receivable_type(all)),
+      type_(receivable_type(all, bytes)),
       other_(scattered_bytes(static_cast<int>(type_.map().size()), all.one_in(2))) {}
 
 void round::expect(bool right, const char *what) {

@@ -49,7 +49,8 @@ class errors_return {
 class round {
   public:
     // The same on every rank, but for what mine() returns.
-    round(harness &tests, uint64_t seed, int number);
+    // `bytes`: most of an element.
+    round(harness &tests, uint64_t seed, int number, int64_t bytes);
 
     harness &t;
     random_stream all, mine;
@@ -103,6 +104,9 @@ class round {
     } while (false)
 
 void random_collective(round &r);
+// Long ones in the memory under test alone: where all contiguous messages between GPUs are ours,
+// they are broadcast from GPU to GPU.
+void random_broadcast(round &r);
 void random_reduction(round &r);
 void random_message(round &r);
 void random_pack(round &r);
