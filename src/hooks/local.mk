@@ -39,6 +39,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/hooks/interpose.h \
 	src/hooks/interposed_mpi.h \
 	src/hooks/interposed_symbols.h \
+	src/hooks/mpich/bypass.cc \
+	src/hooks/mpich/bypass.hpp \
 	src/hooks/mpich/local_calls.cc \
 	src/hooks/mpich/local_calls.hpp \
 	src/hooks/mpich/local_collectives.hpp \

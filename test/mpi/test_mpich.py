@@ -246,6 +246,25 @@ def test_requests(run, callers, way, kind, ranks):
     assert f"PASS {kind}" in result.output and "FAIL" not in result.output
 
 
+BYPASS = "MPICH moves messages within this machine by its own shared memory"
+
+
+@pytest.mark.parametrize("way", ["shim", "transport"])
+def test_says_that_messages_pass_it_by(run, mpich, way):
+    """Once in a process, where GPU memory is used beside another rank and MPICH's own shared memory
+    is on."""
+    own_memory = {"MPIR_CVAR_NOLOCAL": 0}
+    packs = (mpich / "local-work", "--memory", "sim", "--rounds", 40, "--only", "pack")
+    assert job(run, way, 2, *packs, more=own_memory).output.count(BYPASS) == 2
+    assert BYPASS not in job(run, way, 1, *packs, more=own_memory).output
+    assert BYPASS not in job(run, way, 2, *packs).output
+    on_host = (mpich / "random-types", "--types", 100, "--memory", "host")
+    assert BYPASS not in job(run, way, 2, *on_host, more=own_memory).output
+    # MPICH touches the memory, and crashes
+    messages = (mpich / "operations-test", "--memory", "sim", "--kind", "pair")
+    assert BYPASS in job(run, way, 2, *messages, more=own_memory, status=None).output
+
+
 def beside_tool(callers, way):
     shim = WAYS[way].get("LD_PRELOAD")
     return {"LD_PRELOAD": f"{shim or ''} {callers / 'libtool.so'}"}

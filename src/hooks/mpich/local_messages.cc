@@ -44,6 +44,10 @@ struct pair {
         }
         return error != 0 ? error : staged_call::start(std::move(call));
     }
+    void note() const noexcept {
+        note_message(from.buffer, from.type, from.count);
+        note_message(to.buffer, to.type, to.count);
+    }
     static bool passes_ucx_by() noexcept { return pmpi().mpi->passes_ucx_by(); }
     // Whether what comes from there is a message of UCX's, and so may be received into GPU memory:
     // MPICH copies what comes from the rank itself.
@@ -72,7 +76,11 @@ bool is_self(handle comm, int rank) noexcept {
 
 int receive(decltype(pmpi_functions::Recv_c) mpi, void *to, count_t count, handle type, int source,
             int tag, handle comm, void *status) {
-    if (!is_self(comm, source) || !on_gpu(to, type, count)) {
+    if (!is_self(comm, source)) {
+        note_message(to, type, count);
+        return pass_on;
+    }
+    if (!on_gpu(to, type, count)) {
         return pass_on;
     }
     staged_call call(comm, nullptr);
@@ -87,7 +95,11 @@ int receive(decltype(pmpi_functions::Recv_c) mpi, void *to, count_t count, handl
 
 int start_receive(decltype(pmpi_functions::Irecv_c) mpi, void *to, count_t count, handle type,
                   int source, int tag, handle comm, void *request) {
-    if (!is_self(comm, source) || !on_gpu(to, type, count)) {
+    if (!is_self(comm, source)) {
+        note_message(to, type, count);
+        return pass_on;
+    }
+    if (!on_gpu(to, type, count)) {
         return pass_on;
     }
     auto call = std::make_unique<staged_call>(comm, request);
@@ -109,7 +121,11 @@ int send_receive(not_called, const void *from, count_t sends, handle send_type, 
                  receive_tag,
                  comm};
     const bool from_gpu = both.sends_to_self(), to_gpu = both.receives_from_self();
-    return from_gpu || to_gpu ? both.run(from_gpu, to_gpu, status) : pass_on;
+    if (!from_gpu && !to_gpu) {
+        both.note();
+        return pass_on;
+    }
+    return both.run(from_gpu, to_gpu, status);
 }
 
 int start_send_receive(not_called, const void *from, count_t sends, handle send_type, int dest,
@@ -123,7 +139,11 @@ int start_send_receive(not_called, const void *from, count_t sends, handle send_
                  receive_tag,
                  comm};
     const bool from_gpu = both.sends_to_self(), to_gpu = both.receives_from_self();
-    return from_gpu || to_gpu ? both.start(from_gpu, to_gpu, request) : pass_on;
+    if (!from_gpu && !to_gpu) {
+        both.note();
+        return pass_on;
+    }
+    return both.start(from_gpu, to_gpu, request);
 }
 
 // What is sent is packed first, so that it may be received where it was.

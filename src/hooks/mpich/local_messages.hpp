@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "hooks/mpich/bypass.hpp"
 #include "hooks/mpich/staged_call.hpp"
 
 namespace cuda_nc::hooks::local {
@@ -35,7 +36,11 @@ int send_staged(function *mpi, uniform_side from, int dest, int tag, handle comm
 template <typename function>
 int send(function *mpi, const void *from, count_t count, handle type, int dest, int tag,
          handle comm, void *request = nullptr) {
-    if (!is_self(comm, dest) || !on_gpu(from, type, count)) {
+    if (!is_self(comm, dest)) {
+        note_message(from, type, count);
+        return pass_on;
+    }
+    if (!on_gpu(from, type, count)) {
         return pass_on;
     }
     return send_staged(mpi, {from, count, type}, dest, tag, comm, request);

@@ -6,6 +6,7 @@
 #include "hooks/common/gpu_presence.hpp"
 #include "hooks/common/policy.hpp"
 #include "hooks/common/watched_types.hpp"
+#include "hooks/mpich/bypass.hpp"
 #include "ucp/dt/address.hpp"
 #include "ucp/dt/request_state.hpp"
 #include "ucs/base/log.hpp"
@@ -61,6 +62,9 @@ bool on_gpu(const void *buffer, handle type, count_t count, int64_t place) noexc
     }
     static const bool is_mpichs = pmpi().mpi->takes_gpu_memory();
     check_gpu_detection();
+    if (!is_mpichs) {
+        note_gpu_memory();
+    }
     return !is_mpichs;
 }
 

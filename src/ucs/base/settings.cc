@@ -140,6 +140,12 @@ bool is_traced() {
     return false;
 }
 
+// Of this job on this machine, as MPICH's launcher says; 0: nobody said.
+unsigned find_local_processes() {
+    const char *text = std::getenv("MPI_LOCALNRANKS");
+    return text != nullptr ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : 0;
+}
+
 // XDG_CACHE_HOME, or what it stands for.
 std::string find_cache_home() {
     const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
@@ -178,6 +184,7 @@ bool is_set(const char *name) {
 
 void load(settings &target) {
     target.cache_home = find_cache_home();
+    target.local_processes = find_local_processes();
     target.fragment_size_is_set = is_set("FRAGMENT_SIZE");
     target.direct_thresh_is_set = is_set("DIRECT_THRESH");
     target.tls_lists = find_tls_lists();

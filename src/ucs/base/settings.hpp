@@ -45,8 +45,9 @@ struct settings {
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment
     bool direct_thresh_is_set = false;
-    std::string cache_home;       // not a setting of ours: the user's directory for caches
-    bool launches_block = false;  // nor this: CUDA_LAUNCH_BLOCKING is set
+    std::string cache_home;        // not a setting of ours: the user's directory for caches
+    unsigned local_processes = 0;  // nor this: processes of the job on this machine; 0: not known
+    bool launches_block = false;   // nor this: CUDA_LAUNCH_BLOCKING is set
     // Nor these: UCX_TLS, and UCX_..._TLS of programs with a prefix of their own, where set.
     std::vector<setting_of_ucx> tls_lists;
     std::optional<std::string> visible_gpus;  // CUDA_VISIBLE_DEVICES
