@@ -1,6 +1,7 @@
 #include "bench/layout_catalogue.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <numeric>
@@ -174,32 +175,60 @@ std::vector<int> numbers_of(const std::string &text) {
     return numbers;
 }
 
-// Reads the forms that the demo's layouts have, with the parameters that they have there.
-catalogue_entry entry_of(const std::string &text) {
+// The sides of a box that cover `factor` times as many bytes. What is only a few elements wide
+// stays so.
+struct box {
+    std::vector<int> sizes, subsizes, starts;
+};
+
+box scaled(box all, double factor) {
+    constexpr int few = 3;
+    const auto wide = std::count_if(all.subsizes.begin(), all.subsizes.end(),
+                                    [](int side) { return side > few; });
+    const double each = std::pow(factor, 1.0 / static_cast<double>(std::max<long>(wide, 1)));
+    for (size_t d = 0; d < all.sizes.size(); ++d) {
+        if (all.subsizes[d] > few) {
+            auto scale = [&](int value) { return static_cast<int>(std::lround(value * each)); };
+            all.subsizes[d] = std::max(scale(all.subsizes[d]), 1);
+            all.starts[d] = scale(all.starts[d]);
+            all.sizes[d] = std::max(scale(all.sizes[d]), all.starts[d] + all.subsizes[d]);
+        }
+    }
+    return all;
+}
+
+// Reads the forms that the demo's layouts have, with the parameters that they have there, but for
+// `factor` times as many bytes.
+catalogue_entry entry_of(const std::string &text, double factor) {
     const size_t colon = text.find(':');
     const std::string form = text.substr(0, colon);
     const std::vector<std::string> given = parts_of(text.substr(colon + 1), ',');
     auto number = [&](size_t i) { return number_of(given.at(i)); };
+    auto times = [&](size_t i, double by) {
+        return static_cast<size_t>(
+            std::max<long>(std::lround(static_cast<double>(number(i)) * by), 1));
+    };
     if (form == "vector" && number(0) == 1) {
-        return contiguous(number(1));
+        return contiguous(times(1, factor));
     }
     if (form == "vector") {
-        return vector_of(number(0), number(1), number(2));
+        return vector_of(times(0, factor), number(1), number(2));
     }
     if (form == "triangle") {
-        return triangle(number(0));
+        return triangle(times(0, std::sqrt(factor)));
     }
     if (form == "transpose") {
-        return transpose(number(0));
+        return transpose(times(0, std::sqrt(factor)));
     }
     if (form == "subarray") {
-        return subarray(numbers_of(given.at(1)), numbers_of(given.at(2)), numbers_of(given.at(3)),
-                        number(0));
+        const box all = scaled(
+            {numbers_of(given.at(1)), numbers_of(given.at(2)), numbers_of(given.at(3))}, factor);
+        return subarray(all.sizes, all.subsizes, all.starts, number(0));
     }
     if (form == "struct") {
-        return structs(number(1));
+        return structs(times(1, factor));
     }
-    return random_blocks(number(0), number(1), number(4));
+    return random_blocks(times(0, factor), number(1), number(4));
 }
 
 }  // namespace
@@ -212,10 +241,13 @@ std::vector<std::string> catalogue_names() {
     return names;
 }
 
-catalogue_entry make_entry(const std::string &name) {
+catalogue_entry make_entry(const std::string &name, size_t bytes) {
     for (const auto &row : cuda_nc::tools::demo_layouts) {
         if (row.name == name) {
-            return entry_of(row.text);
+            catalogue_entry usual = entry_of(row.text, 1);
+            return bytes == 0 ? usual
+                              : entry_of(row.text, static_cast<double>(bytes) /
+                                                       static_cast<double>(usual.payload));
         }
     }
     return {};

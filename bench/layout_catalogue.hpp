@@ -21,5 +21,6 @@ struct catalogue_entry {
 
 std::vector<std::string> catalogue_names();
 
-// No spans where the name is unknown.
-catalogue_entry make_entry(const std::string &name);
+// No spans where the name is unknown. `bytes`: about so many are covered, by blocks of the same
+// length or, of matrices and faces, by as many fewer or more of both; 0: as many as the demo has.
+catalogue_entry make_entry(const std::string &name, size_t bytes = 0);

@@ -1,7 +1,7 @@
 // Two ranks exchange derived datatypes, as any MPI program would. Every byte is compared.
 //
 //   mpirun -np 2 mpi_layouts --layout NAME [--memory host|cuda|sim] [--label TEXT]
-//                            [--output FILE] [--quick]
+//                            [--output FILE] [--quick] [--bytes N]
 //   mpi_layouts --list
 //
 // Appends one JSON line: the half round trip in microseconds (median, best, and the 10th and the
@@ -26,6 +26,7 @@ namespace {
 
 struct options {
     std::string layout, memory = "host", label = "mpi", output;
+    size_t bytes = 0;
     bool quick = false, list = false;
 
     double seconds() const { return quick ? 0.4 : 2.0; }  // of timing
@@ -98,7 +99,7 @@ int run(const options &chosen) {
     int rank = 0, size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const catalogue_entry entry = make_entry(chosen.layout);
+    const catalogue_entry entry = make_entry(chosen.layout, chosen.bytes);
     if (size != 2 || entry.spans.empty()) {
         if (rank == 0) {
             std::fprintf(stderr, size != 2 ? "mpi_layouts needs two ranks\n"
@@ -166,6 +167,10 @@ int main(int argc, char **argv) {
         ->capture_default_str();
     app.add_option("--label", chosen.label, "Text for the result line")->capture_default_str();
     app.add_option("--output", chosen.output, "Append the result line to this file");
+    app.add_option("--bytes", chosen.bytes,
+                   "About so many payload bytes; 0: as many as in the demo")
+        ->transform(CLI::AsSizeValue(false))
+        ->capture_default_str();
     app.add_flag("--quick", chosen.quick, "Fewer repeats");
     app.add_flag("--list", chosen.list, "Print the names of the layouts");
     try {

@@ -75,6 +75,17 @@ def test_layout(job, tmp_path, memory, layout):
     assert rows and all(row["wrong_bytes"] == 0 for row in rows)
 
 
+@pytest.mark.parametrize("layout", ["vector-4KiB", "sub-matrix", "triangle", "face-y", "subarray-4D",
+                                    "struct", "random-8B"])
+@pytest.mark.parametrize("config", ["ompi5-plugin"])
+def test_layout_of_a_size(job, tmp_path, layout):
+    output = tmp_path / "layout.json"
+    job(2, mpi.WORK / f"mpi_layouts-{job.configuration.mpi}", "--layout", layout, "--output", output,
+        "--quick", "--bytes", "256K")
+    row = json.loads(output.read_text())
+    assert row["wrong_bytes"] == 0 and 0.9 < row["bytes"] / (256 << 10) < 1.1
+
+
 def perftest(job):
     return (product.INSTALL / "bin/nc_perftest_mpi" if job.configuration.mpi == 5 else
             product.BUILD / "nc_perftest_mpi-4")
