@@ -56,9 +56,12 @@ class mpi_library {
     // Whether its own operations take buffers in GPU memory. False where it does not say.
     virtual bool takes_gpu_memory() const noexcept = 0;
 
-    // Whether messages within a machine may go past UCX, by shared memory of its own. True where it
+    // Whether messages within a machine may go by shared memory of its own, past UCX. True where it
     // does not say. To be asked after MPI_Init; does not change then.
-    virtual bool passes_ucx_by() const noexcept { return true; }
+    virtual bool has_own_shared_memory() const noexcept { return true; }
+    // Whether all messages to other processes go by UCX. False where that is not known yet: no
+    // datatype has been registered.
+    virtual bool sends_by_ucx() const noexcept { return false; }
 
     // Predefined datatypes (MPI_INT) never die, and need no record.
     virtual bool is_predefined(const void *datatype) const noexcept = 0;

@@ -15,7 +15,7 @@ answer may_be_passed() noexcept {
     if (pmpi().Initialized(&is_ready) != 0 || is_ready == 0) {
         return answer::not_yet;
     }
-    return config().local_processes != 1 && pmpi().mpi->passes_ucx_by() &&
+    return config().local_processes != 1 && pmpi().mpi->has_own_shared_memory() &&
                    pmpi().Comm_size(world, &ranks) == 0 && ranks > 1
                ? answer::yes
                : answer::no;

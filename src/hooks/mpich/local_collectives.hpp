@@ -53,7 +53,7 @@ int broadcast(function *mpi, void *buffer, count_t count, handle type, int root,
     }
     auto call = std::make_unique<staged_call>(comm, request);
     call->stage(&side, 1, all.receives_at(root) ? use::send : use::receive,
-                !pmpi().mpi->passes_ucx_by() && ucx_takes_gpu_memory());
+                pmpi().mpi->sends_by_ucx() && ucx_takes_gpu_memory());
     return staged_call::run(std::move(call), mpi, writable(side.buffer), side.count, side.type,
                             root, comm);
 }

@@ -14,7 +14,7 @@ struct pair {
     staged_call_ptr stage(bool from_gpu, bool to_gpu, void *request) {
         auto call = std::make_unique<staged_call>(comm, request);
         if (from_gpu) {
-            call->stage_packed(&from, use::send, !is_self(comm, dest) && !passes_ucx_by());
+            call->stage_packed(&from, use::send, !is_self(comm, dest) && sends_by_ucx());
         }
         if (to_gpu) {
             call->stage_packed(&to, use::receive);
@@ -48,12 +48,11 @@ struct pair {
         note_message(from.buffer, from.type, from.count);
         note_message(to.buffer, to.type, to.count);
     }
-    static bool passes_ucx_by() noexcept { return pmpi().mpi->passes_ucx_by(); }
+    static bool sends_by_ucx() noexcept { return pmpi().mpi->sends_by_ucx(); }
     // Whether what comes from there is a message of UCX's, and so may be received into GPU memory:
     // MPICH copies what comes from the rank itself.
     bool receives_by_ucx() const noexcept {
-        return source == process_null ||
-               (source >= 0 && !is_self(comm, source) && !passes_ucx_by());
+        return source == process_null || (source >= 0 && !is_self(comm, source) && sends_by_ucx());
     }
     bool sends_to_self() const noexcept { return is_self(comm, dest) && from.on_gpu(); }
     bool receives_from_self() const noexcept { return is_self(comm, source) && to.on_gpu(); }

@@ -208,6 +208,11 @@ void *mpich::open_setting(const char *name) const noexcept {
 bool mpich::receive_by_datatype() const noexcept {
     void *handle = open_setting("MPIR_CVAR_UCX_DT_RECV");
     const int on = 1;
+    int index;
+    if (handle == nullptr && tool_init_ != nullptr &&
+        setting_index_("MPIR_CVAR_UCX_DT_RECV", &index) != 0) {
+        return true;  // 4.1.0 to 4.1.2 have no such setting, and always do so
+    }
     const bool is_set = handle != nullptr && setting_write_(handle, &on) == 0;
     if (handle != nullptr) {
         setting_close_(&handle);
@@ -216,7 +221,7 @@ bool mpich::receive_by_datatype() const noexcept {
 }
 
 // MPICH reads it once, when it starts.
-bool mpich::passes_ucx_by() const noexcept {
+bool mpich::has_own_shared_memory() const noexcept {
     static const bool known = [this] {
         int is_without = 0;
         void *handle = open_setting("MPIR_CVAR_NOLOCAL");
@@ -237,6 +242,7 @@ void mpich::note_registered() const noexcept {
                 "its receives are left to MPICH",
                 version_.c_str());
         }
+        is_registered_.store(true, std::memory_order_release);
     });
 }
 

@@ -42,7 +42,11 @@ class mpich final : public mpi_library {
     bool takes_gpu_memory() const noexcept override {
         return supports_cuda_ != nullptr && supports_cuda_() == 1;
     }
-    bool passes_ucx_by() const noexcept override;
+    bool has_own_shared_memory() const noexcept override;
+    // MPICH may have libfabric in the place of UCX, and then registers nothing.
+    bool sends_by_ucx() const noexcept override {
+        return is_registered_.load(std::memory_order_acquire) && !has_own_shared_memory();
+    }
     // Types of pairs (MPI_FLOAT_INT) count as derived ones: their elements may have gaps.
     bool is_predefined(const void *datatype) const noexcept override;
     bool watch_end(const void *datatype, ended_f ended) const noexcept override;
@@ -78,6 +82,7 @@ class mpich final : public mpi_library {
     int (*setting_read_)(void *handle, void *value) = nullptr;
     int (*setting_write_)(void *handle, const void *value) = nullptr;
     std::string version_;
+    mutable std::atomic<bool> is_registered_{false};  // some type, with UCX
     mutable std::once_flag first_registered_;
 };
 
