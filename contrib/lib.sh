@@ -128,14 +128,17 @@ need_venv() {
     [ -f "$UCX_DIR/include/ucp/api/ucp.h" ] || die "no UCX headers in $UCX_DIR"
 }
 
-# Into $LOCAL/mpich: its commands have the names of Open MPI's.
+# need_mpich [VERSION]: the usual release into $LOCAL/mpich, a named one into $LOCAL/mpich-VERSION.
+# Their commands have the names of Open MPI's.
 need_mpich() {
-    stamp_is "$LOCAL/mpich/.installed" "$MPICH_PACKAGE" && return
-    say "installing from PyPI into $LOCAL/mpich: $MPICH_PACKAGE"
-    rm -rf "$LOCAL/mpich"
+    local package=${1:+mpich==$1} prefix="$LOCAL/mpich${1:+-$1}"
+    package=${package:-$MPICH_PACKAGE}
+    stamp_is "$prefix/.installed" "$package" && return
+    say "installing from PyPI into $prefix: $package"
+    rm -rf "$prefix"
     logged pip-mpich "$VENV/bin/python3" -m pip install --disable-pip-version-check --no-input \
-        --ignore-installed --prefix "$LOCAL/mpich" "$MPICH_PACKAGE"
-    stamp "$LOCAL/mpich/.installed" "$MPICH_PACKAGE"
+        --ignore-installed --prefix "$prefix" "$package"
+    stamp "$prefix/.installed" "$package"
 }
 
 # --- nvcc ----------------------------------------------------------------------------------------

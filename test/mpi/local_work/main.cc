@@ -3,7 +3,7 @@
 // compared with type maps that this test computes itself.
 //
 // local_work [--memory KINDS] [--rounds N] [--seed S]
-//            [--only collective|reduction|message|pack|broadcast]
+//            [--only collective|reduction|message|pack|broadcast|replace]
 //            [--threads N] [--bytes N]
 //
 // --bytes: most of an element; a call moves some elements for each rank.
@@ -40,6 +40,8 @@ int run_rounds(memory &device, MPI_Comm world, MPI_Comm self, bool beside_others
                                {"pack", random_pack}};
     if (only == "broadcast") {
         kinds = {{"broadcast", random_broadcast}};
+    } else if (only == "replace") {
+        kinds = {{"replace", random_replace}};
     }
     int wrong = 0;
     for (int i = 0; i < rounds; ++i) {

@@ -143,6 +143,10 @@ void cancelled(round &r) {
 
 }  // namespace
 
+void random_replace(round &r) {
+    replaced(r);
+}
+
 void random_message(round &r) {
     switch (r.all.between(0, 5)) {
         case 0:

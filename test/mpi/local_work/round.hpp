@@ -110,5 +110,7 @@ void random_broadcast(round &r);
 void random_reduction(round &r);
 void random_message(round &r);
 void random_pack(round &r);
+// Of the messages, those that replace what they send.
+void random_replace(round &r);
 
 }  // namespace mpi_test
