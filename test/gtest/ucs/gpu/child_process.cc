@@ -131,8 +131,12 @@ bool child_process::receive(void *bytes, size_t size) {
     return read_all(from_child_, bytes, size);
 }
 
+// A child that has been waited for has no number any more; -1 would mean every process.
 int child_process::wait() {
     int status = 0;
+    if (pid_ <= 0) {
+        return status;
+    }
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
     pid_ = -1;
@@ -140,7 +144,9 @@ int child_process::wait() {
 }
 
 void child_process::kill() {
-    ::kill(pid_, SIGKILL);
+    if (pid_ > 0) {
+        ::kill(pid_, SIGKILL);
+    }
 }
 
 bool send_to_parent(const void *bytes, size_t size) {

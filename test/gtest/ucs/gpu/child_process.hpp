@@ -25,9 +25,10 @@ class child_process {
     // What the child has printed so far, for messages; it prints nothing itself.
     std::string output() const;
 
-    // The exit status, or minus the number of the signal that ended it.
+    // The exit status, or minus the number of the signal that ended it; 0: it was waited for
+    // before.
     int wait();
-    void kill();  // by SIGKILL; then wait()
+    void kill();  // by SIGKILL; then wait(). Nothing, once it has been waited for
 
   private:
     int pid_ = -1, to_child_ = -1, from_child_ = -1, output_ = -1;
