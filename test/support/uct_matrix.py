@@ -189,3 +189,15 @@ row("mover-killed-peer", MOVER, "UCX_CUDA_NC_CARRIERS=tcp", "UCX_KEEPALIVE_INTER
 for batch in range(10 if FULL else 0):
     row(f"killed-peer-{batch}", "UCX_CUDA_NC_CARRIERS=tcp", "UCX_KEEPALIVE_INTERVAL=0.3s", "--",
         f"--kill-batch {batch} --window 12 --kinds gggc --ranks {2 + batch % 3}")
+# A sender that ends once its sends are complete, and contiguous memory.
+for carrier in ("posix", "tcp"):
+    row(f"sender-leaves-contiguous-{carrier}", "UCX_RNDV_THRESH=1",
+        f"UCX_CUDA_NC_CARRIERS={carrier}", "--",
+        "--ranks 3 --leave-batch 2 --window 24 --least 4096 --kinds gp")
+# UCX is not asked for errors: it ends no receive of a process that was killed. We do.
+LOSES = "--lose-batch 2 --window 24 --kinds g --ranks 3 --least 4096"
+for carrier in ("posix", "tcp"):
+    LOST = {"UCX_CUDA_NC_CARRIERS": carrier, "UCX_RNDV_THRESH": 1, "UCX_CUDA_NC_SIM_DELAY": 300}
+    row(f"lost-sender-pull-{carrier}", LOST, "--", LOSES)
+    row(f"lost-sender-pipe-{carrier}", LOST, "UCX_CUDA_NC_PULL_MAX=0", "--", LOSES)
+    row(f"lost-sender-slots-{carrier}", LOST, "UCX_CUDA_NC_PIPE=n", "--", LOSES)

@@ -3,6 +3,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -42,6 +43,14 @@ class batch {
         wait();
     }
     void wait() { wait_all(requests_); }
+    // Those that have not ended by themselves after so long have not begun, and are cancelled.
+    void wait_long_and_cancel(std::chrono::seconds longest) {
+        const time_point end = after(longest);
+        while (std::chrono::steady_clock::now() < end && !have_all_ended()) {
+            ucp_worker_progress(worker);
+        }
+        cancel();
+    }
     void wait_for_sleeper() { wait_all(of_sleeper_); }
     // What was received well.
     void verify() {
@@ -59,6 +68,12 @@ class batch {
     };
     using requests = std::vector<request>;
 
+    bool have_all_ended() const {
+        return std::all_of(requests_.begin(), requests_.end(), [](const request &one) {
+            return one.handle == nullptr || UCS_PTR_IS_ERR(one.handle) ||
+                   ucp_request_check_status(one.handle) != UCS_INPROGRESS;
+        });
+    }
     requests &list_of(int peer) { return peer == sleeper_ ? of_sleeper_ : requests_; }
     void wait_all(requests &all) {
         const time_point end = after(patience);

@@ -5,8 +5,9 @@
 // usage: matrix [--ranks N] [--batches N] [--window N] [--each-way N] [--least BYTES]
 //               [--largest BYTES] [--seed N] [--wakeup] [--peer-errors] [--kinds LETTERS]
 //               [--kill-batch N] [--notice-within SECONDS] [--close-batch N] [--leave-batch N]
-//               [--sleep-batch N] [--may-fail] [--hosts] [--gpus N] [--memory sim|cuda] [--self]
-//               [--odd NAME=VALUE] [--seconds N] [--calls LETTERS] [--plain-sends]
+//               [--lose-batch N] [--sleep-batch N] [--may-fail] [--hosts] [--gpus N]
+//               [--memory sim|cuda] [--self] [--odd NAME=VALUE] [--seconds N] [--calls LETTERS]
+//               [--plain-sends]
 //   least: every message has so many bytes (1)
 //   each-way: a batch has so many messages from each process to each other, not up to a window
 //   seconds: batches go on for so long, and no process may grow meanwhile
@@ -33,6 +34,9 @@
 //                UCX itself may lose bytes of messages through host memory: it closes an endpoint
 //                at the end of one of its connections, and drops what it has not read of the
 //                others)
+//   lose-batch: all messages of that batch are from rank 1, which is killed in the middle of it,
+//               while UCX is not asked for errors; every receive that has begun ends, well or not,
+//               and what was received well is right
 //   kill-batch: rank 1 is killed in the middle of that batch; every request of the others must end,
 //               well or not, what was received well is right, and they send among themselves
 //               over new endpoints, one that is alone to itself
@@ -71,7 +75,8 @@ void break_off(batch &under_way, std::vector<ucp_ep_h> &eps) {
 bool progress_some(int number, batch &under_way, std::vector<ucp_ep_h> &eps) {
     for (unsigned i = 0; i < 200; ++i) {
         ucp_worker_progress(worker);
-        if (number == chosen.kill_batch && rank_ == 1 && i == chosen.seed % 200) {
+        if ((number == chosen.kill_batch || number == chosen.lose_batch) && rank_ == 1 &&
+            i == chosen.seed % 200) {
             raise(SIGKILL);
         }
         if (number == chosen.close_batch &&
@@ -105,10 +110,23 @@ void wait_beside_sleeper(batch &under_way) {
     under_way.wait_for_sleeper();
 }
 
+// A lost process is missed by each message by itself, within 12 seconds.
+void lose_sender(batch &under_way) {
+    lost_a_peer = true;
+    under_way.wait_long_and_cancel(std::chrono::seconds(15));
+    under_way.verify();
+}
+
 void run_batch(int number, const std::vector<message> &plan, std::vector<ucp_ep_h> &eps) {
     const bool asleep = number == chosen.sleep_batch, leaves = number == chosen.leave_batch;
     batch under_way(plan, eps, asleep ? 1 : -1);
     under_way.receive_all(false);
+    if (number == chosen.lose_batch) {
+        under_way.receive_all(true);
+        under_way.send_all();
+        progress_some(number, under_way, eps);
+        return lose_sender(under_way);
+    }
     under_way.send_all();
     if (!progress_some(number, under_way, eps)) {
         return;
@@ -180,15 +198,15 @@ void run_batches(std::vector<ucp_ep_h> &eps) {
     }
     for (int i = 0; i < chosen.batches && !may_fail(); ++i) {
         const bool closes = i == chosen.close_batch, leaves = i == chosen.leave_batch,
-                   kills = i == chosen.kill_batch;
-        if (closes || kills || leaves) {
+                   kills = i == chosen.kill_batch, loses = i == chosen.lose_batch;
+        if (closes || kills || leaves || loses) {
             barrier(3, true);  // UCX resets the endpoints of those that are behind
         }
-        run_batch(i, plan.batch(leaves ? 1 : -1), eps);
+        run_batch(i, plan.batch(leaves || loses ? 1 : -1), eps);
         if (closes) {
             begin_anew(eps);
         }
-        if (leaves || kills) {
+        if (leaves || kills || loses) {
             return go_on_without(1, plan, eps);
         }
     }
@@ -263,6 +281,9 @@ int main(int argc, char **argv) {
             std::fflush(stdout);
             std::exit(0);
         }
+        if (child < 0) {
+            fail("no process");  // and -1 must never be killed: it means every process
+        }
         children.push_back(child);
         if (chosen.hosts && !hosts::link(common->hosts, rank, child)) {
             fail("no link");
@@ -272,7 +293,8 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < children.size(); ++i) {
         int status;
         pid_t ended = wait(&status);
-        if (chosen.kill_batch >= 0 && ended == children[1] && WIFSIGNALED(status)) {
+        if ((chosen.kill_batch >= 0 || chosen.lose_batch >= 0) && ended == children[1] &&
+            WIFSIGNALED(status)) {
             continue;
         }
         if (ended > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {

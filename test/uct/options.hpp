@@ -30,6 +30,7 @@ struct options {
     int gpus = 2;
     int kill_batch = -1;
     int leave_batch = -1;
+    int lose_batch = -1;
     int close_batch = -1;
     int sleep_batch = -1;
     int seconds = 0;         // 0: so many batches
@@ -79,6 +80,7 @@ inline bool set_number(const std::string &name, const char *value) {
         {"--gpus", &options::gpus},
         {"--kill-batch", &options::kill_batch},
         {"--leave-batch", &options::leave_batch},
+        {"--lose-batch", &options::lose_batch},
         {"--notice-within", &options::notice_within},
         {"--ranks", &options::ranks},
         {"--seconds", &options::seconds},

@@ -342,6 +342,7 @@ unsigned pipe_drive::handle_left() noexcept {
             progress();
         }
     } else {
+        ++left_in_vain_;
         wait_for_peer(clock::now());
     }
     return 1;

@@ -76,6 +76,8 @@ class pipe_drive final : public launch_client {
         owes_launch_notice_ = false;
         return owed;
     }
+    // How many kernels have left before their segment was complete: the peer was silent.
+    uint64_t left_in_vain() const noexcept { return left_in_vain_; }
     // The port cannot be used again: its kernel failed.
     bool is_broken() const noexcept { return broken_; }
 
@@ -138,6 +140,7 @@ class pipe_drive final : public launch_client {
     uint64_t segment_ = 0;        // that is under way
     uint64_t peer_segments_ = 0;  // the highest that the peer has launched, plus one
     uint64_t first_sequence_ = 0;
+    uint64_t left_in_vain_ = 0;
     state state_ = state::idle;
     bool in_memory_order_ = false;
     bool owns_port_ = false;           // of a pull: the port is acquired and released here

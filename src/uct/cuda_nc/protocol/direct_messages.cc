@@ -204,6 +204,31 @@ void direct_messages::look_for_the_gone() noexcept {
     }
 }
 
+// A carrier may never tell that a process has ended, and UCP asks it in peer-error mode alone.
+void direct_messages::look_for_senders() noexcept {
+    const auto now = agenda::clock::now();
+    if (now < next_look_for_senders_) {
+        return;
+    }
+    next_look_for_senders_ = now + services_.between_looks;
+    process_id asked = {};
+    bool asked_is_gone = false;
+    services_.messages.for_each([&](auto &one) {
+        if constexpr (std::is_same_v<decltype(one), receive_message &>) {
+            if (!one.lasts()) {
+                return;
+            }
+            if (asked != one.sending_process()) {
+                asked = one.sending_process();
+                asked_is_gone = is_gone(asked);
+            }
+            if (asked_is_gone) {
+                one.note_sender_is_gone();
+            }
+        }
+    });
+}
+
 // ---- progress
 
 unsigned direct_messages::progress(void *self) noexcept {
@@ -231,6 +256,9 @@ unsigned direct_messages::progress() noexcept {
         return 0;
     }
     s.progress.note_busy();
+    if (calls_ % calls_between_all == 0 && !s.messages.empty()) {
+        look_for_senders();
+    }
     const bool all = s.messages.size() <= few || calls_ % calls_between_all == 0;
     unsigned happened = s.control.empty() ? 0 : s.control.progress();
     happened += s.puts.empty() ? 0 : s.puts.progress();

@@ -126,12 +126,14 @@ class direct_messages {
                               const wire::rtr_head *rtr) noexcept;
 
     void look_for_the_gone() noexcept;
+    void look_for_senders() noexcept;
 
     message_services services_;
     flush_queue flushes_{services_.pending, services_.control, services_.progress};
     request_finder requests_;
     early_offers early_;
-    later_looks looks_for_the_gone_;   // whose endpoint was closed
+    later_looks looks_for_the_gone_;  // whose endpoint was closed
+    agenda::clock::time_point next_look_for_senders_;
     std::unique_ptr<char[]> scratch_;  // as long as the carrier's longest am_bcopy
     unsigned calls_ = 0;               // of progress()
 };

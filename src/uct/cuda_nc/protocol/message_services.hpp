@@ -2,6 +2,7 @@
 // direct_messages, which outlives every message.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -41,6 +42,9 @@ struct message_services {
 
     // Calls of UCP's in which it sends an RTR: its request must not end inside one.
     unsigned rtr_calls = 0;
+
+    // Between looks for the senders of receives that last.
+    std::chrono::milliseconds between_looks{4000};
 
     // Bytes of a pipe's segment at most, in messages to come.
     uint64_t longest_segment = gpu::max_pipe_length;

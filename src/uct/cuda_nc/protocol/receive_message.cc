@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "ucs/base/log.hpp"
 #include "ucs/base/trace.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/iface.hpp"
+#include "uct/cuda_nc/protocol/request_finder.hpp"
 #include "uct/cuda_nc/protocol/route_network.hpp"
 #include "uct/cuda_nc/protocol/route_pipe.hpp"
 #include "uct/cuda_nc/protocol/route_pull.hpp"
@@ -136,7 +138,7 @@ void receive_message::leave() noexcept {
     if (sender_is_through) {
         route_->release(true);
     }
-    if (message_.ep == nullptr || held_ || sender_is_through) {
+    if (message_.ep == nullptr || held_ || rtr_has_left_ || sender_is_through) {
         end();
     } else if (!stopped_) {
         stop_sender();
@@ -172,7 +174,6 @@ void receive_message::endpoint_closed(endpoint *other) noexcept {
     }
     if (held_ && !is_acknowledged_) {
         release_rtr();  // now or never
-        return;
     }
     if (route_->must_stop_on_close() && !held_ && !stopped_) {
         route_->stop();
@@ -183,40 +184,89 @@ void receive_message::endpoint_closed(endpoint *other) noexcept {
         message_.send(wire::control_kind::stop);
     }
     message_.ep = nullptr;
-    if (message_.buffer == nullptr || plain_ != nullptr) {
+    if (message_.buffer == nullptr || (plain_ != nullptr && !request_waits_for_us())) {
         end();
-    } else if (is_without_fin()) {
+    } else {
         message_.services.looks.look_soon(message_.id);
     }
 }
 
-bool receive_message::is_without_fin() const noexcept {
-    return message_.ep == nullptr && !has_fin_ && !stopped_;
+// UCP ends the receives of an endpoint that fails in peer-error mode alone, in which it calls its
+// requests by odd numbers. In the other mode it calls them by their addresses, and a receive that
+// has been answered ends by its bytes or not at all.
+bool receive_message::request_waits_for_us() const noexcept {
+    return request_finder::is_address(request_);
 }
 
-// A process may end long after its connections: it is looked for in pauses that double, and the
-// last of which may be missed by a message that nothing else progresses.
-bool receive_message::replaces_fin() noexcept {
+bool receive_message::lasts() noexcept {
+    return std::exchange(was_seen_, true) && message_.buffer != nullptr && !sender_is_gone_;
+}
+
+void receive_message::note_sender_is_gone() noexcept {
+    sender_is_gone_ = true;
+    gone_at_ = agenda::clock::now();
+    progress();
+}
+
+// A process may end long after its connections: it is looked for in pauses that double.
+void receive_message::look_for_sender() noexcept {
     constexpr std::chrono::milliseconds first_pause{1}, last_pause{4096};
     const auto now = agenda::clock::now();
-    if (now < next_look_) {
-        if (route_->is_through()) {  // the route may have had the message's time since
-            message_.services.looks.look_at(message_.id, next_look_);
+    if (now >= next_look_) {
+        if (is_gone(message_.sending_process)) {
+            sender_is_gone_ = true;
+            gone_at_ = now;
+            return;
         }
-        return false;
-    }
-    if (route_->is_through() && !route_->has_failed() && route_->status() == UCS_OK &&
-        is_gone(message_.sending_process)) {
-        nc_debug("a sender has left, and its FIN is lost: all bytes are here");
-        return true;
-    }
-    const bool is_last = pause_ == last_pause;
-    pause_ = is_last ? pause_ : std::max(first_pause, 2 * pause_);
-    next_look_ = now + pause_;
-    if (!is_last) {
+        pause_ = std::min(std::max(first_pause, 2 * pause_), last_pause);
+        next_look_ = now + pause_;
+        message_.services.looks.look_at(message_.id, next_look_);
+    } else if (stopped_ || route_->is_through()) {  // the route may have had the message's time
         message_.services.looks.look_at(message_.id, next_look_);
     }
+}
+
+// True: the receive has ended. Words of the sender may still be on their way here, over another
+// connection: bytes are missed only after a while.
+bool receive_message::ends_without_sender() noexcept {
+    constexpr std::chrono::milliseconds pause{50};
+    constexpr std::chrono::seconds last_words{1};
+    using rest_of = receive_route::rest_of;
+    const auto now = agenda::clock::now();
+    switch (stopped_ ? rest_of::lost : route_->without_sender()) {
+        case rest_of::complete:
+            nc_debug("a sender has left, and its FIN is lost: all bytes are here");
+            end_without_sender(UCS_OK);
+            return true;
+        case rest_of::lost:
+            if (!may_fail()) {
+                return false;
+            }
+            if (now - gone_at_ >= last_words) {
+                nc_debug("a sender has left before all its bytes were here");
+                end_without_sender(UCS_ERR_CONNECTION_RESET);
+                return true;
+            }
+            break;
+        case rest_of::moving:
+            break;
+    }
+    message_.services.looks.look_at(message_.id, now + pause);
     return false;
+}
+
+void receive_message::end_without_sender(ucs_status_t status) noexcept {
+    route_->stop();
+    if (!has_fin_) {
+        header_ = {request_, message_.first};
+    }
+    deliver(status);
+}
+
+// Before UCX 1.22 a failure of contiguous memory cannot be told (deliver_plain()): such a receive
+// waits, as UCP's own would.
+bool receive_message::may_fail() const noexcept {
+    return plain_ == nullptr || message_.services.iface.ucx->which >= release::v1_22;
 }
 
 void receive_message::handle_fin(const wire::rndv_header &header, uint64_t length) noexcept {
@@ -226,7 +276,7 @@ void receive_message::handle_fin(const wire::rndv_header &header, uint64_t lengt
         end();
         return;
     }
-    if (has_fin_ || length != message_.rest() || header.offset != message_.first ||
+    if (has_fin_ || rtr_has_left_ || length != message_.rest() || header.offset != message_.first ||
         header.request != request_) {
         nc_error("a sender ends a message otherwise than it began; its FIN is ignored");
         return;
@@ -274,8 +324,9 @@ bool receive_message::acknowledge(ucs_status_t status) noexcept {
     return !message_.services.control.has_unsent_of(message_.id);
 }
 
-// The sender's UCP brings the bytes in fragments. A sender that has offered a message would offer
-// it once more, had it not heard that this one is declined.
+// The sender's UCP brings the bytes in fragments: the message stays until the first one comes, or
+// the sender is gone. A sender that has offered a message would offer it once more, had it not
+// heard that this one is declined.
 void receive_message::release_rtr() noexcept {
     control_channel &channel = message_.services.control;
     route_->stop();
@@ -288,24 +339,28 @@ void receive_message::release_rtr() noexcept {
         channel.send(message_.ep, declined);
     }
     channel.send_of_ucp(message_.ep, wire::rtr_id, &*held_, sizeof(*held_), message_.id);
-    end();
+    route_->release(true);
+    held_.reset();
+    has_fin_ = false;
+    stopped_ = rtr_has_left_ = true;
 }
 
 // UCP's callback may end any message: this one is gone before.
-void receive_message::deliver() noexcept {
+void receive_message::deliver(ucs_status_t status) noexcept {
     if (plain_ != nullptr) {
-        deliver_plain(route_->status());
+        deliver_plain(status);
         return;
     }
     unpack_call call;
     call.fin = true;
     call.whole = route_->moves_whole_message();
     call.buffer = message_.buffer;
-    call.status = route_->status();
+    call.status = status;
     if (call.status == UCS_OK) {
         route_->count_received();
     }
-    route_->release(true);  // the sender's GPU wrote its last byte before its FIN left
+    // The sender's GPU wrote its last byte before its FIN left, or before its process was gone.
+    route_->release(true);
     message_.buffer->message = nullptr;
     message_.buffer = nullptr;
     wire::rndv_header header = header_;
@@ -324,16 +379,18 @@ unsigned receive_message::progress() noexcept {
         return 0;
     }
     const unsigned happened = route_->progress();
-    if (is_without_fin() && replaces_fin()) {
-        header_ = {request_, message_.first};
-        has_fin_ = true;
-    }
     if (has_fin_ && route_->is_through()) {
-        if (held_ && !acknowledge(route_->status())) {
+        if (held_ && !acknowledge(route_->status()) && !sender_is_gone_) {
             return happened;
         }
-        deliver();
+        deliver(route_->status());
         return happened + 1;
+    }
+    if (message_.ep == nullptr && !has_fin_ && !sender_is_gone_) {
+        look_for_sender();
+    }
+    if (sender_is_gone_) {
+        return ends_without_sender() ? happened + 1 : happened;
     }
     if (route_->has_failed() && !stopped_ && !is_acknowledged_) {
         nc_debug("a GPU could not unpack: the sender is asked to send fragments");

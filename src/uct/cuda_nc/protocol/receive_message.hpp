@@ -7,12 +7,16 @@
 //                 +-> stopped --- the sender's cancel or FIN, or closed endpoint -> gone
 //
 // UCX closes an endpoint as soon as one of its connections ends, and drops what it has not read of
-// the others: with it the FIN of a sender that has left when its sends were complete. A message
-// whose bytes are all here is then delivered without its FIN, once the sender's process is gone.
+// the others: with it the FIN of a sender that has left when its sends were complete. Once the
+// sender's process is gone a message whose bytes are all here is delivered without its FIN, and one
+// that lacks some ends with UCS_ERR_CONNECTION_RESET: UCP ends such receives in peer-error mode
+// alone. A process is looked for soon after the endpoint has closed (look_for_sender()), else every
+// few seconds (direct_messages).
 //
 // A route that wants nothing of the sender but its memory (a pull, or straight from contiguous
 // memory) holds UCP's RTR back. Then nothing is said to the sender until the end: when the route is
 // through UCP's ATS goes in the place of the RTR, and ends the send; where it fails, the RTR goes.
+// Then the message stays until the first fragment comes, or the sender is gone.
 //
 // One side may be contiguous memory, of which UCP alone knows:
 // - The receiver's: UCP is told of the end by its own ATP. The route is "straight", or any other
@@ -66,11 +70,16 @@ class receive_message final : public direct_message {
     // UCP may use another endpoint to the peer for the message than ep(): that is for answers.
     void answer_by_any_endpoint() noexcept { any_endpoint_ = true; }
     unsigned progress() noexcept;  // how much has happened
+    // Its sender is to be looked for: true from the second call on, until it is found gone.
+    bool lasts() noexcept;
+    // May erase this message.
+    void note_sender_is_gone() noexcept;
 
     uint64_t id() const noexcept { return message_.id; }
     uint64_t sender() const noexcept { return message_.sender; }
     uint64_t peer() const noexcept { return message_.peer; }
     const endpoint *ep() const noexcept { return message_.ep; }
+    const process_id &sending_process() const noexcept { return message_.sending_process; }
     bool is_polled() const noexcept { return route_ != nullptr && route_->is_polled(); }
 
     receive_message *next_of_sender = nullptr;  // the message table's
@@ -78,11 +87,14 @@ class receive_message final : public direct_message {
   private:
     std::unique_ptr<receive_route> prepare_route(const wire::early_offer &offer) noexcept;
     void stop_sender() noexcept;
-    void deliver() noexcept;
+    void deliver(ucs_status_t status) noexcept;
     void deliver_plain(ucs_status_t status) noexcept;
     bool acknowledge(ucs_status_t status) noexcept;
-    bool is_without_fin() const noexcept;
-    bool replaces_fin() noexcept;
+    bool request_waits_for_us() const noexcept;
+    void look_for_sender() noexcept;
+    bool ends_without_sender() noexcept;
+    void end_without_sender(ucs_status_t status) noexcept;
+    bool may_fail() const noexcept;
     void release_rtr() noexcept;
     void end() noexcept;
 
@@ -94,8 +106,12 @@ class receive_message final : public direct_message {
     bool any_endpoint_ = false;            // to the peer is as good as message_.ep
     bool stopped_ = false;                 // the sender has been told to stop
     bool is_acknowledged_ = false;         // ATS goes, or has gone
+    bool rtr_has_left_ = false;            // the one that was held back: fragments are to come
     bool has_fin_ = false;                 // the sender's bytes are all there
-    agenda::clock::time_point next_look_;  // whether a sender that is to send its FIN is gone
+    bool was_seen_ = false;                // by lasts()
+    bool sender_is_gone_ = false;          // its process is
+    agenda::clock::time_point gone_at_;    // seen to be
+    agenda::clock::time_point next_look_;  // whether the sender of a closed endpoint is gone
     std::chrono::milliseconds pause_{0};   // before the look after that
     wire::rndv_header header_ = {};        // UCP's, that came with the FIN
     std::unique_ptr<receive_route> route_;

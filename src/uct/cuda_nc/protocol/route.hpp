@@ -130,6 +130,14 @@ class receive_route {
     virtual ucs_status_t status() const noexcept { return UCS_OK; }
     // The sender has to be told to stop and to send the bytes in fragments.
     virtual bool has_failed() const noexcept { return false; }
+    // The sender's process is gone, and what it has said has long been heard: what becomes of the
+    // message without its FIN. Asked again and again.
+    enum class rest_of { complete, moving, lost };
+    virtual rest_of without_sender() noexcept {
+        return has_failed() || (is_through() && status() != UCS_OK) ? rest_of::lost
+               : is_through()                                       ? rest_of::complete
+                                                                    : rest_of::moving;
+    }
     // The same, because its endpoint closes, and it would wait for ever.
     virtual bool must_stop_on_close() const noexcept { return false; }
 

@@ -261,6 +261,22 @@ bool pipe_receiver::has_failed() const noexcept {
     return drive_.now() == pipe_drive::state::failed && !is_copied_;
 }
 
+// What its kernel wrote is in the ring. Of two kernels of ours that leave in vain the second has
+// begun since, and has found all that there is.
+receive_route::rest_of pipe_receiver::without_sender() noexcept {
+    if (is_through()) {
+        return has_failed() ? rest_of::lost : rest_of::complete;
+    }
+    if (!in_vain_before_) {
+        in_vain_before_ = drive_.left_in_vain();
+        drive_.peer_launched(drive_.segment());  // no wake comes any more
+    }
+    return drive_.now() == pipe_drive::state::waiting &&
+                   drive_.left_in_vain() >= *in_vain_before_ + 2
+               ? rest_of::lost
+               : rest_of::moving;
+}
+
 void pipe_receiver::release(bool sender_is_through) noexcept {
     release_port(!sender_is_through);
     if (ring_ && sender_is_through) {

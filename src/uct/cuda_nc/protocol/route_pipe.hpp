@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "uct/cuda_nc/memory/lent_memory.hpp"
 #include "uct/cuda_nc/memory/peer_memory.hpp"
@@ -58,6 +59,7 @@ class pipe_receiver final : public driven_receiver {
     bool is_through() const noexcept override;
     ucs_status_t status() const noexcept override;
     bool has_failed() const noexcept override;
+    rest_of without_sender() noexcept override;
     void stop() noexcept override { drive_.stop(); }
     void release(bool sender_is_through) noexcept override;
     bool owes_ended() const noexcept override { return true; }
@@ -75,6 +77,8 @@ class pipe_receiver final : public driven_receiver {
     bool alike_ = false;    // the sender's layout is ours
     bool has_fin_ = false;
     bool is_copied_ = false;  // what kernels could not take from the ring
+    // Kernels of ours that had left in vain when the sender's process was seen to be gone.
+    std::optional<uint64_t> in_vain_before_;
     peer_memory credits_;
     region ring_;
 };

@@ -157,6 +157,13 @@ bool pull_receiver::has_failed() const noexcept {
     return is_answered_ && drive_.now() == pipe_drive::state::failed;
 }
 
+// What was to be said may wait for room for ever.
+receive_route::rest_of pull_receiver::without_sender() noexcept {
+    return drive_.now() == pipe_drive::state::complete ? rest_of::complete
+           : drive_.now() == pipe_drive::state::failed ? rest_of::lost
+                                                       : rest_of::moving;
+}
+
 void pull_receiver::stop() noexcept {
     drive_.stop();
     source_ = {};  // nobody reads there any more

@@ -45,6 +45,7 @@ class pull_receiver : public driven_receiver {
     void handle_fin() noexcept final { has_fin_ = true; }
     bool is_through() const noexcept final;
     bool has_failed() const noexcept final;
+    rest_of without_sender() noexcept final;
     bool must_stop_on_close() const noexcept final { return is_answered_ && !is_told_; }
     void stop() noexcept final;
     void release(bool sender_is_through) noexcept override;

@@ -298,6 +298,12 @@ bool slot_receiver::is_through() const noexcept {
     return unpacking_ == 0 && unpacked_ == message_.rest();
 }
 
+receive_route::rest_of slot_receiver::without_sender() noexcept {
+    return unpacking_ != 0                     ? rest_of::moving
+           : is_through() && status_ == UCS_OK ? rest_of::complete
+                                               : rest_of::lost;
+}
+
 void slot_receiver::stop() noexcept {
     for (slot &one : slots_) {
         if (one.unpacking) {

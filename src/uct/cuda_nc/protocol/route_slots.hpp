@@ -82,6 +82,7 @@ class slot_receiver : public receive_route {
     bool handle(const wire::control &message) noexcept final;
     void handle_fin() noexcept final;
     bool is_through() const noexcept final;
+    rest_of without_sender() noexcept final;
     ucs_status_t status() const noexcept final { return status_; }
     void stop() noexcept final;
     void release(bool sender_is_through) noexcept final;

@@ -82,6 +82,8 @@ class straight_target final : public receive_route {
     void answer(uint32_t flags) noexcept override;
     unsigned progress() noexcept override { return 0; }
     bool is_through() const noexcept override { return true; }
+    // Nothing but the FIN tells whether its kernel wrote all.
+    rest_of without_sender() noexcept override { return rest_of::lost; }
     void stop() noexcept override {}
     void release(bool) noexcept override {}
     void count_received() const noexcept override;

@@ -1,10 +1,6 @@
 // What a peer may say, and what becomes of it.
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstring>
 #include <random>
@@ -281,120 +277,6 @@ TEST_F(direct_messages_test, a_ring_of_an_ended_receive_waits_for_its_sender) {
     say(control_kind::cancel, message);
     EXPECT_EQ(regions_lent(), lent);
     EXPECT_EQ(quarantined(), 0u);
-}
-
-// Another process, in whose name offers come, and whose endpoint is lost before its FIN.
-class direct_messages_of_leaver : public direct_messages_test {
-  protected:
-    void SetUp() override {
-        direct_messages_test::SetUp();
-        if (messages_ == nullptr) {
-            return;
-        }
-        leaver_ = fork();
-        if (leaver_ == 0) {
-            pause();
-            _exit(0);
-        }
-        ASSERT_GT(leaver_, 0);
-        terms_.process = process_id_of(static_cast<uint32_t>(leaver_));
-    }
-    void TearDown() override {
-        leave();
-        direct_messages_test::TearDown();
-    }
-    void leave() {
-        if (leaver_ > 0) {
-            kill(leaver_, SIGKILL);
-            waitpid(leaver_, nullptr, 0);
-        }
-        leaver_ = 0;
-    }
-    // As UCX's worker does, for `ms`; the next looks for the sender are at 1, 3, 7, 15 ... ms.
-    void progress_for(int ms) {
-        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
-        do {
-            progress();
-        } while (std::chrono::steady_clock::now() < end);
-    }
-    // But for `missing` bytes at the end.
-    uint64_t receive_all_but(uint64_t missing) {
-        const uint64_t message = accepted();
-        const uint64_t slot = sent.back().length;
-        uint64_t offset = first;
-        for (unsigned i = 0; offset < total - missing; i = (i + 1) % ring::most_slots) {
-            const uint64_t length = std::min(slot, total - missing - offset);
-            say(control_kind::slot_full, message, i, offset, length);
-            offset += length;
-        }
-        return message;
-    }
-
-    pid_t leaver_ = 0;
-};
-
-TEST_F(direct_messages_of_leaver, a_ring_whose_sender_is_lost_is_used_again_when_it_is_gone) {
-    size_t lent = regions_lent();
-    accepted();
-    messages_->endpoint_closed(ep_);
-    ASSERT_NE(end_.message, nullptr);
-    end_.message->leave();
-    release_quarantined(true);
-    EXPECT_EQ(quarantined(), 1u) << "its GPU may still write";
-    EXPECT_EQ(regions_lent(), lent + 1);
-    leave();
-    release_quarantined(true);
-    EXPECT_EQ(quarantined(), 0u);
-    EXPECT_EQ(regions_lent(), lent);
-}
-
-TEST_F(direct_messages_of_leaver, a_message_that_is_here_needs_no_fin_when_its_process_is_gone) {
-    const size_t lent = regions_lent();
-    const uint64_t message = receive_all_but(0);
-    messages_->endpoint_closed(ep_);
-    progress_for(5);
-    EXPECT_TRUE(ucp.rest_statuses.empty()) << "the FIN may come over another endpoint";
-    leave();
-    progress_for(100);
-    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
-    EXPECT_EQ(ucp.lengths.back(), sizeof(rndv_header) + total - first);
-    EXPECT_EQ(end_.message, nullptr);
-    EXPECT_EQ(regions_lent(), lent);
-    rest(message);
-    EXPECT_EQ(ucp.rest_statuses.size(), 1u) << "delivered once";
-    EXPECT_FALSE(messages_->is_busy());
-}
-
-TEST_F(direct_messages_of_leaver, a_fin_over_another_endpoint_counts_as_any) {
-    const uint64_t message = receive_all_but(0);
-    messages_->endpoint_closed(ep_);
-    rest(message);
-    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
-    leave();
-    progress_for(20);
-    EXPECT_EQ(ucp.rest_statuses.size(), 1u);
-    EXPECT_FALSE(messages_->is_busy());
-}
-
-TEST_F(direct_messages_of_leaver, a_message_with_bytes_missing_is_not_delivered) {
-    receive_all_but(1);
-    messages_->endpoint_closed(ep_);
-    leave();
-    progress_for(20);
-    EXPECT_TRUE(ucp.rest_statuses.empty());
-    ASSERT_NE(end_.message, nullptr);
-    end_.message->leave();
-    EXPECT_TRUE(ucp.rest_statuses.empty());
-    release_quarantined(true);
-}
-
-TEST_F(direct_messages_of_leaver, while_the_endpoint_is_open_the_fin_is_awaited) {
-    const uint64_t message = receive_all_but(0);
-    leave();
-    progress_for(20);
-    EXPECT_TRUE(ucp.rest_statuses.empty());
-    rest(message);
-    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
 }
 
 TEST_F(direct_messages_test, a_lost_sender_that_is_through_after_all_is_told_so_when_it_can_be) {

@@ -403,6 +403,39 @@ TEST_F(direct_messages_with_peer, an_offer_is_answered_with_a_pipe_in_segments) 
     EXPECT_EQ(ports_lent(), sides);
 }
 
+// Kernels that leave in vain tell that the ring has no more.
+TEST_F(direct_messages_with_peer, a_pipe_whose_sender_is_gone_ends_with_an_error) {
+    messages_->services().between_looks = std::chrono::milliseconds(2);
+    for (bool is_open : {true, false}) {
+        describe_pipe(4);
+        std::unique_ptr<gpu::memory> target;
+        ASSERT_EQ(gpu::platform::instance().get_device(0)->allocate(total, &target), UCS_OK);
+        layout_builder whole;
+        whole.append(0, total);
+        end_.what = whole.finish();
+        end_.base = target->address();
+        end_.launch_status = UCS_OK;
+        end_.launched.clear();
+        ucp.rest_statuses.clear();
+        sent.clear();
+        offer();
+        ASSERT_EQ(sent[0].kind, control_kind::accept_pipe);
+        if (is_open) {
+            child_->kill();
+            child_->wait();
+        } else {
+            messages_->endpoint_closed(ep_);
+        }
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (ucp.rest_statuses.empty() && std::chrono::steady_clock::now() < end) {
+            progress();
+        }
+        EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_CONNECTION_RESET});
+        EXPECT_GE(end_.launched.size(), 2u);
+        EXPECT_EQ(end_.message, nullptr);
+    }
+}
+
 TEST_F(direct_messages_with_peer, a_message_among_many_gets_few_channels) {
     describe_pipe(max_message_channels);
     for (bool crowded : {false, true}) {

@@ -1,0 +1,266 @@
+// Receives whose sender's process ends before it has said that all is there: they end, with all
+// their bytes or an error.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <vector>
+
+#include "uct/cuda_nc/memory/quarantine.hpp"
+#include "uct/cuda_nc/memory/ring.hpp"
+#include "uct/cuda_nc/protocol/messages_fixture.hpp"
+#include "uct/cuda_nc/protocol/pull_fixture.hpp"
+
+namespace cuda_nc::uct {
+namespace {
+
+// Another process, in whose name offers come, and whose endpoint is lost before its FIN.
+class direct_messages_of_leaver : public direct_messages_test {
+  protected:
+    void SetUp() override {
+        direct_messages_test::SetUp();
+        if (messages_ == nullptr) {
+            return;
+        }
+        leaver_ = fork();
+        if (leaver_ == 0) {
+            pause();
+            _exit(0);
+        }
+        ASSERT_GT(leaver_, 0);
+        terms_.process = process_id_of(static_cast<uint32_t>(leaver_));
+    }
+    void TearDown() override {
+        leave();
+        direct_messages_test::TearDown();
+    }
+    void leave() {
+        if (leaver_ > 0) {
+            kill(leaver_, SIGKILL);
+            waitpid(leaver_, nullptr, 0);
+        }
+        leaver_ = 0;
+    }
+    // As UCX's worker does, for `ms`; the next looks for the sender are at 1, 3, 7, 15 ... ms.
+    void progress_for(int ms) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+        do {
+            progress();
+        } while (std::chrono::steady_clock::now() < end);
+    }
+    static void progress_until_delivered() {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (ucp.rest_statuses.empty()) {
+            progress();
+            ASSERT_LT(std::chrono::steady_clock::now(), end);
+        }
+    }
+    // But for `missing` bytes at the end.
+    uint64_t receive_all_but(uint64_t missing) {
+        const uint64_t message = accepted();
+        const uint64_t slot = sent.back().length;
+        uint64_t offset = first;
+        for (unsigned i = 0; offset < total - missing; i = (i + 1) % ring::most_slots) {
+            const uint64_t length = std::min(slot, total - missing - offset);
+            say(control_kind::slot_full, message, i, offset, length);
+            offset += length;
+        }
+        return message;
+    }
+
+    pid_t leaver_ = 0;
+};
+
+TEST_F(direct_messages_of_leaver, a_ring_whose_sender_is_lost_is_used_again_when_it_is_gone) {
+    size_t lent = regions_lent();
+    accepted();
+    messages_->endpoint_closed(ep_);
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    release_quarantined(true);
+    EXPECT_EQ(quarantined(), 1u) << "its GPU may still write";
+    EXPECT_EQ(regions_lent(), lent + 1);
+    leave();
+    release_quarantined(true);
+    EXPECT_EQ(quarantined(), 0u);
+    EXPECT_EQ(regions_lent(), lent);
+}
+
+TEST_F(direct_messages_of_leaver, a_message_that_is_here_needs_no_fin_when_its_process_is_gone) {
+    const size_t lent = regions_lent();
+    const uint64_t message = receive_all_but(0);
+    messages_->endpoint_closed(ep_);
+    progress_for(5);
+    EXPECT_TRUE(ucp.rest_statuses.empty()) << "the FIN may come over another endpoint";
+    EXPECT_TRUE(messages_->is_busy()) << "no event will tell of the end of a process";
+    leave();
+    progress_for(100);
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    EXPECT_EQ(ucp.lengths.back(), sizeof(rndv_header) + total - first);
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(regions_lent(), lent);
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses.size(), 1u) << "delivered once";
+    EXPECT_FALSE(messages_->is_busy());
+}
+
+TEST_F(direct_messages_of_leaver, a_fin_over_another_endpoint_counts_as_any) {
+    const uint64_t message = receive_all_but(0);
+    messages_->endpoint_closed(ep_);
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    leave();
+    progress_for(20);
+    EXPECT_EQ(ucp.rest_statuses.size(), 1u);
+    EXPECT_FALSE(messages_->is_busy());
+}
+
+// However long it lives after its endpoint was closed.
+TEST_F(direct_messages_of_leaver, a_sender_is_looked_for_until_it_is_gone) {
+    messages_->services().between_looks = std::chrono::milliseconds(2);
+    receive_all_but(0);
+    messages_->endpoint_closed(ep_);
+    progress_for(100);
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    leave();
+    progress_until_delivered();
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+}
+
+TEST_F(direct_messages_of_leaver, a_message_with_bytes_missing_ends_with_an_error_after_a_while) {
+    const size_t lent = regions_lent();
+    const uint64_t message = receive_all_but(1);
+    messages_->endpoint_closed(ep_);
+    leave();
+    progress_for(20);
+    EXPECT_TRUE(ucp.rest_statuses.empty()) << "a slot may be told of over another endpoint";
+    ASSERT_NE(end_.message, nullptr);
+    progress_until_delivered();
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_CONNECTION_RESET});
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_EQ(regions_lent(), lent);
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses.size(), 1u) << "ended once";
+    EXPECT_FALSE(messages_->is_busy());
+}
+
+TEST_F(direct_messages_of_leaver, a_slot_that_is_told_of_late_completes_the_message) {
+    const uint64_t message = receive_all_but(1);
+    messages_->endpoint_closed(ep_);
+    leave();
+    progress_for(20);
+    say(control_kind::slot_full, message, ring::most_slots - 1, total - 1, 1);
+    progress_until_delivered();
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+}
+
+TEST_F(direct_messages_of_leaver, a_receive_that_its_user_ends_first_is_ended_once) {
+    receive_all_but(1);
+    messages_->endpoint_closed(ep_);
+    leave();
+    progress_for(20);
+    ASSERT_NE(end_.message, nullptr);
+    end_.message->leave();
+    progress_for(1200);
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    release_quarantined(true);
+}
+
+// Shared memory never tells of it.
+class direct_messages_of_lasting_leaver : public direct_messages_of_leaver,
+                                          public testing::WithParamInterface<uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(missing, direct_messages_of_lasting_leaver, testing::Values(0, 1));
+
+TEST_P(direct_messages_of_lasting_leaver, is_missed_though_its_endpoint_is_open) {
+    messages_->services().between_looks = std::chrono::milliseconds(2);
+    receive_all_but(GetParam());
+    progress_for(50);
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    leave();
+    progress_until_delivered();
+    EXPECT_EQ(ucp.rest_statuses,
+              std::vector<ucs_status_t>{GetParam() == 0 ? UCS_OK : UCS_ERR_CONNECTION_RESET});
+    EXPECT_EQ(end_.message, nullptr);
+}
+
+TEST_F(direct_messages_of_leaver, while_the_endpoint_is_open_the_fin_is_awaited) {
+    const uint64_t message = receive_all_but(0);
+    leave();
+    progress_for(20);
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    rest(message);
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+}
+
+// ---- the receiver reads by itself
+
+class pulls_of_the_lost : public direct_messages_with_source {
+  protected:
+    void SetUp() override {
+        direct_messages_with_source::SetUp();
+        if (messages_ != nullptr) {
+            messages_->services().between_looks = std::chrono::milliseconds(2);
+        }
+    }
+    void lose_sender() {
+        child_->kill();
+        child_->wait();
+    }
+    static void expect_failure() {
+        run_until([] { return !ucp.rest_statuses.empty(); });
+        EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_CONNECTION_RESET});
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(by, pulls_of_the_lost, testing::Bool(), [](const auto &one) {
+    return std::string(one.param ? "copy" : "kernel");
+});
+
+// The RTR that was held back leads nowhere.
+TEST_P(pulls_of_the_lost, a_pull_ends_whose_endpoint_was_closed) {
+    pulling();
+    messages_->endpoint_closed(ep_);
+    lose_sender();
+    expect_failure();
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_FALSE(messages_->is_busy());
+}
+
+TEST_P(pulls_of_the_lost, a_pull_ends_that_could_not_be_launched) {
+    end_.launch_status = UCS_ERR_UNSUPPORTED;  // which is not tried again
+    pulling();
+    run_until([] { return !sent_of_ucp.empty(); });
+    lose_sender();
+    expect_failure();
+    EXPECT_EQ(end_.message, nullptr);
+}
+
+TEST_P(pulls_of_the_lost, a_receive_whose_first_fragment_has_come_is_ucps) {
+    pulling();
+    messages_->endpoint_closed(ep_);
+    expect_first_fragment();
+    lose_sender();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1200);
+    while (std::chrono::steady_clock::now() < end) {
+        progress();
+    }
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    EXPECT_FALSE(messages_->is_busy());
+}
+
+// The dead process takes nothing out of its queue any more.
+TEST_P(pulls_of_the_lost, a_pull_that_is_through_is_delivered_though_its_ats_finds_no_room) {
+    carrier_is_full = true;
+    pulling();
+    run_until([this] { return messages_->services().control.has_unsent_of(number()); });
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    lose_sender();
+    run_until_delivered();
+    expect_bytes(*blocks(64, 128));
+    carrier_is_full = false;
+    messages_->endpoint_closed(ep_);
+}
+
+}  // namespace
+}  // namespace cuda_nc::uct
