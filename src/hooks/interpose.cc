@@ -50,7 +50,8 @@ struct ucm_patch {
 bool redirect_by_ucm(const cuda_nc::ucx_instance &ucx, const replacement *wanted,
                      size_t number) noexcept {
     using modify_f = int8_t (*)(ucm_patch *);
-    auto modify = reinterpret_cast<modify_f>(ucx.find("ucm_reloc_modify"));
+    auto modify =
+        ucx.is_known() ? reinterpret_cast<modify_f>(ucx.find("ucm_reloc_modify")) : nullptr;
     auto *patches = modify != nullptr ? new (std::nothrow) ucm_patch[number]() : nullptr;
     if (patches == nullptr) {
         return false;

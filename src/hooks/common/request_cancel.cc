@@ -27,7 +27,7 @@ struct request_form {
 std::array<std::atomic<size_t>, max_ucx_instances> request_sizes;
 
 request_form form_of(const ucx_instance &ucx) noexcept {
-    if (ucx.major != 1 || ucx.minor < 13) {
+    if (!ucx.is_known()) {
         return {0, 0, 0, 0};
     }
     return ucx.minor < 16 ? request_form{40, 72, UCP_DATATYPE_GENERIC, 0}

@@ -87,7 +87,7 @@ bool fill(const ucx_instance &ucx, settings_table &table) noexcept {
 
 void register_settings(const ucx_instance &ucx) noexcept try {
     static std::array<std::atomic<bool>, max_ucx_instances> done;
-    if (!ucx.at_least(1, 13) || done[ucx.index].exchange(true)) {
+    if (!ucx.is_known() || done[ucx.index].exchange(true)) {
         return;
     }
     auto *table = new settings_table;  // UCX uses it until the process ends

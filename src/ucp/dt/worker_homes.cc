@@ -29,9 +29,10 @@ caller_ucx ucx_of_worker(ucp_worker_h worker, const void *caller) noexcept {
                                   caller_ucx::reason::by_handle};
 }
 
+// Its first word is its worker, in the releases that we know. Whose endpoint it is shows only then.
 caller_ucx ucx_of_endpoint(ucp_ep_h ep, const void *caller) noexcept {
     ucp_worker_h worker = nullptr;
-    if (ep != nullptr) {
+    if (ep != nullptr && knows_several_ucx() && knows_all_ucx()) {
         std::memcpy(&worker, static_cast<const void *>(ep), sizeof(worker));
     }
     return ucx_of_worker(worker, caller);

@@ -29,6 +29,31 @@ struct ucx_log {
     const int *level = nullptr;  // first member of ucs_global_opts: the level in force
 };
 
+// Whether its release is one whose log we know. libucs does not tell its release, but libucp does.
+bool is_known_log() noexcept {
+    using version_f = void (*)(unsigned *, unsigned *, unsigned *);
+    enum answer { not_asked, yes, no };
+    static std::atomic<answer> known{not_asked};
+    if (known.load(std::memory_order_relaxed) != not_asked) {
+        return known.load(std::memory_order_relaxed) == yes;
+    }
+    unsigned major = 0, minor = 0, release = 0;
+    if (void *ucp = dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD)) {
+        if (auto *ask = reinterpret_cast<version_f>(dlsym(ucp, "ucp_get_version"))) {
+            ask(&major, &minor, &release);
+        }
+        dlclose(ucp);
+    } else if (const ucx_instance *ucx = first_known_ucx()) {
+        major = ucx->major;
+        minor = ucx->minor;
+    } else {
+        return false;  // there may be one later
+    }
+    const bool answer = is_known_release(major, minor);
+    known.store(answer ? yes : no, std::memory_order_relaxed);
+    return answer;
+}
+
 // The log of the UCX in this process; null where none is loaded (this loads none). Until UCX is
 // there, each message asks again: messages are rare.
 const ucx_log *find_ucx_log() noexcept {
@@ -41,7 +66,7 @@ const ucx_log *find_ucx_log() noexcept {
     if (handle == nullptr && first_known_ucx() != nullptr) {
         handle = first_known_ucx()->handle;  // of libraries with other names
     }
-    if (handle == nullptr) {
+    if (handle == nullptr || !is_known_log()) {
         return nullptr;
     }
     static ucx_log functions;

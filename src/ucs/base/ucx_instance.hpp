@@ -11,6 +11,13 @@
 
 namespace cuda_nc {
 
+// The releases whose inside we have looked at: requests, endpoints, tables, the log. What lies
+// elsewhere than in UCX's published interface is neither read nor written in any other one.
+constexpr unsigned first_known_minor = 13, last_known_minor = 23;
+constexpr bool is_known_release(unsigned major, unsigned minor) noexcept {
+    return major == 1 && minor >= first_known_minor && minor <= last_known_minor;
+}
+
 // A UCX instance: the loaded object that defines ucp_..., with what that object and those it
 // depends on define. Lives as long as the process, and so do its objects.
 struct ucx_instance {
@@ -22,6 +29,8 @@ struct ucx_instance {
     // This instance's own `symbol`; null where it has none.
     void *find(const char *symbol) const noexcept;
 
+    bool is_known() const noexcept { return is_known_release(major, minor); }
+    // Of what is published.
     bool at_least(unsigned wanted_major, unsigned wanted_minor) const noexcept {
         return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
     }
@@ -100,6 +109,17 @@ inline uint64_t page_key(const void *address) noexcept {
 // Whether several have been found so far. Costs a load.
 inline bool knows_several_ucx() noexcept {
     return ucx_cache::num_instances.load(std::memory_order_relaxed) > 1;
+}
+
+// Whether all that have been found so far are of known releases.
+inline bool knows_all_ucx() noexcept {
+    const unsigned number = ucx_cache::num_instances.load(std::memory_order_acquire);
+    for (unsigned i = 0; i < number; ++i) {
+        if (!ucx_cache::instances[i].is_known()) {
+            return false;
+        }
+    }
+    return true;
 }
 
 // The instance of ucx_of() where the answer is certain and known already; else null.

@@ -90,7 +90,8 @@ bool has_functions_of(const ucx_instance &ucx, release which) noexcept {
 const char *look_up(const ucx_instance &ucx, ucx_api &api) noexcept {
     api.which = static_cast<release>(ucx.minor - 19);
     api.instance = ucx.index;
-    if (ucx.major != 1 || ucx.minor < 19 || ucx.minor > 23) {
+    static_assert(last_known_minor == 23, "the sentence below, enum release");
+    if (!ucx.is_known() || ucx.minor < 19) {
         return "it serves UCX 1.19 to 1.23";
     }
     if (!has_functions_of(ucx, api.which)) {

@@ -4,10 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "hooks/common/datatype_ops.hpp"
 #include "hooks/fakes.hpp"
+#include "hooks/two_ucx.hpp"
 
 namespace cuda_nc::hooks {
 namespace {
@@ -132,6 +138,47 @@ TEST_P(request_cancel, may_be_left_by_a_thread_that_is_cancelled) {
         [this] { hooks::request_cancel(nullptr, post(handle_, state_), nullptr); });
     EXPECT_EQ(calls().finishes, 0);
     finish_(state_);
+}
+
+// Where its requests keep a datatype's state was never looked at: the state leaks.
+TEST(request_cancel_of_a_later_ucx, reads_nothing_of_a_request) {
+    test::in_own_process([] {
+        for (bool later : {true, false}) {
+            const unsigned minor = last_known_minor + (later ? 1 : 0);
+            setenv("FAKE_UCP_MINOR", std::to_string(minor).c_str(), 1);
+            const pid_t child = fork();  // a process asks UCX for its release once
+            if (child == 0) {
+                int context;
+                void *worker = nullptr;
+                EXPECT_EQ(worker_create(&context, nullptr, &worker, nullptr), UCS_OK);
+                const void *operations =
+                    find_in_fake<const void *(*)()>("libfake_open_mpi.so", "fake_operations")();
+                datatype type("vector", {{0, 8}, {24, 8}, {48, 8}}, 96);
+                buffer memory(96, false);
+                uint64_t handle = 0;
+                EXPECT_EQ(create_generic(operations, const_cast<fake_datatype_t *>(type.get()),
+                                         &handle, nullptr),
+                          UCS_OK);
+                const auto &ops = *find_in_fake<const ucp_generic_dt_ops_t *(*)(uint64_t)>(
+                    ucp_library, "fake_ucp_operations")(handle);
+                void *of_type =
+                    find_in_fake<void *(*)(uint64_t)>(ucp_library, "fake_ucp_context")(handle);
+                calls() = fake_calls_t();
+                void *state = ops.start_unpack(of_type, memory.address(), 1);
+                void *request = find_in_fake<void *(*)(uint64_t, void *)>(
+                    ucp_library, "fake_ucp_post")(handle, state);
+                hooks::request_cancel(worker, request, nullptr);
+                EXPECT_EQ(find_in_fake<int8_t (*)(void *)>(ucp_library,
+                                                           "ucp_request_check_status")(request),
+                          UCS_ERR_CANCELED);
+                EXPECT_EQ(calls().finishes, later ? 0 : 1);
+                std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+            }
+            int status = -1;
+            EXPECT_EQ(waitpid(child, &status, 0), child);
+            EXPECT_EQ(status, 0);
+        }
+    });
 }
 
 INSTANTIATE_TEST_SUITE_P(memory, request_cancel, testing::Bool(),

@@ -1,7 +1,12 @@
 // Calls of two libraries, each with a UCX of its own.
 #include "hooks/two_ucx.hpp"
 
+#include <sys/mman.h>
 #include <ucp/api/ucp.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
 
 #include "hooks/common/datatype_ops.hpp"
 #include "hooks/common/request_cancel.hpp"
@@ -138,6 +143,21 @@ TEST(two_ucx, a_message_goes_by_the_ucx_of_its_endpoint) {
         EXPECT_TRUE(sends_in(second_ucp, &calls.to_unknown, code_of(second_user)));
         EXPECT_TRUE(sends_in(first_ucp, &calls.to_unknown, code_of(first_user)));
         EXPECT_TRUE(sends_in(first_ucp, nullptr, code_of(first_user)));
+    });
+}
+
+// Its endpoints may not begin with their worker, or be no memory at all.
+TEST(two_ucx, nothing_is_read_of_the_endpoints_of_a_release_that_is_not_known) {
+    in_own_process([] {
+        setenv("FAKE_UCP_MINOR", std::to_string(last_known_minor + 1).c_str(), 1);
+        call_by_a_jump calls;
+        const size_t page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+        void *closed = mmap(nullptr, page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(closed, MAP_FAILED);
+        auto *ep = static_cast<call_by_a_jump::endpoint *>(closed);
+        EXPECT_TRUE(sends_in(first_ucp, ep, code_of(first_user)));
+        EXPECT_TRUE(sends_in(second_ucp, ep, code_of(second_user)));
+        EXPECT_TRUE(sends_in(second_ucp, &calls.to_first, code_of(second_user)));
     });
 }
 
