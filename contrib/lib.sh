@@ -173,9 +173,41 @@ cuda_candidates() {
     done
 }
 
-# Sets CUDA_DIR: the system's toolkit where it works, else one from PyPI.
+# The release of the NVIDIA driver here (580.65.06); nothing where there is none.
+NVIDIA_PROC=/proc/driver/nvidia/version
+driver_release() {
+    local text=
+    if command -v nvidia-smi >/dev/null; then
+        text=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1) || true
+    fi
+    if ! [[ $text =~ ^[0-9]+\.[0-9.]+$ ]]; then
+        text=$(sed -n 's/^NVRM version:.* \([0-9][0-9]*\.[0-9.]*[0-9]\) .*/\1/p' "$NVIDIA_PROC" 2>/dev/null) || true
+    fi
+    echo "$text"
+}
+
+# A driver loads no kernel that was built with CUDA of a later major release than its own. Where
+# nobody has chosen a toolkit the driver does.
+FIRST_DRIVER_CUDA12=525
+FIRST_DRIVER_CUDA13=580
+choose_cuda_by_driver() {
+    local release
+    [ -z "${CUDA_NC_CUDA:-}" ] || return 0
+    release=$(driver_release)
+    if [ -z "$release" ] || [ "${release%%.*}" -ge $FIRST_DRIVER_CUDA13 ]; then
+        return 0
+    fi
+    [ "${release%%.*}" -ge $FIRST_DRIVER_CUDA12 ] ||
+        die "the NVIDIA driver $release is too old: please update it to $FIRST_DRIVER_CUDA12 or later. CUDA_NC_CUDA=no builds without CUDA, CUDA_NC_CUDA=12 for other machines"
+    say "building with CUDA 12: the NVIDIA driver $release is older than $FIRST_DRIVER_CUDA13, which CUDA 13 needs"
+    CUDA_NC_CUDA=12
+}
+
+# Sets CUDA_DIR: the system's toolkit where it works, else one from PyPI. CUDA 12 where the driver
+# is too old for CUDA 13.
 need_nvcc() {
     local candidate private
+    choose_cuda_by_driver
     case ${CUDA_NC_CUDA:-} in
     no)
         CUDA_DIR=no
@@ -271,6 +303,7 @@ setup_packages() { # SYSTEM_PACKAGE...
     need_packages "$@" &
     system=$!
     need_venv
+    choose_cuda_by_driver
     # Its test needs the compiler, which comes with the others: only the download is made here.
     case ${CUDA_NC_CUDA:-} in
     no | 12) ;;

@@ -33,6 +33,7 @@ cuda_cxx_sources += \
 	src/ucs/backend/cuda/device.hpp \
 	src/ucs/backend/cuda/driver.cc \
 	src/ucs/backend/cuda/driver.hpp \
+	src/ucs/backend/cuda/driver_age.hpp \
 	src/ucs/backend/cuda/errors.cc \
 	src/ucs/backend/cuda/errors.hpp \
 	src/ucs/backend/cuda/ipc_conflicts.cc \

@@ -19,16 +19,11 @@
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/device.hpp"
 #include "ucs/backend/cuda/driver.hpp"
+#include "ucs/backend/cuda/driver_age.hpp"
 #include "ucs/backend/cuda/ipc_conflicts.hpp"
 
 namespace cuda_nc::gpu::cuda {
 namespace {
-
-constexpr int first_with_launch = 11080;  // cuLaunchKernelEx
-
-std::string version_text(int version) {
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
 
 class cuda_platform final : public platform {
   public:
@@ -38,11 +33,12 @@ class cuda_platform final : public platform {
         // In both cases GPU memory is still recognised, so that nobody takes it for host memory.
         if (!used) {
             unusable_ = "not to be used";
-        } else if (version / 1000 < CUDART_VERSION / 1000 || calls_.launch == nullptr) {
-            unusable_ = "the driver serves CUDA " + version_text(version) + ", this build needs " +
-                        version_text(std::max(CUDART_VERSION / 1000 * 1000, first_with_launch));
         } else {
+            unusable_ = driver_objection(version, CUDART_VERSION, calls_.launch != nullptr);
             version_ = version_text(version);
+            if (!unusable_.empty()) {
+                nc_warn("GPU memory is left to UCX and MPI: %s", unusable_.c_str());
+            }
         }
     }
 
