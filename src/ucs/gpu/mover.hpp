@@ -71,9 +71,13 @@ struct order_end_mark {
     uint32_t tag = 0;                // the word's bits from `low_bits` on, then
     uint32_t low_bits = 0;
 
-    // False: the order has not ended.
+    // False: the order has not ended. (The word may be a later order's by now.)
     bool may_show() const noexcept {
-        return word == nullptr || __atomic_load_n(word, __ATOMIC_RELAXED) >> low_bits == tag;
+        if (word == nullptr) {
+            return true;
+        }
+        const uint32_t seen = __atomic_load_n(word, __ATOMIC_RELAXED) >> low_bits;
+        return static_cast<int32_t>((seen - tag) << low_bits) >= 0;
     }
 };
 
@@ -108,7 +112,7 @@ class mover {
     // Whether order `which` has ended: UCS_OK, UCS_INPROGRESS, UCS_ERR_CANCELED or
     // UCS_ERR_IO_ERROR. Reads a word.
     virtual ucs_status_t state(ticket which) const noexcept = 0;
-    // For those who look at many orders again and again. Valid until the order is released.
+    // For those who look at many orders again and again. Valid as long as the mover.
     virtual order_end_mark mark_of(ticket which) const noexcept = 0;
     // The same for an order that is overdue: asks the GPU, and launches a kernel where one is
     // missing.

@@ -91,7 +91,7 @@ size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcep
     }
     for (size_t i = 0; i < number && count < most_at_once; ++i) {
         const ticket its = next_ + count;
-        if (place_of(its).number.load(std::memory_order_acquire) != 0) {
+        if (!has_room(its)) {
             break;
         }
         const uint64_t length = bytes_of_long(orders[i]);
@@ -102,6 +102,13 @@ size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcep
         }
     }
     return count;
+}
+
+// The place of an order that has ended is free, whether its owner has asked or not: an owner that
+// does not progress would keep all others from the ring.
+bool mover_desk::has_room(ticket which) const noexcept {
+    const ticket before = places_[which % order_ring_size].number.load(std::memory_order_acquire);
+    return before == 0 || has_ended(shared_->ends[which % order_ring_size], before);
 }
 
 bool mover_desk::launch_locked() noexcept {
@@ -162,6 +169,7 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
     for (size_t i = 0; i < count; ++i) {
         const ticket number_of = next_ + i;
         tickets[chosen_[i]] = number_of;
+        release(place_of(number_of).number.load(std::memory_order_relaxed));
         if (must_zero_ends(number_of)) {
             for (uint32_t &word : shared_->ends[number_of % order_ring_size].words) {
                 __atomic_store_n(&word, 0u, __ATOMIC_RELAXED);
@@ -215,10 +223,14 @@ void mover_desk::expect() noexcept {
     expected_ = next_;
 }
 
+// Where the place is another order's, this one had ended well before: give() takes no other. What
+// was read may be that one's then.
 ucs_status_t mover_desk::state(ticket which) const noexcept {
-    return has_ended(shared_->ends[which % order_ring_size], which)
-               ? UCS_OK
-               : places_[which % order_ring_size].outcome.load(std::memory_order_acquire);
+    const place &its = places_[which % order_ring_size];
+    const ucs_status_t now = has_ended(shared_->ends[which % order_ring_size], which)
+                                 ? UCS_OK
+                                 : its.outcome.load(std::memory_order_acquire);
+    return its.number.load(std::memory_order_acquire) == which ? now : UCS_OK;
 }
 
 order_end_mark mover_desk::mark_of(ticket which) const noexcept {
@@ -317,10 +329,11 @@ ucs_status_t mover_desk::ask(ticket which) noexcept {
 
 void mover_desk::release(ticket which) noexcept {
     place &its = place_of(which);
-    if (its.number.load(std::memory_order_relaxed) == which) {
-        long_bytes_.fetch_sub(its.length.load(std::memory_order_relaxed),
-                              std::memory_order_relaxed);
-        its.number.store(0, std::memory_order_release);
+    ticket number = which;
+    const uint64_t length = its.length.load(std::memory_order_relaxed);
+    // Its owner and give() may do so at the same time.
+    if (which != 0 && its.number.compare_exchange_strong(number, 0, std::memory_order_acq_rel)) {
+        long_bytes_.fetch_sub(length, std::memory_order_relaxed);
     }
 }
 

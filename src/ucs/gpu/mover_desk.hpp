@@ -94,6 +94,7 @@ class mover_desk : public mover {
     struct pen;
 
     place &place_of(ticket which) noexcept { return places_[which % order_ring_size]; }
+    bool has_room(ticket which) const noexcept;
     size_t describe_all(const move_order *orders, size_t number) noexcept;
     bool launch_locked() noexcept;
     void settle(ticket first, ucs_status_t outcome) noexcept;

@@ -1,10 +1,13 @@
 #include "ucs/backend/cuda/sole_user.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -13,12 +16,48 @@
 #include "ucs/base/log.hpp"
 
 namespace cuda_nc::gpu::cuda {
+namespace {
+
+// Files that a child closes as soon as it is there: it would hold its parent's locks after the
+// parent's end. No lock of ours: a child might find it taken for ever.
+class inherited {
+  public:
+    // False: there is no room.
+    static bool add(int file) noexcept { return will_close && replace(none, file + 1); }
+    static void remove(int file) noexcept { replace(file + 1, none); }
+
+  private:
+    static constexpr int none = 0;
+
+    static bool replace(int before, int after) noexcept {
+        return std::any_of(files.begin(), files.end(), [&](std::atomic<int> &one) {
+            int expected = before;
+            return one.compare_exchange_strong(expected, after);
+        });
+    }
+    static void close_all() noexcept {
+        for (std::atomic<int> &one : files) {
+            const int file = one.exchange(none) - 1;
+            if (file >= 0) {
+                close(file);
+            }
+        }
+    }
+
+    static inline std::array<std::atomic<int>, 64> files{};  // descriptors plus 1, one for each GPU
+    // Now, and not at first use: a fork on another thread could miss a handler that is set later.
+    static inline const bool will_close = pthread_atfork(nullptr, nullptr, close_all) == 0;
+};
+
+}  // namespace
 
 class sole_user::locked_file {
   public:
     explicit locked_file(std::string name) noexcept : name_(std::move(name)) {}
+    // A child has closed it, and may have opened another file by that number.
     ~locked_file() {
-        if (file_ >= 0) {
+        if (file_ >= 0 && process_ == getpid()) {
+            inherited::remove(file_);
             close(file_);
         }
     }
@@ -30,14 +69,16 @@ class sole_user::locked_file {
         struct stat what;
         struct flock lock = of(F_RDLCK);
         // Locks of the open file: a fork or a second descriptor of this process does not end them.
-        return file_ >= 0 && fstat(file_, &what) == 0 && S_ISREG(what.st_mode) &&
-               what.st_uid == geteuid() && fcntl(file_, F_OFD_SETLK, &lock) == 0;
+        return file_ >= 0 && inherited::add(file_) && fstat(file_, &what) == 0 &&
+               S_ISREG(what.st_mode) && what.st_uid == geteuid() &&
+               fcntl(file_, F_OFD_SETLK, &lock) == 0;
     }
     bool is_alone() const noexcept {
         struct flock lock = of(F_WRLCK);
-        return fcntl(file_, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+        return process_ == getpid() && fcntl(file_, F_OFD_GETLK, &lock) == 0 &&
+               lock.l_type == F_UNLCK;
     }
-    // A child has the parent's file, and with it the parent's lock.
+    // What a child remembers is its parent's.
     bool is_for(const std::string &name) const noexcept {
         return name_ == name && process_ == getpid();
     }

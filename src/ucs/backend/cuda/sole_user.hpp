@@ -1,7 +1,7 @@
 // Whether this process is the only one of its user, on this machine and with this library, that has
 // a mover for a GPU or wants one. A file in /dev/shm for each GPU, on which each process holds a
-// shared lock as long as it lives: a process that dies leaves none behind. Objects of one process
-// share the lock.
+// shared lock as long as it lives: a process that dies leaves none behind, and its forked children
+// have none. Objects of one process share the lock.
 #pragma once
 
 #include <memory>

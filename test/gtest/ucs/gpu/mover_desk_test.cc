@@ -96,6 +96,11 @@ class mover_desk_test : public testing::Test {
         };
     }
 
+    // As the kernel says it, in one piece.
+    void end(mover::ticket which) {
+        mover_.memory.ends[which % order_ring_size].words[0] = end_word(which, 1);
+    }
+
     played_mover mover_;
     const layout_view what_ = contiguous_view(64);
     char from_[64] = {}, to_[64] = {};
@@ -148,6 +153,43 @@ TEST_F(mover_desk_test, a_kernel_that_fails_meanwhile_fails_the_orders) {
 }
 
 // By which the kernel tells what has happened since then from what was long ago.
+// A thread that does not progress asks for no end, and gives no ticket back.
+TEST_F(mover_desk_test, an_order_that_has_ended_keeps_nobody_from_the_ring) {
+    const mover::ticket idle = tickets_[0];
+    const order_end_mark mark = mover_.mark_of(idle);
+    EXPECT_FALSE(mark.may_show());
+    end(idle);
+    for (uint32_t i = 1; i < order_ring_size; ++i) {
+        ASSERT_EQ(give(1, {}), 1u);
+        end(tickets_[0]);
+        EXPECT_EQ(mover_.state(tickets_[0]), UCS_OK);
+        mover_.release(tickets_[0]);
+    }
+    ASSERT_EQ(give(1, {}), 1u);
+    const mover::ticket later = tickets_[0];
+    ASSERT_EQ(later % order_ring_size, idle % order_ring_size);
+    for (bool has_ended : {false, true}) {
+        EXPECT_EQ(mover_.state(later), has_ended ? UCS_OK : UCS_INPROGRESS);
+        EXPECT_EQ(mover_.mark_of(later).may_show(), has_ended);
+        EXPECT_EQ(mover_.state(idle), UCS_OK);
+        EXPECT_EQ(mover_.ask(idle), UCS_OK);
+        EXPECT_TRUE(mark.may_show());
+        mover_.release(idle);
+        end(later);
+    }
+    EXPECT_EQ(mover_.state(later), UCS_OK);
+}
+
+TEST_F(mover_desk_test, an_order_that_has_not_ended_keeps_its_place) {
+    for (uint32_t i = 1; i < order_ring_size; ++i) {
+        ASSERT_EQ(give(1, {}), 1u);
+        end(tickets_[0]);
+    }
+    EXPECT_EQ(give(1, {}), 0u);
+    end(1);
+    EXPECT_EQ(give(1, {}), 1u);
+}
+
 TEST_F(mover_desk_test, a_launch_says_the_pulse_of_the_order_before) {
     mover_.memory.stay.pulse = 5;
     ASSERT_EQ(give(1, {}), 1u);

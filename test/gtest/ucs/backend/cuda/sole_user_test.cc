@@ -1,10 +1,12 @@
 #include "ucs/backend/cuda/sole_user.hpp"
 
 #include <gtest/gtest.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 
 namespace cuda_nc::gpu::cuda {
@@ -59,6 +61,44 @@ TEST_F(sole_user_test, another_process_is_seen_until_it_dies) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(one.is_alone());
+    for (int end : {there[0], there[1], over[0], over[1]}) {
+        close(end);
+    }
+}
+
+// A server that a program starts by fork, for one.
+TEST_F(sole_user_test, a_child_does_not_keep_the_place_of_its_parent) {
+    sole_user one;
+    ASSERT_TRUE(one.enter("bus", folder_.c_str()));
+    int there[2], over[2];
+    ASSERT_EQ(pipe(there), 0);
+    ASSERT_EQ(pipe(over), 0);
+    const pid_t parent = fork();
+    if (parent == 0) {
+        auto its = std::make_unique<sole_user>();
+        if (!its->enter("bus", folder_.c_str())) {
+            _exit(1);
+        }
+        const pid_t child = fork();
+        if (child == 0) {
+            char sign = its->is_alone() ? 'n' : 'y';
+            its = nullptr;  // closes nothing that was opened since
+            if (fcntl(there[1], F_GETFD) < 0 || write(there[1], &sign, 1) != 1 ||
+                read(over[0], &sign, 1) != 1) {
+                _exit(1);
+            }
+            _exit(0);
+        }
+        _exit(child > 0 ? 0 : 1);
+    }
+    char sign = 0;
+    int status = -1;
+    ASSERT_EQ(waitpid(parent, &status, 0), parent);
+    EXPECT_EQ(status, 0);
+    ASSERT_EQ(read(there[0], &sign, 1), 1);
+    EXPECT_EQ(sign, 'y');
+    EXPECT_TRUE(one.is_alone()) << "the child of one that has ended is there yet";
+    ASSERT_EQ(write(over[1], &sign, 1), 1);
     for (int end : {there[0], there[1], over[0], over[1]}) {
         close(end);
     }
