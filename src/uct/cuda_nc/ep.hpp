@@ -16,6 +16,29 @@ enum class receivers_known : uint8_t {
     no        // it must
 };
 
+struct endpoint;
+
+// A message that uses an endpoint. Each endpoint has a list of those that use it, in the order in
+// which they came: who closes it meets no others.
+class endpoint_user {
+  public:
+    // The endpoint goes away; `other` leads to the same peer, null: none does. Uses this one no
+    // more when it returns, if it exists then.
+    virtual void endpoint_closed(endpoint *other) noexcept = 0;
+
+  protected:
+    endpoint_user() noexcept = default;
+    ~endpoint_user() { use(nullptr); }
+    endpoint_user(const endpoint_user &) = delete;
+    endpoint_user &operator=(const endpoint_user &) = delete;
+    // From now on, in place of the one before; null: none.
+    void use(endpoint *ep) noexcept;
+
+  private:
+    endpoint *used_ = nullptr;
+    endpoint_user *before_ = nullptr, *after_ = nullptr;
+};
+
 struct endpoint {
     abi::uct_ep super;
     abi::uct_ep *carrier;        // owned
@@ -43,13 +66,28 @@ struct endpoint {
     std::array<uint64_t, 16> pulled = {};
     uint32_t carrier_pid = 0;  // of the peer, as the carrier knows it, in our numbering; 0: unknown
     process_id process = {};   // of the peer, as it named it first
-    // peers.hpp: whether its peer was made known; the one that came before it, or that was
-    // connected before it to the same peer.
+    // peers.hpp: whether its peer was made known; the one that came before it, or those that were
+    // connected before it and after it to the same peer.
     bool has_come = false;
-    endpoint *older = nullptr;
+    endpoint *older = nullptr, *newer = nullptr;
+    endpoint_user *first_user = nullptr, *last_user = nullptr;
 
     static endpoint &of(abi::uct_ep *ep) { return *reinterpret_cast<endpoint *>(ep); }
 };
+
+inline void endpoint_user::use(endpoint *ep) noexcept {
+    if (used_ != nullptr) {
+        (before_ != nullptr ? before_->after_ : used_->first_user) = after_;
+        (after_ != nullptr ? after_->before_ : used_->last_user) = before_;
+    }
+    used_ = ep;
+    before_ = after_ = nullptr;
+    if (ep != nullptr) {
+        before_ = ep->last_user;
+        (before_ != nullptr ? before_->after_ : ep->first_user) = this;
+        ep->last_user = this;
+    }
+}
 
 // Whether the peer may say that it is `process`: it always names the same one, and none but that
 // which the carrier sends to. Remembers the first. All zero, "not known", is always right. `own` is

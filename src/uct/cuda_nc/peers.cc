@@ -19,6 +19,9 @@ void connected(interface &iface, endpoint &ep) noexcept {
 void admit(interface &iface, endpoint &ep) noexcept try {
     endpoint *&newest = iface.peers[ep.peer];
     ep.older = std::exchange(newest, &ep);
+    if (ep.older != nullptr) {
+        ep.older->newer = &ep;
+    }
     connected(iface, ep);
 } catch (const std::bad_alloc &) {
     nc_error("out of memory for a connection: messages between GPUs may take the slower path");
@@ -93,12 +96,13 @@ endpoint *find_peer(interface &iface, uint64_t identity) noexcept {
 void remove_endpoint(interface &iface, endpoint &ep) noexcept {
     const auto known = iface.peers.find(ep.peer);
     if (known != iface.peers.end()) {
-        endpoint **link = &known->second;
-        while (*link != nullptr && *link != &ep) {
-            link = &(*link)->older;
+        if (ep.older != nullptr) {
+            ep.older->newer = ep.newer;
         }
-        if (*link == &ep) {
-            *link = ep.older;
+        if (ep.newer != nullptr) {
+            ep.newer->older = ep.older;
+        } else if (known->second == &ep) {
+            known->second = ep.older;
         }
         if (known->second == nullptr) {
             iface.peers.erase(known);

@@ -12,11 +12,17 @@ class later_looks {
   public:
     using clock = tick_clock;
 
-    // From now on: after `shortest`, and then after pauses that double, `most` times in all.
-    void begin() noexcept {
+    // From now on: after `shortest`, and then after pauses that double, `most` times in all. True:
+    // at once, too, for it did not begin a moment ago.
+    bool begin() noexcept {
+        const auto now = clock::now();
         left_ = most;
         pause_ = shortest;
-        next_ = clock::now() + pause_;
+        next_ = now + pause_;
+        const bool at_once = !has_begun_ || now - begun_ >= shortest;
+        has_begun_ = true;
+        begun_ = at_once ? now : begun_;
+        return at_once;
     }
     void end() noexcept { left_ = 0; }
     bool are_due() noexcept {
@@ -34,7 +40,8 @@ class later_looks {
     static constexpr unsigned most = 8;  // the last one after a minute
 
   private:
-    clock::time_point next_;
+    clock::time_point next_, begun_;
+    bool has_begun_ = false;
     clock::duration pause_{};
     unsigned left_ = 0;
 };

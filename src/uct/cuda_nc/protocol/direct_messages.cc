@@ -175,22 +175,20 @@ void direct_messages::endpoint_closed(endpoint &ep) noexcept {
     endpoint *const newest = find_peer(services_.iface, ep.peer);
     endpoint *const other = newest == &ep ? ep.older : newest;
     services_.control.endpoint_closed(ep, other);
-    services_.messages.for_each([&](auto &one) {
-        if (one.ep() != &ep) {
-            return;
-        }
-        if constexpr (std::is_same_v<decltype(one), receive_message &>) {
-            one.endpoint_closed(other);
-        } else {
-            one.endpoint_closed();
-        }
-    });
+    while (ep.first_user != nullptr) {
+        ++closing_steps_;
+        ep.first_user->endpoint_closed(other);
+    }
     services_.control.endpoint_closed(ep, other);  // what the messages have said now
     services_.puts.endpoint_closed(ep);
     early_.endpoint_closed(ep.peer);
     services_.ports.endpoint_closed(ep);
-    looks_for_the_gone_.begin();
-    look_for_the_gone();
+    // Who closes thousands looks at once with the first of them, and then when the others are
+    // closed.
+    if (looks_for_the_gone_.begin()) {
+        ++closing_steps_;
+        look_for_the_gone();
+    }
     if (looks_for_the_gone_.are_to_come()) {
         services_.progress.start();
     }

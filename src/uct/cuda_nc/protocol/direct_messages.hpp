@@ -88,6 +88,9 @@ class direct_messages {
 
     message_services &services() noexcept { return services_; }
 
+    // How many messages, offers and looks for processes endpoint_closed() has met so far.
+    uint64_t closing_steps() const noexcept { return closing_steps_ + early_.swept(); }
+
   private:
     static unsigned progress(void *self) noexcept;
     unsigned progress() noexcept;
@@ -136,6 +139,7 @@ class direct_messages {
     agenda::clock::time_point next_look_for_senders_;
     std::unique_ptr<char[]> scratch_;  // as long as the carrier's longest am_bcopy
     unsigned calls_ = 0;               // of progress()
+    uint64_t closing_steps_ = 0;
 };
 
 }  // namespace cuda_nc::uct

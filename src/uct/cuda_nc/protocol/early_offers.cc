@@ -4,6 +4,8 @@
 #include <iterator>
 #include <new>
 
+#include "ucs/base/compiler.hpp"
+
 namespace cuda_nc::uct {
 
 early_offers::arriving::arriving(early_offers &at, uint64_t request, const entry *offer) noexcept
@@ -25,6 +27,7 @@ early_offers::arriving::~arriving() {
 }
 
 void early_offers::add(const key &where, const entry &offer) noexcept try {
+    sweep();
     constexpr size_t most = 65536;  // beyond, the sender offers again with UCP's data
     if (all_.size() >= most) {
         return;
@@ -64,6 +67,7 @@ early_offers::arriving *early_offers::find_arriving(const key &where) const noex
 }
 
 void early_offers::withdraw(const wire::control &message) noexcept {
+    sweep();
     auto found = all_.find({message.offset, message.identity});
     if (found != all_.end() && found->second.what.message == message.from) {
         all_.erase(found);
@@ -84,6 +88,7 @@ void early_offers::forget_number(const void *data, size_t length) noexcept {
 }
 
 early_offers::taken early_offers::extract(uint64_t request, uint64_t identity) noexcept {
+    sweep();
     const key where = {request, identity};
     if (arriving *now = find_arriving(where)) {
         return taken(std::exchange(now->offer_, nullptr));
@@ -96,6 +101,7 @@ early_offers::taken early_offers::extract(uint64_t request, uint64_t identity) n
 }
 
 bool early_offers::forget_plain(uint64_t request, uint64_t identity) noexcept {
+    sweep();
     const key where = {request, identity};
     if (arriving *now = find_arriving(where)) {
         const bool is_plain = now->offer_->what.message == 0;
@@ -114,8 +120,30 @@ void early_offers::endpoint_closed(uint64_t identity) noexcept {
     for (arriving *one = arriving_; one != nullptr; one = one->outer_) {
         one->offer_ = one->key_.second == identity ? nullptr : one->offer_;
     }
+    if (all_.empty()) {
+        return;
+    }
+    try {
+        closed_.insert(identity);
+    } catch (const std::bad_alloc &) {
+        sweep();
+        erase_if([identity](uint64_t of) { return of == identity; });
+    }
+}
+
+void early_offers::sweep() noexcept {
+    if (CUDA_NC_LIKELY(closed_.empty())) {
+        return;
+    }
+    erase_if([this](uint64_t of) { return closed_.count(of) != 0; });
+    closed_.clear();
+}
+
+template <typename function>
+void early_offers::erase_if(function is_void) noexcept {
+    swept_ += all_.size();
     for (auto at = all_.begin(); at != all_.end();) {
-        at = at->first.second == identity ? all_.erase(at) : std::next(at);
+        at = is_void(at->first.second) ? all_.erase(at) : std::next(at);
     }
 }
 

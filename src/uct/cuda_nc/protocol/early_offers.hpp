@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -86,9 +87,16 @@ class early_offers {
     bool empty() const noexcept { return all_.empty() && arriving_ == nullptr; }
     // UCP answers that send by ATS: an offer of contiguous memory was of no use. Whether there was.
     bool forget_plain(uint64_t request, uint64_t identity) noexcept;
+    // What waits of that interface is void. It goes with the next change: who closes thousands of
+    // endpoints one after the other has all offers looked at once.
     void endpoint_closed(uint64_t identity) noexcept;
+    // How many offers were looked at because endpoints had been closed.
+    uint64_t swept() const noexcept { return swept_; }
 
   private:
+    void sweep() noexcept;
+    template <typename function>
+    void erase_if(function is_void) noexcept;
     void forget_number(const void *data, size_t length) noexcept;
     // Null: no such offer is arriving.
     arriving *find_arriving(const key &where) const noexcept;
@@ -97,6 +105,8 @@ class early_offers {
 
     map all_;
     std::vector<map::node_type> unused_;
+    std::unordered_set<uint64_t> closed_;  // interfaces whose offers are void
+    uint64_t swept_ = 0;
     arriving *arriving_ = nullptr;
 };
 

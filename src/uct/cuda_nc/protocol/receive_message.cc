@@ -24,6 +24,7 @@ receive_message::receive_message(message_services &services, endpoint &ep, user_
                                  uint64_t first, const wire::rtr_head *rtr) noexcept
     : message_{services, &ep, &buffer, buffer.device(), id, ep.peer, sender, total, first},
       request_(request) {
+    use(&ep);
     trace_begin("receive", sender, total);
     buffer.message = this;
     if (rtr != nullptr) {
@@ -167,9 +168,14 @@ void receive_message::handle_withdraw() noexcept {
     end();
 }
 
+void receive_message::change_endpoint(endpoint *ep) noexcept {
+    message_.ep = ep;
+    use(ep);
+}
+
 void receive_message::endpoint_closed(endpoint *other) noexcept {
     if (any_endpoint_ && other != nullptr) {
-        message_.ep = other;
+        change_endpoint(other);
         return;
     }
     if (held_ && !is_acknowledged_) {
@@ -183,7 +189,7 @@ void receive_message::endpoint_closed(endpoint *other) noexcept {
         // for ever, where this side alone closes.
         message_.send(wire::control_kind::stop);
     }
-    message_.ep = nullptr;
+    change_endpoint(nullptr);
     if (message_.buffer == nullptr || (plain_ != nullptr && !request_waits_for_us())) {
         end();
     } else {

@@ -27,15 +27,14 @@
 #include <memory>
 #include <optional>
 
+#include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/protocol/plain_memory.hpp"
 #include "uct/cuda_nc/protocol/route.hpp"
 #include "uct/cuda_nc/user_buffer.hpp"
 
 namespace cuda_nc::uct {
 
-struct endpoint;
-
-class receive_message final : public direct_message {
+class receive_message final : public direct_message, public endpoint_user {
   public:
     // Message `sender` of the peer (0: contiguous memory) has `total` bytes, of which `first` have
     // arrived with the offer. UCP calls the receive `request`. `rtr`: UCP's RTR, which may be held
@@ -65,8 +64,7 @@ class receive_message final : public direct_message {
     void handle_cancel() noexcept;
     // The sender's bytes may go away: what reads them stops.
     void handle_withdraw() noexcept;
-    // `other` leads to the same peer; null: none does.
-    void endpoint_closed(endpoint *other) noexcept;
+    void endpoint_closed(endpoint *other) noexcept override;
     // UCP may use another endpoint to the peer for the message than ep(): that is for answers.
     void answer_by_any_endpoint() noexcept { any_endpoint_ = true; }
     unsigned progress() noexcept;  // how much has happened
@@ -90,6 +88,7 @@ class receive_message final : public direct_message {
     void deliver(ucs_status_t status) noexcept;
     void deliver_plain(ucs_status_t status) noexcept;
     bool acknowledge(ucs_status_t status) noexcept;
+    void change_endpoint(endpoint *ep) noexcept;
     bool request_waits_for_us() const noexcept;
     void look_for_sender() noexcept;
     bool ends_without_sender() noexcept;

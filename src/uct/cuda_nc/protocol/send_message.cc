@@ -17,6 +17,7 @@ send_message::send_message(message_services &services, endpoint &ep, user_buffer
       total_(buffer.packed_bytes()),
       device_(buffer.device()),
       offer_(services, ep, buffer, id) {
+    use(&ep);
     trace_begin("send", id_, total_);
 }
 
@@ -89,7 +90,7 @@ void send_message::leave() noexcept {
     end();
 }
 
-void send_message::endpoint_closed() noexcept {
+void send_message::endpoint_closed(endpoint *) noexcept {
     give_up();
     ep_ = nullptr;
     end();

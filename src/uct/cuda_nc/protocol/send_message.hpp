@@ -14,6 +14,7 @@
 
 #include <memory>
 
+#include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/protocol/outgoing_offer.hpp"
 #include "uct/cuda_nc/protocol/route.hpp"
 #include "uct/cuda_nc/user_buffer.hpp"
@@ -22,7 +23,7 @@ namespace cuda_nc::uct {
 
 struct endpoint;
 
-class send_message final : public direct_message {
+class send_message final : public direct_message, public endpoint_user {
   public:
     // Packed bytes that go with an offer to a receiver that cannot tell otherwise which of its
     // messages it is for; a multiple of every word that kernels use.
@@ -56,7 +57,7 @@ class send_message final : public direct_message {
     void give_up() noexcept;
     // Ends the message too: the datatype's part need not end by itself, because UCX forgets it
     // where it aborts a send before the receiver's answer.
-    void endpoint_closed() noexcept;
+    void endpoint_closed(endpoint *other) noexcept override;
 
     // Whether the receiver is to have the FIN now, though it still pulls.
     bool wants_fin() const noexcept {
