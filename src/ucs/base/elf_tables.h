@@ -42,7 +42,8 @@ static inline cuda_nc_elf_tables_t cuda_nc_read_elf_tables(ElfW(Addr) base,
                                                            const ElfW(Dyn) * entry) {
     cuda_nc_elf_tables_t found = {NULL, NULL, {NULL, NULL}, {0, 0}};
     int plt_has_addends = 1;
-    size_t num_relative = 0; /* they come first, have no symbol, and are most of a large library's */
+    /* They come first, have no symbol, and are most of those of a large library. */
+    size_t num_relative = 0;
     for (; entry != NULL && entry->d_tag != DT_NULL; ++entry) {
         /* glibc has relocated these pointers, other loaders (and the kernel's vdso) have not */
         const ElfW(Addr) address =
