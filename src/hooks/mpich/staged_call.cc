@@ -78,7 +78,7 @@ void staged_call::free_types() noexcept {
 
 // What is short is as soon there through host memory, where UCX need not ask the receiver first.
 const dt::packed_place &staged_call::add(typed_memory memory, use how, bool on_gpu) {
-    constexpr uint64_t least_on_gpu = 64 << 10;
+    constexpr uint64_t least_on_gpu = 16 << 10;
     dt::packed_memory bytes = memory.memory_for_packed(on_gpu && memory.size() > least_on_gpu);
     if (how != use::receive) {
         memory.pack(bytes.place());

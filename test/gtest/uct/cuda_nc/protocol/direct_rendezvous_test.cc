@@ -50,24 +50,25 @@ class direct_messages_with_plain : public direct_messages_with_source {
         expect_bytes(*one.finish());
     }
     // A message from a datatype into contiguous memory at the target.
-    void expect_pulled_plain() {
+    void expect_pulled_plain(uint64_t size = total) {
+        source_.block_length = size;
         sent.clear();
-        offer_early(99);
-        ASSERT_EQ(rtr_of(99, target_->address()), leaving::now);
+        offer_early(99, 5, size);
+        ASSERT_EQ(rtr_of(99, target_->address(), size), leaving::now);
         ASSERT_EQ(said(control_kind::accept_straight), 0);
         ASSERT_EQ(said(control_kind::accept_pull), 1);
         const uint64_t message = sent.front().from;
-        rest(message, total, 0);
+        rest(message, size, 0);
         run_until([] { return !ended_by_atp.empty(); });
         EXPECT_EQ(said(control_kind::pulled), 1);
         ASSERT_EQ(ended_by_atp.size(), 1u);
         EXPECT_EQ(ended_by_atp[0].status, UCS_OK);
-        EXPECT_EQ(ended_by_atp[0].size, total);
+        EXPECT_EQ(ended_by_atp[0].size, size);
         std::vector<char> seen(target_bytes);
         copy(seen.data(), target_->address(), target_bytes);
         for (uint64_t at = 0; at < target_bytes; ++at) {
             const char expected = static_cast<char>(
-                at < total ? pattern(source_.displacement_0 + static_cast<int64_t>(at)) : 0);
+                at < size ? pattern(source_.displacement_0 + static_cast<int64_t>(at)) : 0);
             ASSERT_EQ(seen[at], expected) << at;
         }
     }
@@ -270,8 +271,8 @@ TEST_P(direct_messages_with_plain, of_another_peer_are_not_forgotten_with_an_ats
 
 // ---- into contiguous memory
 
-TEST_P(direct_messages_with_plain, receives_are_pulled_and_ended_by_atp) {
-    expect_pulled_plain();
+TEST_P(direct_messages_with_plain, short_receives_are_pulled_and_ended_by_atp) {
+    expect_pulled_plain(64 << 10);
     EXPECT_TRUE(ucp.lengths.empty()) << "UCP must copy nothing";
 }
 

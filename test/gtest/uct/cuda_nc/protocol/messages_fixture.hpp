@@ -286,10 +286,10 @@ class direct_messages_test : public testing::Test {
         messages_->handle_rts(words, sizeof(words));
     }
     // The sender's message `message` (0: contiguous memory) is offered with its RTS.
-    void offer_early(uint64_t request, uint64_t message = 5) {
+    void offer_early(uint64_t request, uint64_t message = 5, uint64_t size = total) {
         alignas(8) char bytes[longest_announcement + sizeof(rts_head)];
         const size_t before = write_announcement({message, identity, {terms_, source_}}, bytes);
-        const rts_head rts = {0, 1, request, message == 0 ? source_.address : 0, total};
+        const rts_head rts = {0, 1, request, message == 0 ? source_.address : 0, size};
         std::memcpy(bytes + before, &rts, sizeof(rts));
         messages_->handle_control(bytes, before + sizeof(rts));
         EXPECT_NE(std::count(rts_seen.begin(), rts_seen.end(), request), 0) << "UCP gets it";
