@@ -9,7 +9,6 @@
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/ep.hpp"
 #include "uct/cuda_nc/iface.hpp"
-#include "uct/cuda_nc/protocol/request_finder.hpp"
 #include "uct/cuda_nc/protocol/route_network.hpp"
 #include "uct/cuda_nc/protocol/route_pipe.hpp"
 #include "uct/cuda_nc/protocol/route_pull.hpp"
@@ -190,18 +189,11 @@ void receive_message::endpoint_closed(endpoint *other) noexcept {
         message_.send(wire::control_kind::stop);
     }
     change_endpoint(nullptr);
-    if (message_.buffer == nullptr || (plain_ != nullptr && !request_waits_for_us())) {
+    if (message_.buffer == nullptr || plain_ != nullptr) {
         end();
     } else {
         message_.services.looks.look_soon(message_.id);
     }
-}
-
-// UCP ends the receives of an endpoint that fails in peer-error mode alone, in which it calls its
-// requests by odd numbers. In the other mode it calls them by their addresses, and a receive that
-// has been answered ends by its bytes or not at all.
-bool receive_message::request_waits_for_us() const noexcept {
-    return request_finder::is_address(request_);
 }
 
 bool receive_message::lasts() noexcept {
@@ -210,33 +202,37 @@ bool receive_message::lasts() noexcept {
 
 void receive_message::note_sender_is_gone() noexcept {
     sender_is_gone_ = true;
-    gone_at_ = agenda::clock::now();
     progress();
 }
 
-// A process may end long after its connections: it is looked for in pauses that double.
+// A process may end long after its connections: it is looked for in pauses that double. After the
+// last one the looks for all senders go on.
 void receive_message::look_for_sender() noexcept {
     constexpr std::chrono::milliseconds first_pause{1}, last_pause{4096};
     const auto now = agenda::clock::now();
-    if (now >= next_look_) {
-        if (is_gone(message_.sending_process)) {
-            sender_is_gone_ = true;
-            gone_at_ = now;
-            return;
+    if (now < next_look_) {
+        if (route_->is_through()) {  // the route may have had the message's time since
+            message_.services.looks.look_at(message_.id, next_look_);
         }
-        pause_ = std::min(std::max(first_pause, 2 * pause_), last_pause);
-        next_look_ = now + pause_;
-        message_.services.looks.look_at(message_.id, next_look_);
-    } else if (stopped_ || route_->is_through()) {  // the route may have had the message's time
+        return;
+    }
+    if (is_gone(message_.sending_process)) {
+        sender_is_gone_ = true;
+        return;
+    }
+    const bool is_last = pause_ == last_pause;
+    pause_ = is_last ? pause_ : std::max(first_pause, 2 * pause_);
+    next_look_ = now + pause_;
+    if (!is_last) {
         message_.services.looks.look_at(message_.id, next_look_);
     }
 }
 
 // True: the receive has ended. Words of the sender may still be on their way here, over another
-// connection: bytes are missed only after a while.
+// connection: bytes are missed only after many looks, between which the carriers are progressed.
 bool receive_message::ends_without_sender() noexcept {
     constexpr std::chrono::milliseconds pause{50};
-    constexpr std::chrono::seconds last_words{1};
+    constexpr unsigned most_looks = 20;
     using rest_of = receive_route::rest_of;
     const auto now = agenda::clock::now();
     switch (stopped_ ? rest_of::lost : route_->without_sender()) {
@@ -248,7 +244,11 @@ bool receive_message::ends_without_sender() noexcept {
             if (!may_fail()) {
                 return false;
             }
-            if (now - gone_at_ >= last_words) {
+            if (now >= next_look_without_sender_) {
+                next_look_without_sender_ = now + pause;
+                ++looks_without_sender_;
+            }
+            if (looks_without_sender_ > most_looks) {
                 nc_debug("a sender has left before all its bytes were here");
                 end_without_sender(UCS_ERR_CONNECTION_RESET);
                 return true;
@@ -281,6 +281,9 @@ void receive_message::handle_fin(const wire::rndv_header &header, uint64_t lengt
         route_->release(true);
         end();
         return;
+    }
+    if (stopped_ && route_->reads_alone()) {
+        return;  // it had left before the sender heard that fragments are wanted
     }
     if (has_fin_ || rtr_has_left_ || length != message_.rest() || header.offset != message_.first ||
         header.request != request_) {

@@ -89,7 +89,6 @@ class receive_message final : public direct_message, public endpoint_user {
     void deliver_plain(ucs_status_t status) noexcept;
     bool acknowledge(ucs_status_t status) noexcept;
     void change_endpoint(endpoint *ep) noexcept;
-    bool request_waits_for_us() const noexcept;
     void look_for_sender() noexcept;
     bool ends_without_sender() noexcept;
     void end_without_sender(ucs_status_t status) noexcept;
@@ -109,7 +108,8 @@ class receive_message final : public direct_message, public endpoint_user {
     bool has_fin_ = false;                 // the sender's bytes are all there
     bool was_seen_ = false;                // by lasts()
     bool sender_is_gone_ = false;          // its process is
-    agenda::clock::time_point gone_at_;    // seen to be
+    unsigned looks_without_sender_ = 0;    // since then, for words that are on their way
+    agenda::clock::time_point next_look_without_sender_;
     agenda::clock::time_point next_look_;  // whether the sender of a closed endpoint is gone
     std::chrono::milliseconds pause_{0};   // before the look after that
     wire::rndv_header header_ = {};        // UCP's, that came with the FIN
