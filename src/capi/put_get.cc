@@ -120,17 +120,18 @@ class strided_order final : public uct::layout_order {
     // caller's callback is told of it.
     ucs_status_ptr_t end_blocks(const operation &what) {
         ucp_request_param_t end = {};
+        std::unique_ptr<end_of_all> told;
         if (callback_ != nullptr) {
-            hold();
+            told.reset(new end_of_all{callback_, user_data_, failure_});
             end.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
             end.cb.send = handle_end_of_all;
-            end.user_data = this;
+            end.user_data = told.get();
         }
         const ucs_status_ptr_t flush = ucp_.ep_flush_nbx(what.ep, &end);
-        if (callback_ != nullptr && !UCS_PTR_IS_PTR(flush)) {
-            release();
+        if (UCS_PTR_IS_PTR(flush)) {
+            static_cast<void>(told.release());  // the callback's
         }
-        return flush != nullptr ? flush : UCS_STATUS_PTR(failure_.load());
+        return flush != nullptr ? flush : UCS_STATUS_PTR(failure_->load());
     }
 
     // Whoever begins blocks holds it meanwhile: then the first one to hold it is alone.
@@ -153,6 +154,13 @@ class strided_order final : public uct::layout_order {
     }
 
   private:
+    // Of a flush's request: all that is lost where the caller frees that early.
+    struct end_of_all {
+        ucp_send_nbx_callback_t callback;
+        void *user_data;
+        std::shared_ptr<std::atomic<ucs_status_t>> failure;
+    };
+
     static ucs_status_t prepare(gpu::device &where, gpu::stream &on, const layout_ref &what,
                                 worklist::work_list_ref *list_p,
                                 const layout_view **view_p) noexcept {
@@ -186,16 +194,12 @@ class strided_order final : public uct::layout_order {
         }
     }
     static void handle_end_of_all(void *request, ucs_status_t status, void *self) {
-        auto &order = *static_cast<strided_order *>(self);
-        const ucp_send_nbx_callback_t callback = order.callback_;
-        void *user_data = order.user_data_;
-        const ucs_status_t told = status != UCS_OK ? status : order.failure_.load();
-        order.release();
-        callback(request, told, user_data);
+        const std::unique_ptr<end_of_all> told(static_cast<end_of_all *>(self));
+        told->callback(request, status != UCS_OK ? status : told->failure->load(), told->user_data);
     }
     void note(ucs_status_t status) noexcept {
         ucs_status_t none = UCS_OK;
-        if (status != UCS_OK && failure_.compare_exchange_strong(none, status)) {
+        if (status != UCS_OK && failure_->compare_exchange_strong(none, status)) {
             nc_error("a block of a put or get with layouts has failed: %s", status_text(status));
         }
     }
@@ -207,7 +211,9 @@ class strided_order final : public uct::layout_order {
     worklist::work_list_ref local_list_, remote_list_;
     std::atomic<unsigned> holders_{0};
     std::shared_ptr<layout_order> keeper_;
-    std::atomic<ucs_status_t> failure_{UCS_OK};  // of the first block that has failed
+    // Of the first block that has failed.
+    const std::shared_ptr<std::atomic<ucs_status_t>> failure_ =
+        std::make_shared<std::atomic<ucs_status_t>>(UCS_OK);
 };
 
 ucs_status_ptr_t failure(ucs_status_t status) noexcept {
@@ -247,7 +253,7 @@ ucs_status_ptr_t move_blocks(strided_order &order, const operation &what, common
         is_pending = is_pending || result != nullptr;
     }
     const ucs_status_ptr_t end = is_pending ? order.end_blocks(what) : nullptr;
-    return UCS_PTR_IS_ERR(end) ? ucp_failure(what, end) : end;
+    return UCS_PTR_IS_ERR(end) ? ucp_failure("a block, or ucp_ep_flush_nbx", end) : end;
 }
 
 ucs_status_ptr_t move(const operation &what) {
