@@ -2,8 +2,18 @@
 
 #include <atomic>
 
+#include "hooks/common/contiguous.hpp"
+
 namespace cuda_nc::hooks::local {
 namespace {
+
+// For UCX such a type is one of ours; another may be contiguous bytes.
+bool has_gaps(handle type) noexcept {
+    count_t size = 0;
+    intptr_t lowest = 0, extent = 0;
+    return !is_predefined(type) && pmpi().Type_size_c(type, &size) == 0 &&
+           pmpi().Type_get_true_extent(type, &lowest, &extent) == 0 && extent != size;
+}
 
 // What a pair of messages in one call has in common.
 struct pair {
@@ -49,10 +59,11 @@ struct pair {
         note_message(to.buffer, to.type, to.count);
     }
     static bool sends_by_ucx() noexcept { return pmpi().mpi->sends_by_ucx(); }
-    // Whether what comes from there is a message of UCX's, and so may be received into GPU memory:
-    // MPICH copies what comes from the rank itself.
-    bool receives_by_ucx() const noexcept {
-        return source == process_null || (source >= 0 && !is_self(comm, source) && sends_by_ucx());
+    // Whether what comes from there may be received into GPU memory: a message of UCX's (MPICH
+    // copies what comes from the rank itself), of a datatype of ours or of memory that UCX knows.
+    bool receives_in_place() const noexcept {
+        return source == process_null || (source >= 0 && !is_self(comm, source) && sends_by_ucx() &&
+                                          (has_gaps(to.type) || ucx_takes_gpu_memory()));
     }
     bool sends_to_self() const noexcept { return is_self(comm, dest) && from.on_gpu(); }
     bool receives_from_self() const noexcept { return is_self(comm, source) && to.on_gpu(); }
@@ -150,14 +161,14 @@ int replace(not_called, void *buffer, count_t count, handle type, int dest, int 
             int source, int receive_tag, handle comm, void *status) {
     const uniform_side side = {buffer, count, type};
     pair both = {side, side, dest, send_tag, source, receive_tag, comm};
-    return side.on_gpu() ? both.run(true, !both.receives_by_ucx(), status) : pass_on;
+    return side.on_gpu() ? both.run(true, !both.receives_in_place(), status) : pass_on;
 }
 
 int start_replace(not_called, void *buffer, count_t count, handle type, int dest, int send_tag,
                   int source, int receive_tag, handle comm, void *request) {
     const uniform_side side = {buffer, count, type};
     pair both = {side, side, dest, send_tag, source, receive_tag, comm};
-    return side.on_gpu() ? both.start(true, !both.receives_by_ucx(), request) : pass_on;
+    return side.on_gpu() ? both.start(true, !both.receives_in_place(), request) : pass_on;
 }
 
 }  // namespace cuda_nc::hooks::local

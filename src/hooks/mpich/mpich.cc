@@ -236,13 +236,14 @@ bool mpich::has_own_shared_memory() const noexcept {
 
 void mpich::note_registered() const noexcept {
     std::call_once(first_registered_, [this] {
-        if (!receive_by_datatype()) {
+        const bool is_told = receive_by_datatype();
+        if (!is_told) {
             nc_warn(
                 "MPICH %s cannot be told to receive by UCX's datatypes (MPIR_CVAR_UCX_DT_RECV): "
                 "its receives are left to MPICH",
                 version_.c_str());
         }
-        is_registered_.store(true, std::memory_order_release);
+        is_registered_.store(is_told, std::memory_order_release);
     });
 }
 

@@ -43,7 +43,8 @@ class mpich final : public mpi_library {
         return supports_cuda_ != nullptr && supports_cuda_() == 1;
     }
     bool has_own_shared_memory() const noexcept override;
-    // MPICH may have libfabric in the place of UCX, and then registers nothing.
+    // MPICH may have libfabric in the place of UCX, and then registers nothing; or it may unpack
+    // what it receives by itself.
     bool sends_by_ucx() const noexcept override {
         return is_registered_.load(std::memory_order_acquire) && !has_own_shared_memory();
     }
@@ -82,7 +83,7 @@ class mpich final : public mpi_library {
     int (*setting_read_)(void *handle, void *value) = nullptr;
     int (*setting_write_)(void *handle, const void *value) = nullptr;
     std::string version_;
-    mutable std::atomic<bool> is_registered_{false};  // some type, with UCX
+    mutable std::atomic<bool> is_registered_{false};  // some type, with UCX, which receives by it
     mutable std::once_flag first_registered_;
 };
 

@@ -289,11 +289,11 @@ ucs_status_t device_packer::order_first(const gpu::transfer &work) noexcept {
 }
 
 ucs_status_t device_packer::move_packed(uint64_t length, char *packed,
-                                        bool in_host_memory) noexcept {
+                                        gpu::memory_kind lies_in) noexcept {
     if (!has_kernels_) {
         return UCS_ERR_NO_RESOURCE;
     }
-    const bool staged = in_host_memory && !is_copied() && !zero_copy();
+    const bool staged = gpu::is_on_host(lies_in) && !is_copied() && !zero_copy();
     if (!staged) {
         gpu::transfer work;
         work.dir = dir_;
@@ -301,7 +301,8 @@ ucs_status_t device_packer::move_packed(uint64_t length, char *packed,
         work.base = base_;
         work.packed = packed;
         work.length = length;
-        work.into_own_memory = dir_ == gpu::direction::unpack ? into_own_memory_ : !in_host_memory;
+        work.into_own_memory =
+            dir_ == gpu::direction::unpack ? into_own_memory_ : lies_in == gpu::memory_kind::device;
         const ucs_status_t status = order_first(work);
         if (status != UCS_ERR_CANCELED) {
             return status;

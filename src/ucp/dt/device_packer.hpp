@@ -50,10 +50,10 @@ class device_packer {
     ucs_status_t enqueue_copies(uint64_t offset, uint64_t length, char *packed,
                                 bool in_memory_order, gpu::event &done) noexcept;
 
-    // Packs or unpacks the first `length` packed bytes, which lie at `packed` in memory that the
-    // GPU reaches, and returns when they are there. UCS_ERR_NO_RESOURCE without a work list. After
-    // an error nothing of it runs any more.
-    ucs_status_t move_packed(uint64_t length, char *packed, bool in_host_memory) noexcept;
+    // Packs or unpacks the first `length` packed bytes, which lie at `packed` in memory of this
+    // kind that the GPU reaches, and returns when they are there. UCS_ERR_NO_RESOURCE without a
+    // work list. After an error nothing of it runs any more.
+    ucs_status_t move_packed(uint64_t length, char *packed, gpu::memory_kind lies_in) noexcept;
 
     // To be called before one side of a pipe is launched on the caller's stream: fills in the
     // request's direction, layout and base. `in_memory_order`: both sides are laid out alike, so

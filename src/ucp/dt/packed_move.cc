@@ -17,12 +17,14 @@ namespace {
 using gpu::is_on_host;
 using gpu::memory_kind;
 
-// Whether the GPU that holds the laid-out bytes reaches the packed ones.
-bool is_reached(const gpu::memory_info &laid_out, const gpu::memory_info &packed) noexcept {
-    return (laid_out.kind == memory_kind::device || laid_out.kind == memory_kind::managed) &&
-           (packed.kind == memory_kind::pinned ||
-            (!is_on_host(packed.kind) && packed.kind != memory_kind::unknown &&
-             packed.device == laid_out.device));
+// Whether the GPU that holds the laid-out bytes reaches `length` packed ones.
+bool is_reached(const gpu::memory_info &laid_out, const packed_place &packed,
+                uint64_t length) noexcept {
+    const gpu::memory_info &first = packed.lies;
+    return gpu::is_on_gpu(laid_out.kind) &&
+           (first.kind == memory_kind::pinned ||
+            (gpu::is_on_gpu(first.kind) && first.device == laid_out.device)) &&
+           gpu::are_alike(first, gpu::platform::instance().query(packed.start + length - 1));
 }
 
 void count(gpu::direction dir, const layout &what, uint64_t length, bool in_host_memory) noexcept {
@@ -47,11 +49,10 @@ ucs_status_t move_by_gpu(gpu::direction dir, const layout_ref &what, const void 
     device_packer packer;
     ucs_status_t status = packer.open(dir, layout_ref(what), displaced(base, 0), laid_out);
     if (status == UCS_OK) {
-        const bool in_host_memory = is_on_host(packed.lies.kind);
-        status = packer.move_packed(length, packed.start, in_host_memory);
+        status = packer.move_packed(length, packed.start, packed.lies.kind);
         packer.close();
         if (status == UCS_OK) {
-            count(dir, *what, length, in_host_memory);
+            count(dir, *what, length, is_on_host(packed.lies.kind));
         }
     }
     return status;
@@ -89,8 +90,9 @@ packed_place packed_place_at(void *start) noexcept {
 ucs_status_t pack_all(const layout_ref &what, const void *base, const packed_place &to) noexcept {
     const uint64_t size = what->packed_size();
     const gpu::memory_info laid_out = memory_of(*what, base);
-    if (size == 0 || (is_reached(laid_out, to.lies) && move_by_gpu(gpu::direction::pack, what, base,
-                                                                   laid_out, to, size) == UCS_OK)) {
+    if (size == 0 ||
+        (is_reached(laid_out, to, size) &&
+         move_by_gpu(gpu::direction::pack, what, base, laid_out, to, size) == UCS_OK)) {
         return UCS_OK;
     }
     request_state *state = request_state::start_pack(what, base, laid_out);
@@ -118,7 +120,7 @@ ucs_status_t unpack_first(const layout_ref &what, void *base, const packed_place
                           uint64_t length) noexcept {
     const gpu::memory_info laid_out = memory_of(*what, base);
     if (length == 0 ||
-        (is_reached(laid_out, from.lies) &&
+        (is_reached(laid_out, from, length) &&
          move_by_gpu(gpu::direction::unpack, what, base, laid_out, from, length) == UCS_OK)) {
         return UCS_OK;
     }

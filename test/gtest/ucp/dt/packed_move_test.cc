@@ -1,8 +1,10 @@
 #include "ucp/dt/packed_move.hpp"
 
+#include "ucp/dt/device_packer.hpp"
 #include "ucp/dt/oracle.hpp"
 #include "ucp/dt/packed_memory.hpp"
 #include "ucp/dt/settings_guard.hpp"
+#include "ucs/backend/sim/options.hpp"
 
 namespace cuda_nc::test {
 namespace {
@@ -102,6 +104,33 @@ TEST_P(packed_move_test, moves_more_than_a_mover_takes) {
         go_round(random, uneven_words(15000), where, kind);
         go_round(random, {{{64, 5 << 20}}, 5 << 20, 1}, where, kind);
     }
+}
+
+// Its pages may lie with the CPU: the simulated GPU refuses a move that takes them for its own.
+TEST(packed_in_managed_memory, is_not_taken_for_the_gpus_own) {
+    gpu::platform &gpus = gpu::platform::instance();
+    if (std::string(gpus.name()) != "sim") {
+        GTEST_SKIP() << "makes managed memory of the simulated GPU";
+    }
+    random_engine random(17);
+    const datatype type = strided_words(24, 3000);
+    const layout_ref what = type.make_layout();
+    const size_t size = what->packed_size();
+    std::unique_ptr<gpu::memory> managed;
+    ASSERT_EQ(gpu::sim::allocate_managed(gpus, 0, size, &managed), UCS_OK);
+    buffer source(type, place::device0, random), target(type, place::device0, random);
+    dt::device_packer packer;
+    ASSERT_EQ(packer.open(gpu::direction::pack, layout_ref(what),
+                          static_cast<char *>(source.base()), gpus.query(source.base())),
+              UCS_OK);
+    EXPECT_EQ(packer.move_packed(size, managed->address(), gpu::memory_kind::managed), UCS_OK);
+    packer.close();
+    const bytes packed = source.packed();
+    EXPECT_EQ(std::memcmp(managed->address(), packed.data(), size), 0);
+    ASSERT_EQ(dt::unpack_first(what, target.base(), dt::packed_place_at(managed->address()), size),
+              UCS_OK);
+    target.expect(0, packed.data(), size);
+    EXPECT_TRUE(target.is_as_expected());
 }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<place, packed_kind>> &instance) {
