@@ -23,9 +23,8 @@ namespace {
 
 // What UCX keeps as a message's state is one of two things. Unmarked: our request_state (by
 // to_ucx()), whose `user` is the original operations' state. Marked: that original state alone, or
-// the gathered_receive that holds it. The
-// original operations are always started and finished, whoever moves the bytes: by that the MPI
-// library keeps the type alive.
+// the gathered_receive that holds it. The original operations are always started and finished,
+// whoever moves the bytes: by that the MPI library keeps the type alive.
 constexpr uintptr_t original_mark = 1;  // the original operations move the bytes
 constexpr uintptr_t failed_mark = 2;    // nobody can: GPU memory, which the CPU must not touch
 constexpr uintptr_t gathered_mark = 3;  // the original operations, when all bytes are gathered
