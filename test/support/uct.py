@@ -78,6 +78,7 @@ MAKE = {
 PROGRAMS = {
     "matrix": _program("matrix"),
     "closing": _program("closing"),
+    "lost": _program("lost"),
     "one_sided": _program("one_sided"),
     "strided": _program("strided"),
     "random_types": (_mpi_programs / "random-types", None),

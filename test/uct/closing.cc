@@ -11,50 +11,17 @@
 //   sender-forces: the sender closes by force up to 2 ms after the receiver has asked for the
 //   bytes,
 //           and frees its memory; the receiver closes later
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <new>
-
-#include "test/uct/messages.hpp"
+#include "test/uct/pair.hpp"
 
 namespace {
 
-using namespace matrix;
+using namespace pair;
 
-constexpr auto patience = std::chrono::seconds(60);
-
-struct shared_state {
-    char addresses[2][4096];
-    std::atomic<bool> has_address[2], is_answered, is_closed, is_over;
+struct shared_state : meeting {
+    std::atomic<bool> is_closed, is_over;
 } * common;
 
-ucp_context_h context;
-ucp_worker_h worker;
 bool reads = false, receiver_forces = false, sender_forces = false;
-
-template <typename condition>
-void wait_until(condition holds, const char *what) {
-    const auto end = std::chrono::steady_clock::now() + patience;
-    while (!holds()) {
-        if (ucp_worker_progress(worker) == 0) {
-            sched_yield();
-        }
-        if (std::chrono::steady_clock::now() > end) {
-            fail(std::string(what) + " does not end");
-        }
-    }
-}
-
-bool has_ended(void *request) {
-    return request == nullptr || ucp_request_check_status(request) != UCS_INPROGRESS;
-}
 
 void wait_for(void *request, const char *what) {
     if (UCS_PTR_IS_ERR(request)) {
@@ -67,47 +34,11 @@ void wait_for(void *request, const char *what) {
     }
 }
 
-void open() {
-    ucp_params_t parameters = {};
-    parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
-    parameters.features = UCP_FEATURE_TAG;
-    check(ucp_init(&parameters, nullptr, &context), "ucp_init");
-    ucp_worker_params_t of_worker = {};
-    check(ucp_worker_create(context, &of_worker, &worker), "ucp_worker_create");
-}
-
 // Nothing has come for a while, and what had come before has been taken.
 void take_all() {
     for (int idle = 0; idle < 10;) {
         idle = ucp_worker_progress(worker) == 0 ? idle + 1 : 0;
     }
-}
-
-ucp_ep_h connect(ucp_err_handling_mode_t mode) {
-    ucp_ep_params_t of_ep = {};
-    of_ep.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
-    of_ep.address = reinterpret_cast<ucp_address_t *>(common->addresses[1 - rank_]);
-    of_ep.err_mode = mode;
-    of_ep.err_handler.cb = [](void *, ucp_ep_h, ucs_status_t) {};
-    ucp_ep_h ep;
-    check(ucp_ep_create(worker, &of_ep, &ep), "ucp_ep_create");
-    return ep;
-}
-
-void *start_send(ucp_ep_h ep, buffer &source) {
-    ucp_request_param_t parameters = {};
-    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
-    parameters.datatype = source.datatype();
-    return ucp_tag_send_nbx(ep, source.address(), source.count(), 1, &parameters);
-}
-
-void *start_receive(buffer &target) {
-    ucp_request_param_t parameters = {};
-    parameters.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE;
-    parameters.datatype = target.datatype();
-    return ucp_tag_recv_nbx(worker, target.address(), target.count(), 1, ~ucp_tag_t(0),
-                            &parameters);
 }
 
 void send(const message &one, bool at_once) {
@@ -129,12 +60,6 @@ void send(const message &one, bool at_once) {
     }
     wait_for(sending, "the send");
     common->is_closed = true;
-}
-
-void await_beginning() {
-    ucp_tag_recv_info_t info;
-    wait_until([&] { return ucp_tag_probe_nb(worker, 1, ~ucp_tag_t(0), 0, &info) != nullptr; },
-               "the message's beginning");
 }
 
 void receive(const message &one) {
@@ -171,13 +96,6 @@ void send_to_who_closes(const message &one) {
     end(start_send(ep, source), "the send whose receiver has closed its endpoint");
     common->is_closed = true;
     close_by_force(ep);
-}
-
-void progress_for(std::chrono::microseconds time) {
-    const auto end = std::chrono::steady_clock::now() + time;
-    while (std::chrono::steady_clock::now() < end) {
-        ucp_worker_progress(worker);
-    }
 }
 
 void close_the_send(const message &one) {
@@ -227,21 +145,7 @@ void close_in_the_middle(const message &one) {
     wait_until([] { return common->is_closed.load(); }, "the sender's end");
 }
 
-void publish_address() {
-    ucp_address_t *address;
-    size_t length;
-    check(ucp_worker_get_address(worker, &address, &length), "ucp_worker_get_address");
-    if (length > sizeof(common->addresses[0])) {
-        fail("a long address");
-    }
-    std::memcpy(common->addresses[rank_], address, length);
-    ucp_worker_release_address(worker, address);
-    common->has_address[rank_] = true;
-    wait_until([] { return common->has_address[1 - rank_].load(); }, "the other's address");
-}
-
 void run(const message &one, bool at_once) {
-    setenv("UCX_CUDA_NC_SIM_DEVICE", std::to_string(rank_).c_str(), 0);
     open();
     publish_address();
     if (receiver_forces) {
@@ -258,7 +162,7 @@ void run(const message &one, bool at_once) {
 }
 
 bool run_round(const message &one, bool at_once) {
-    common = new (common) shared_state();
+    common = share<shared_state>();
     for (rank_ = 0; rank_ < 2; ++rank_) {
         if (fork() == 0) {
             run(one, at_once);
@@ -269,14 +173,6 @@ bool run_round(const message &one, bool at_once) {
         right = wait(&status) > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 && right;
     }
     return right;
-}
-
-message large_message(int id) {
-    message one = {};
-    one.id = id;
-    one.bytes = one.room = chosen.largest;
-    one.send = one.receive = {'g', 64, 128, 1, 0, false};
-    return one;
 }
 
 }  // namespace
@@ -297,12 +193,10 @@ int main(int argc, char **argv) {
             chosen.seed = std::strtoull(argv[++i], nullptr, 10);
         }
     }
-    void *memory = mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    common = static_cast<shared_state *>(memory);
     bool right = true;
     for (int i = 0; i < rounds && right; ++i) {
-        right = run_round(large_message(i + static_cast<int>(chosen.seed % 100)), i % 2 == 0);
+        right = run_round(large_message(i + static_cast<int>(chosen.seed % 100), chosen.largest),
+                          i % 2 == 0);
     }
     std::puts(right ? "RIGHT" : "WRONG");
     return right ? 0 : 1;

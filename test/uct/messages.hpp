@@ -100,6 +100,18 @@ class buffer {
         }
     }
 
+    // Of a message that did not come whole: no byte is another's.
+    void verify_gaps() {
+        if (gpu_ != nullptr) {
+            host_ = gpu_->read();
+        }
+        each_byte([&](size_t, size_t at) { host_[at] = untouched; });
+        if (std::count(host_.begin(), host_.end(), untouched) !=
+            static_cast<ptrdiff_t>(host_.size())) {
+            fail("a byte between the blocks was touched");
+        }
+    }
+
   private:
     struct place {
         size_t at, length;

@@ -173,10 +173,19 @@ ucs_status_t report_error(void *arg, uct_ep *carrier_ep, ucs_status_t error) {
 
 ucs_status_t arm_event(uct_iface *iface, unsigned events) {
     interface &ours = interface::of(iface);
-    if (ours.messages != nullptr && ours.messages->is_busy()) {
+    if (ours.messages != nullptr && !ours.messages->fall_asleep()) {
         return UCS_ERR_BUSY;
     }
     return ours.carrier->ops.iface_event_arm(ours.carrier, events);
+}
+
+ucs_status_t get_descriptor(uct_iface *iface, int *descriptor_p) {
+    interface &ours = interface::of(iface);
+    const ucs_status_t status = ours.carrier->ops.iface_event_fd_get(ours.carrier, descriptor_p);
+    if (status == UCS_OK && ours.messages != nullptr) {
+        *descriptor_p = ours.messages->descriptor(*descriptor_p);
+    }
+    return status;
 }
 
 ucs_status_t flush(uct_iface *iface, unsigned flags, void *completion) {
@@ -216,12 +225,12 @@ void set_ops(uct_iface_ops &ops) noexcept {
 #define FORWARDED(member) ops.member = iface_forward<&uct_iface_ops::member>::call
     FORWARDED(iface_fence);
     FORWARDED(iface_progress);
-    FORWARDED(iface_event_fd_get);
     FORWARDED(iface_get_device_address);
 #undef FORWARDED
     ops.iface_progress_enable = enable_progress;
     ops.iface_progress_disable = disable_progress;
     ops.iface_event_arm = arm_event;
+    ops.iface_event_fd_get = get_descriptor;
     ops.iface_flush = flush;
     ops.iface_close = close;
     ops.iface_query = query;

@@ -14,6 +14,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/engine/admission.hpp \
 	src/uct/cuda_nc/engine/agenda.cc \
 	src/uct/cuda_nc/engine/agenda.hpp \
+	src/uct/cuda_nc/engine/alarm.cc \
+	src/uct/cuda_nc/engine/alarm.hpp \
 	src/uct/cuda_nc/engine/event_pool.cc \
 	src/uct/cuda_nc/engine/event_pool.hpp \
 	src/uct/cuda_nc/engine/flush_queue.cc \

@@ -254,9 +254,10 @@ unsigned direct_messages::progress() noexcept {
         return 0;
     }
     s.progress.note_busy();
-    if (calls_ % calls_between_all == 0 && !s.messages.empty()) {
+    if ((calls_ % calls_between_all == 0 || has_slept_) && awaits_senders()) {
         look_for_senders();
     }
+    has_slept_ = false;
     const bool all = s.messages.size() <= few || calls_ % calls_between_all == 0;
     unsigned happened = s.control.empty() ? 0 : s.control.progress();
     happened += s.puts.empty() ? 0 : s.puts.progress();
@@ -273,6 +274,24 @@ bool direct_messages::is_busy() const noexcept {
     const message_services &s = services_;
     return !s.control.empty() || !s.puts.empty() || !s.looks.empty() || !s.schedule.empty() ||
            s.pending.has_ready() || flushes_.has_ready();
+}
+
+// No carrier tells that a sender is gone: the worker is woken for the next look.
+bool direct_messages::fall_asleep() noexcept {
+    if (is_busy()) {
+        return false;
+    }
+    if (!awaits_senders()) {
+        alarm_.clear();
+        return true;
+    }
+    has_slept_ = true;
+    const auto now = agenda::clock::now();
+    if (now >= next_look_for_senders_) {
+        return false;
+    }
+    alarm_.set(next_look_for_senders_ - now);
+    return true;
 }
 
 }  // namespace cuda_nc::uct

@@ -12,6 +12,7 @@
 
 #include "ucs/base/compiler.hpp"
 #include "ucs/base/status.hpp"
+#include "uct/cuda_nc/engine/alarm.hpp"
 #include "uct/cuda_nc/engine/flush_queue.hpp"
 #include "uct/cuda_nc/memory/later_looks.hpp"
 #include "uct/cuda_nc/protocol/early_offers.hpp"
@@ -86,6 +87,14 @@ class direct_messages {
     // Work is under way of which no event of the carrier will tell.
     bool is_busy() const noexcept;
 
+    // ---- a worker that sleeps
+
+    // What the interface's descriptor is, where its carrier's is `carriers`.
+    int descriptor(int carriers) noexcept { return alarm_.stand_in_front_of(carriers); }
+    // The worker is about to sleep until the descriptor can be read. False: it must not, but
+    // progress.
+    bool fall_asleep() noexcept;
+
     message_services &services() noexcept { return services_; }
 
     // How many messages, offers and looks for processes endpoint_closed() has met so far.
@@ -129,6 +138,7 @@ class direct_messages {
                               const wire::rtr_head *rtr) noexcept;
 
     void look_for_the_gone() noexcept;
+    bool awaits_senders() const noexcept { return services_.messages.has_receives(); }
     void look_for_senders() noexcept;
 
     message_services services_;
@@ -137,6 +147,8 @@ class direct_messages {
     early_offers early_;
     later_looks looks_for_the_gone_;  // whose endpoint was closed
     agenda::clock::time_point next_look_for_senders_;
+    alarm alarm_;
+    bool has_slept_ = false;           // the next call of progress may be the last one for long
     std::unique_ptr<char[]> scratch_;  // as long as the carrier's longest am_bcopy
     unsigned calls_ = 0;               // of progress()
     uint64_t closing_steps_ = 0;

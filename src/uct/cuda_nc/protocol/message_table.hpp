@@ -46,6 +46,7 @@ class message_table final : public message_owner {
 
     size_t size() const noexcept { return sends_.size() + receives_.size(); }
     bool empty() const noexcept { return sends_.empty() && receives_.empty(); }
+    bool has_receives() const noexcept { return !receives_.empty(); }
 
     // Calls `what` with each message that exists when its turn comes.
     template <typename function>

@@ -3,6 +3,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/carrier/carrier_test.cc \
 	test/gtest/uct/cuda_nc/choice_test.cc \
 	test/gtest/uct/cuda_nc/engine/agenda_test.cc \
+	test/gtest/uct/cuda_nc/engine/alarm_test.cc \
 	test/gtest/uct/cuda_nc/engine/flush_test.cc \
 	test/gtest/uct/cuda_nc/engine/pending_requests_test.cc \
 	test/gtest/uct/cuda_nc/ep_test.cc \

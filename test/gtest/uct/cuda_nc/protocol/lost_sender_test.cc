@@ -1,6 +1,8 @@
 // Receives whose sender's process ends before it has said that all is there: they end, with all
 // their bytes or an error.
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,6 +193,29 @@ TEST_F(direct_messages_of_leaver, while_the_endpoint_is_open_the_fin_is_awaited)
     EXPECT_TRUE(ucp.rest_statuses.empty());
     rest(message);
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+}
+
+// As in a program that sleeps whenever it may.
+TEST_F(direct_messages_of_leaver, a_worker_that_sleeps_is_woken_to_look) {
+    messages_->services().between_looks = std::chrono::milliseconds(20);
+    const file_descriptor carriers(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    pollfd one = {messages_->descriptor(carriers.number()), POLLIN, 0};
+    EXPECT_TRUE(messages_->fall_asleep());
+    EXPECT_EQ(poll(&one, 1, 100), 0) << "no receive is there to look for";
+    receive_all_but(1);
+    leave();
+    int naps = 0;
+    while (ucp.rest_statuses.empty()) {
+        progress();
+        if (ucp.rest_statuses.empty() && messages_->fall_asleep()) {
+            ++naps;
+            ASSERT_EQ(poll(&one, 1, 20000), 1);
+        }
+    }
+    EXPECT_GE(naps, 1);
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_CONNECTION_RESET});
+    EXPECT_TRUE(messages_->fall_asleep());
+    EXPECT_EQ(poll(&one, 1, 100), 0) << "it sleeps on";
 }
 
 // ---- the receiver reads by itself
