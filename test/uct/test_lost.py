@@ -16,6 +16,11 @@ CASES = {
     "sleeping in poll": (POSIX, SLOTS, ["--sleeps", "poll"]),
     "sleeping in ucp_worker_wait": (POSIX, PIPE, ["--sleeps", "wait"]),
     "sleeping over tcp": (TCP, SLOTS, ["--sleeps", "poll", "--closes"]),
+    "fragments": (POSIX, {}, ["--fragments"]),
+    "fragments, sleeping": (POSIX, {}, ["--fragments", "--sleeps", "wait", "--one-way"]),
+    # UCX frees its endpoint.
+    "receiver without an endpoint": (TCP, SLOTS, ["--one-way"]),
+    "receiver without an endpoint, pipe": (TCP, PIPE, ["--one-way"]),
     "closed before": (TCP, SLOTS, ["--closes", "--within", 3000]),
     "peer errors": ({**POSIX, "UCX_POSIX_ERROR_HANDLING": "y"}, SLOTS,
                     ["--peer-errors", "--sleeps", "poll"]),
@@ -36,3 +41,13 @@ def test_receive_ends(run, build, fetch, case):
     result = run(build("lost"), "--rounds", rounds, "--seed", uct.SEED + len(case), *arguments,
                  env=uct.environment(WITH, carrier, way, release=uct.LAST))
     assert_ended(result, rounds)
+
+
+@pytest.mark.parametrize("release", uct.RELEASE_NAMES)
+def test_ucp_frees_its_endpoint(run, build, fetch, release):
+    """What we know of UCP's requests and endpoints holds in each release."""
+    fetch(release)
+    result = run(build("lost"), "--rounds", 1, "--one-way",
+                 env=uct.environment(uct.LOADED["shim"], {"UCX_TLS": "cuda_nc,self"}, TCP, SLOTS,
+                                     release=release))
+    assert_ended(result, 1)

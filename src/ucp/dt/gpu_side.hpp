@@ -49,6 +49,12 @@ struct gpu_side final : pipeline, uct::user_buffer {
         return pipeline::packer().describe_pipe(work, in_memory_order);
     }
     void all_read() noexcept override { pipeline::count_direct(); }
+    uint64_t received_bytes() const noexcept override {
+        if constexpr (std::is_same_v<pipeline, receive_pipeline>) {
+            return pipeline::received();
+        }
+        return 0;
+    }
 
     // On return no work of the transport touches the user's memory.
     void leave_transport() noexcept {

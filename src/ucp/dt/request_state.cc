@@ -240,6 +240,7 @@ void request_state::finish() noexcept {
         free_list<gpu_state<gpu_sender>>::release(static_cast<gpu_state<gpu_sender> *>(&mine));
     } else if (mine.receiver != nullptr) {
         mine.receiver->leave_transport();
+        mine.receiver->fragments.end();
         mine.receiver->handle.release();
         ucs_status_t status = mine.receiver->end();
         if (status != UCS_OK && !mine.error_reported) {

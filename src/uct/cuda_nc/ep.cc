@@ -95,14 +95,20 @@ constexpr bool is_rendezvous(uint8_t id) noexcept {
 }
 static_assert(is_rendezvous(wire::rtr_id));
 
+// An RTR also where nothing is offered: the receive is one whose sender may be killed.
+bool is_looked_at(const endpoint &ours, const direct_messages *messages, uint8_t id) noexcept {
+    return messages != nullptr &&
+           (id == wire::rtr_id || (wire::is_announced(id) && ours.may_go_direct));
+}
+
 // UCS_ERR_NO_RESOURCE may be ours: where the carrier then says that it has room, UCP asks again,
 // and what is to go first goes.
 __attribute__((noinline)) ucs_status_t rendezvous_short(uct_ep *ep, uint8_t id, uint64_t header,
                                                         const void *payload, unsigned length) {
     endpoint &ours = endpoint::of(ep);
-    if (wire::is_announced(id) && ours.may_go_direct) {
-        direct_messages &messages = *interface::of(ep->iface).messages;
-        switch (messages.before_short(ours, id, header, payload, length)) {
+    direct_messages *messages = interface::of(ep->iface).messages.get();
+    if (is_looked_at(ours, messages, id)) {
+        switch (messages->before_short(ours, id, header, payload, length)) {
             case direct_messages::leaving::now:
                 break;
             case direct_messages::leaving::later:
@@ -130,7 +136,7 @@ __attribute__((noinline)) ssize_t rendezvous_bcopy(uct_ep *ep, uint8_t id, uct_p
         // Also where nothing new is offered: messages may be under way.
         return messages->send_rndv_data(ours, pack, arg, flags);
     }
-    if (wire::is_announced(id) && ours.may_go_direct) {
+    if (is_looked_at(ours, messages, id)) {
         return messages->send_rendezvous(ours, id, pack, arg, flags);
     }
     return am_bcopy_of_carrier(ep, id, pack, arg, flags);
@@ -209,6 +215,16 @@ bool agree_on_process(endpoint &ep, const process_id &process, const process_id 
         ep.process = process;
     }
     return ep.process == process;
+}
+
+process_id process_of_peer(endpoint &ep) noexcept {
+    if (ep.process.started != 0 || ep.carrier_pid == 0) {
+        return ep.process;
+    }
+    if (ep.process_by_carrier.started == 0) {
+        ep.process_by_carrier = process_id_of(ep.carrier_pid);
+    }
+    return ep.process_by_carrier;
 }
 
 // That a put has ended says that its bytes may be overwritten here; what orders it before the

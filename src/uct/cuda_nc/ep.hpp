@@ -66,6 +66,7 @@ struct endpoint {
     std::array<uint64_t, 16> pulled = {};
     uint32_t carrier_pid = 0;  // of the peer, as the carrier knows it, in our numbering; 0: unknown
     process_id process = {};   // of the peer, as it named it first
+    process_id process_by_carrier = {};  // process_of_peer()'s
     // peers.hpp: whether its peer was made known; the one that came before it, or those that were
     // connected before it and after it to the same peer.
     bool has_come = false;
@@ -93,6 +94,9 @@ inline void endpoint_user::use(endpoint *ep) noexcept {
 // which the carrier sends to. Remembers the first. All zero, "not known", is always right. `own` is
 // our process.
 bool agree_on_process(endpoint &ep, const process_id &process, const process_id &own) noexcept;
+
+// As the peer named it, or as the carrier knows it; all zero: unknown.
+process_id process_of_peer(endpoint &ep) noexcept;
 
 // Orders the puts to this peer before the messages that follow. UCS_ERR_NO_RESOURCE: later.
 ucs_status_t fence_puts(endpoint &ep) noexcept;

@@ -97,6 +97,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/direct_offers.cc \
 	src/uct/cuda_nc/protocol/direct_rendezvous.cc \
 	src/uct/cuda_nc/protocol/driven_receiver.cc \
+	src/uct/cuda_nc/protocol/fragment_receives.cc \
+	src/uct/cuda_nc/protocol/fragment_receives.hpp \
 	src/uct/cuda_nc/protocol/driven_receiver.hpp \
 	src/uct/cuda_nc/protocol/early_offers.cc \
 	src/uct/cuda_nc/protocol/early_offers.hpp \
@@ -112,6 +114,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/put_slots.hpp \
 	src/uct/cuda_nc/protocol/receive_message.cc \
 	src/uct/cuda_nc/protocol/receive_message.hpp \
+	src/uct/cuda_nc/protocol/request_endpoints.hpp \
 	src/uct/cuda_nc/protocol/request_finder.hpp \
 	src/uct/cuda_nc/protocol/route.hpp \
 	src/uct/cuda_nc/protocol/route_copy.cc \

@@ -14,6 +14,7 @@
 
 #include "ucs/base/status.hpp"
 #include "ucs/gpu/device.hpp"
+#include "uct/cuda_nc/memory/process_id.hpp"
 
 namespace cuda_nc {
 class layout;
@@ -30,6 +31,34 @@ class direct_message {
 
   protected:
     ~direct_message() = default;
+};
+
+class user_buffer;
+
+// A receive whose bytes UCP brings in fragments, in a list of the transport's
+// (protocol/fragment_receives.hpp).
+struct awaited_fragments {
+    awaited_fragments() noexcept = default;
+    ~awaited_fragments() { end(); }
+    awaited_fragments(const awaited_fragments &) = delete;
+    awaited_fragments &operator=(const awaited_fragments &) = delete;
+
+    // The receive ends, or its bytes come another way.
+    void end() noexcept {
+        if (before != nullptr) {
+            before->after = after;
+            after->before = before;
+            before = after = nullptr;
+        }
+    }
+
+    awaited_fragments *before = nullptr, *after = nullptr;  // null: in no list
+    user_buffer *buffer = nullptr;
+    process_id sender = {};
+    uint64_t request = 0;   // as UCP calls it
+    uint64_t total = 0;     // bytes of the message
+    uint64_t received = 0;  // of them, at the last look after the sender was gone
+    unsigned looks = 0;     // before that, or without more bytes since
 };
 
 // The datatype's part of a message: the user's memory on a GPU, with its layout.
@@ -82,7 +111,11 @@ class user_buffer {
     // Of a sender: the receiver has read all bytes by itself, and pack() is called for none.
     virtual void all_read() noexcept {}
 
+    // Of a receiver: that have come in fragments, or with offers.
+    virtual uint64_t received_bytes() const noexcept { return 0; }
+
     direct_message *message = nullptr;
+    awaited_fragments fragments;
 
   protected:
     ~user_buffer() = default;

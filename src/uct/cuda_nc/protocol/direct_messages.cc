@@ -225,6 +225,7 @@ void direct_messages::look_for_senders() noexcept {
             }
         }
     });
+    services_.fragments.look();
 }
 
 // ---- progress
@@ -247,7 +248,8 @@ unsigned direct_messages::progress() noexcept {
         looks_for_the_gone_.are_due()) {
         look_for_the_gone();
     }
-    if (s.messages.empty() && s.puts.empty() && s.looks.empty() && !holds_back()) {
+    if (s.messages.empty() && s.puts.empty() && s.looks.empty() && s.fragments.empty() &&
+        !holds_back()) {
         if (!looks_for_the_gone_.are_to_come()) {
             s.progress.note_idle();
         }
@@ -267,13 +269,14 @@ unsigned direct_messages::progress() noexcept {
     s.schedule.launch_all();
     happened += s.pending.empty() ? 0 : s.pending.release_decided();
     happened += flushes_.empty() ? 0 : flushes_.progress();
+    happened += s.fragments.is_busy() ? s.fragments.progress() : 0;
     return happened;
 }
 
 bool direct_messages::is_busy() const noexcept {
     const message_services &s = services_;
     return !s.control.empty() || !s.puts.empty() || !s.looks.empty() || !s.schedule.empty() ||
-           s.pending.has_ready() || flushes_.has_ready();
+           s.fragments.is_busy() || s.pending.has_ready() || flushes_.has_ready();
 }
 
 // No carrier tells that a sender is gone: the worker is woken for the next look.

@@ -115,6 +115,7 @@ class direct_messages {
     leaving before_rtr(endpoint &ep, const wire::rtr_head &rtr, size_t length);
     void handle_announcement(char *message, size_t length) noexcept;
     void note_untaken(endpoint &ep) noexcept;
+    void note_request(endpoint &ep, const wire::rtr_head &rtr) noexcept;
     void ask_for_descriptions(endpoint &ep, bool wanted) noexcept;
     // Null: the receive is not into contiguous memory of a GPU.
     std::unique_ptr<plain_memory> find_plain(const wire::rtr_head &rtr) const noexcept;
@@ -138,7 +139,9 @@ class direct_messages {
                               const wire::rtr_head *rtr) noexcept;
 
     void look_for_the_gone() noexcept;
-    bool awaits_senders() const noexcept { return services_.messages.has_receives(); }
+    bool awaits_senders() const noexcept {
+        return services_.messages.has_receives() || !services_.fragments.empty();
+    }
     void look_for_senders() noexcept;
 
     message_services services_;

@@ -83,11 +83,14 @@ direct_messages::leaving direct_messages::before(endpoint &ep, uint8_t id, const
                                 : before_rts(ep, rts, message, length);
     }
     leaving what = leaving::now;
+    rtr_head rtr;
+    std::memcpy(&rtr, message, sizeof(rtr));
     if (!early_.empty() || ep.told_not_to_describe) {
         const call_counter call(services_.rtr_calls);
-        rtr_head rtr;
-        std::memcpy(&rtr, message, sizeof(rtr));
         what = before_rtr(ep, rtr, length);
+    }
+    if (rtr.address == 0 && what != leaving::later) {
+        note_request(ep, rtr);
     }
     return what == leaving::now && !services_.control.send_unsent(ep) ? leaving::later : what;
 } catch (const std::bad_alloc &) {
@@ -275,6 +278,19 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
                                  rtr.request, held);
     }
     return what == outcome::holds_rtr ? leaving::never : leaving::now;
+}
+
+// UCP asks for the bytes of a receive.
+void direct_messages::note_request(endpoint &ep, const rtr_head &rtr) noexcept {
+    user_buffer *buffer = requests_.find(rtr.request);
+    if (buffer == nullptr) {
+        return;
+    }
+    services_.endpoints_of_requests.learn(rtr.request);
+    if (buffer->message == nullptr) {
+        services_.fragments.add(*buffer, process_of_peer(ep), rtr.request, rtr.size);
+        services_.progress.start();
+    }
 }
 
 std::unique_ptr<plain_memory> direct_messages::find_plain(const rtr_head &rtr) const noexcept {

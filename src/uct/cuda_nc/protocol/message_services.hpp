@@ -15,7 +15,9 @@
 #include "uct/cuda_nc/memory/process_id.hpp"
 #include "uct/cuda_nc/pipe/unreturned_ports.hpp"
 #include "uct/cuda_nc/protocol/control_channel.hpp"
+#include "uct/cuda_nc/protocol/fragment_receives.hpp"
 #include "uct/cuda_nc/protocol/message_table.hpp"
+#include "uct/cuda_nc/protocol/request_endpoints.hpp"
 #include "uct/cuda_nc/protocol/unanswered_sends.hpp"
 #include "uct/cuda_nc/protocol/unfinished_puts.hpp"
 
@@ -39,6 +41,8 @@ struct message_services {
     unreturned_ports ports;
     unanswered_sends unanswered;
     event_pool events;
+    request_endpoints endpoints_of_requests;
+    fragment_receives fragments{iface, endpoints_of_requests};
 
     // Calls of UCP's in which it sends an RTR: its request must not end inside one.
     unsigned rtr_calls = 0;

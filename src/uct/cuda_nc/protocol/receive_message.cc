@@ -26,6 +26,7 @@ receive_message::receive_message(message_services &services, endpoint &ep, user_
     use(&ep);
     trace_begin("receive", sender, total);
     buffer.message = this;
+    buffer.fragments.end();
     if (rtr != nullptr) {
         held_ = *rtr;
     }
@@ -115,6 +116,15 @@ void receive_message::end() noexcept {
     message_.services.messages.erase(*this);
 }
 
+// The bytes that are not here come in fragments of UCP's, if its sender lives.
+void receive_message::await_fragments() noexcept {
+    if (message_.buffer != nullptr && plain_ == nullptr) {
+        message_.services.fragments.add(*message_.buffer, message_.sending_process, request_,
+                                        message_.total);
+        message_.services.progress.start();
+    }
+}
+
 void receive_message::stop_sender() noexcept {
     stopped_ = true;
     message_.send(wire::control_kind::stop);
@@ -128,6 +138,7 @@ void receive_message::handle(const wire::control &message) noexcept {
 
 void receive_message::leave() noexcept {
     route_->stop();
+    await_fragments();  // unless the receive ends
     message_.buffer->message = nullptr;
     message_.buffer = nullptr;
     if (held_) {
@@ -155,15 +166,18 @@ void receive_message::handle_cancel() noexcept {
         message_.services.control.send_to_interface(message_.peer, wire::control_kind::ended,
                                                     message_.sender, 0);
     }
+    await_fragments();
     end();
 }
 
-// The receive goes on as one whose sender is gone does: UCP ends it with the endpoint.
+// The receive goes on as one whose sender is gone does: UCP ends it with the endpoint, or we do
+// when its process is gone.
 void receive_message::handle_withdraw() noexcept {
     if (!held_ || is_acknowledged_) {
         return;
     }
     route_->stop();
+    await_fragments();
     end();
 }
 
@@ -297,6 +311,12 @@ void receive_message::handle_fin(const wire::rndv_header &header, uint64_t lengt
     progress();
 }
 
+void receive_message::prepare_request() noexcept {
+    if (message_.ep == nullptr) {
+        message_.services.endpoints_of_requests.prepare(request_);
+    }
+}
+
 // UCP's handler of ATP counts the bytes as arrived, and ends the receive. Before UCX 1.22 it does
 // not look at the status: the user would take old bytes for the message's.
 void receive_message::deliver_plain(ucs_status_t status) noexcept {
@@ -313,6 +333,7 @@ void receive_message::deliver_plain(ucs_status_t status) noexcept {
     }
     route_->release(true);
     interface &iface = message_.services.iface;
+    prepare_request();
     end();
     deliver_to_ucp(iface, wire::atp_id, &said, sizeof(said));
 }
@@ -375,6 +396,7 @@ void receive_message::deliver(ucs_status_t status) noexcept {
     wire::rndv_header header = header_;
     const uint64_t length = sizeof(header) + message_.rest();
     interface &iface = message_.services.iface;
+    prepare_request();
     end();
     deliver_rndv_data(iface, &header, length, call);
 }

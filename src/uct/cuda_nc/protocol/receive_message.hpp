@@ -16,7 +16,8 @@
 // A route that wants nothing of the sender but its memory (a pull, or straight from contiguous
 // memory) holds UCP's RTR back. Then nothing is said to the sender until the end: when the route is
 // through UCP's ATS goes in the place of the RTR, and ends the send; where it fails, the RTR goes.
-// Then the message stays until the first fragment comes, or the sender is gone.
+// Then the message stays until the first fragment comes, or the sender is gone. A message that ends
+// before its receive leaves it to fragment_receives.
 //
 // One side may be contiguous memory, of which UCP alone knows:
 // - The receiver's: UCP is told of the end by its own ATP. The route is "straight", or any other
@@ -84,7 +85,9 @@ class receive_message final : public direct_message, public endpoint_user {
 
   private:
     std::unique_ptr<receive_route> prepare_route(const wire::early_offer &offer) noexcept;
+    void await_fragments() noexcept;
     void stop_sender() noexcept;
+    void prepare_request() noexcept;
     void deliver(ucs_status_t status) noexcept;
     void deliver_plain(ucs_status_t status) noexcept;
     bool acknowledge(ucs_status_t status) noexcept;

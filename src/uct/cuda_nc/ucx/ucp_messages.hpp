@@ -49,5 +49,8 @@ struct rndv_header {
 
 // Bytes from the start of a request to the state that it keeps of a generic datatype.
 constexpr size_t request_state_offset = 136;
+// To the endpoint of a request that sends an RTR for instance, and what an endpoint has: first its
+// worker, and soon the number of its configuration.
+constexpr size_t request_endpoint_offset = 24, endpoint_length = 64;
 
 }  // namespace cuda_nc::uct::wire

@@ -57,6 +57,8 @@ class fake_end final : public user_buffer {
     bool tables_are_there = false;
     bool sends() const noexcept override { return sending_side; }
     void all_read() noexcept override { ++reads; }
+    uint64_t received_bytes() const noexcept override { return received; }
+    uint64_t received = 0;  // in fragments
     bool sending_side = false;
     int reads = 0;  // by the receiver itself, of all bytes
     uint64_t ucx_state() const noexcept override { return state; }
