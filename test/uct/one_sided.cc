@@ -4,7 +4,8 @@
 // usage: one_sided [--ranks N] [--rounds N] [--blocks N] [--longest BYTES] [--seed N]
 //                  [--memory sim|cuda] [--list] [--outside] [--fences] [--wakeup] [--kill]
 //   list: UCX's lists of scattered buffers in place of single puts (UCX 1.22 and later)
-//   outside: a put beyond the registered memory must fail, and nothing else may
+//   outside: puts and gets beyond the registered memory must fail, within its allocation too, and
+//            nothing else may
 //   fences: a second put of the same bytes after a fence wins
 //   kill: rank 1 is killed in the middle; the others' operations end, and they end
 
@@ -59,11 +60,21 @@ void put_one_by_one(int to, const std::vector<block> &blocks, std::vector<void *
 #define HAVE_LISTS 1
 #endif
 
-void put_list(int to, const std::vector<block> &blocks, std::vector<void *> *requests);
+// One call for all blocks; returns when it has ended.
+ucs_status_t put_list(const peer &other, const std::vector<block> &blocks,
+                      const std::vector<ucp_rkey_h> &keys);
 
 void put_all(int to, const std::vector<block> &blocks, std::vector<void *> *requests) {
     if (chosen.list) {
-        put_list(to, blocks, requests);
+        const peer &other = peers[static_cast<size_t>(to)];
+        std::vector<ucp_rkey_h> keys;
+        for (const block &one : blocks) {
+            keys.push_back(other.target_key(one.there + one.length));
+        }
+        const ucs_status_t status = put_list(other, blocks, keys);
+        if (!may_fail()) {
+            check(status, "a list of puts");
+        }
     } else {
         put_one_by_one(to, blocks, requests);
     }
@@ -121,15 +132,41 @@ void get_round() {
     }
 }
 
-void put_outside() {
+void must_fail(ucs_status_t status, const char *what) {
+    if (status == UCS_OK) {
+        fail(std::string(what) + " outside of the registered memory succeeded");
+    }
+}
+
+// Bytes that a refused put has touched are found by verify().
+void go_outside() {
     const int to = (rank_ + 1) % chosen.ranks;
     const peer &other = peers[static_cast<size_t>(to)];
-    const ucp_request_param_t param = with(source.handle);
-    // The allocation may be a little longer than what was asked for; not by so much.
-    const ucs_status_t status = wait_for(ucp_put_nbx(
-        other.ep, source.at(0), 4096, other.base[1] + (uint64_t(64) << 20), other.key[1], &param));
-    if (status == UCS_OK) {
-        fail("a put outside of the memory succeeded");
+    const ucp_request_param_t param = with(source.handle), getting = with(landing.handle);
+    must_fail(wait_for(ucp_put_nbx(other.ep, source.at(0), 4096,
+                                   other.base[1] + (uint64_t(64) << 20), other.key[1], &param)),
+              "a put");
+    // The other half of the target is of the same allocation, and was not registered with this key.
+    constexpr size_t half = region / 2;
+    landing.memory->write(std::vector<unsigned char>(region, 0xAA));
+    for (size_t there : {half - 4095, half - 1, half, region - 4096}) {
+        const uint64_t address = other.base[1] + there;
+        must_fail(
+            wait_for(ucp_put_nbx(other.ep, source.at(0), 4096, address, other.key[2], &param)),
+            "a put");
+        must_fail(wait_for(ucp_get_nbx(other.ep, landing.at(there), 4096, address, other.key[2],
+                                       &getting)),
+                  "a get");
+        if (chosen.list) {  // what is before the wrong block is moved
+            const size_t part = region / static_cast<size_t>(chosen.ranks);
+            const block right = {random_below(region - 64), part * static_cast<size_t>(rank_), 64};
+            must_fail(put_list(other, {right, {0, there, 4096}}, {other.key[1], other.key[2]}),
+                      "a list of puts");
+            expect(to, right, 0);
+        }
+    }
+    if (landing.memory->read() != std::vector<unsigned char>(region, 0xAA)) {
+        fail("a get that was refused brought bytes");
     }
 }
 
@@ -144,7 +181,7 @@ int run_rank(int rank) {
         put_round(round);
         get_round();
         if (chosen.outside) {
-            put_outside();
+            go_outside();
         }
         barrier(step++);
         if (!chosen.kill) {
@@ -157,19 +194,16 @@ int run_rank(int rank) {
 }
 
 #ifdef HAVE_LISTS
-// One call for all blocks.
-void put_list(int to, const std::vector<block> &blocks, std::vector<void *> *requests) {
-    const peer &other = peers[static_cast<size_t>(to)];
+ucs_status_t put_list(const peer &other, const std::vector<block> &blocks,
+                      const std::vector<ucp_rkey_h> &keys) {
     std::vector<void *> buffers;
     std::vector<size_t> lengths;
     std::vector<ucp_mem_h> handles(blocks.size(), source.handle);
     std::vector<uint64_t> addresses;
-    std::vector<ucp_rkey_h> keys;
     for (const block &one : blocks) {
         buffers.push_back(source.at(one.here));
         lengths.push_back(one.length);
         addresses.push_back(other.base[1] + one.there);
-        keys.push_back(other.target_key(one.there + one.length));
     }
     ucp_dt_local_sgl_t local = {};
     local.field_mask = UCP_DT_LOCAL_SGL_FIELD_BUFFERS | UCP_DT_LOCAL_SGL_FIELD_LENGTHS |
@@ -192,13 +226,11 @@ void put_list(int to, const std::vector<block> &blocks, std::vector<void *> *req
     param.memory_type = memory_type();
     param.remote = &remote;
     param.remote_count = blocks.size();
-    void *request = ucp_put_nbx(other.ep, &local, blocks.size(), UCP_REMOTE_ADDR_INVALID,
-                                UCP_RKEY_INVALID, &param);
-    end_well(request, "a list of puts");  // before the arrays go
-    static_cast<void>(requests);
+    return wait_for(ucp_put_nbx(other.ep, &local, blocks.size(), UCP_REMOTE_ADDR_INVALID,
+                                UCP_RKEY_INVALID, &param));
 }
 #else
-void put_list(int, const std::vector<block> &, std::vector<void *> *) {
+ucs_status_t put_list(const peer &, const std::vector<block> &, const std::vector<ucp_rkey_h> &) {
     std::printf("SKIP: this UCX has no lists\n");
     std::fflush(stdout);
     _exit(77);

@@ -297,11 +297,12 @@ void get_round() {
     }
 }
 
-void put_outside() {
+// Two rows of 64 bytes, the first of them at `begin` of the target, the second one `distance` on.
+void put_outside(ucp_rkey_h key, size_t begin, int64_t distance) {
     const peer &other = peers[static_cast<size_t>((rank_ + 1) % chosen.ranks)];
     cuda_nc_layout_t rows = nullptr, far = nullptr;
     must(cuda_nc_layout_create_vector(2, 64, 128, &rows), "vector");
-    must(cuda_nc_layout_create_vector(2, 64, int64_t{64} << 20, &far), "vector");
+    must(cuda_nc_layout_create_vector(2, 64, distance, &far), "vector");
     // The request of a put that goes block by block is that of a flush.
     ucs_status_t told = UCS_OK;
     ucp_request_param_t param = with(source.handle);
@@ -310,15 +311,25 @@ void put_outside() {
         *static_cast<ucs_status_t *>(user_data) = status;
     };
     param.user_data = &told;
-    const ucs_status_t status = wait_for(cuda_nc_put_nbx(other.ep, source.at(0), rows,
-                                                         other.base[1] + region / 2 + region / 4,
-                                                         other.key[1], far, &param));
+    const ucs_status_t status = wait_for(
+        cuda_nc_put_nbx(other.ep, source.at(0), rows, other.base[1] + begin, key, far, &param));
     if (status == UCS_OK && told == UCS_OK) {
         fail("a put outside of the memory succeeded");
     }
-    // Rows 0 to 63 of it may have been written by whoever puts block by block: not here.
     cuda_nc_layout_destroy(rows);
     cuda_nc_layout_destroy(far);
+}
+
+// Bytes that a refused put has touched are found by verify(): who takes all of it moves nothing of
+// it, not even the rows that are inside.
+void put_outside_all_at_once() {
+    const peer &other = peers[static_cast<size_t>((rank_ + 1) % chosen.ranks)];
+    put_outside(other.key[1], region / 2 + region / 4, int64_t{64} << 20);
+    constexpr size_t half = region / 2;  // what key 2 was made for
+    put_outside(other.key[2], half - 128 - 64 + 1, 128);
+    put_outside(other.key[2], 0, region - 64);
+    put_outside(other.key[2], half, 64 + 1);
+    put_outside(other.key[2], region - 64, -static_cast<int64_t>(half));
 }
 
 void refuse() {
@@ -361,7 +372,9 @@ int run_rank(int rank) {
     barrier(step++);
     connect();
     if (chosen.outside) {
-        put_outside();  // endpoints that are still connecting take blocks alone
+        // Endpoints that are still connecting take blocks alone.
+        const peer &other = peers[static_cast<size_t>((rank_ + 1) % chosen.ranks)];
+        put_outside(other.key[1], region / 2 + region / 4, int64_t{64} << 20);
     }
     refuse();
     if (chosen.freed) {
@@ -377,7 +390,7 @@ int run_rank(int rank) {
         put_round(round);
         get_round();
         if (chosen.outside) {
-            put_outside();
+            put_outside_all_at_once();
         }
         barrier(step++);
         if (!chosen.kill && !chosen.freed) {

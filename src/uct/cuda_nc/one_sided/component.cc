@@ -222,7 +222,7 @@ ucs_status_t unpack_key(uct_component *component, const void *buffer, const void
     if (packed.version != one_sided_version ||
         packed.is_shared != (is_host ? sharing::host_memory : sharing::gpu_memory) ||
         packed.host != this_machine() || packed.process.pid_space != own_process_id().pid_space ||
-        is_own(packed.process)) {
+        is_own(packed.process) || !allocation_holds(packed, packed.begin, packed.length)) {
         return UCS_ERR_UNREACHABLE;
     }
     const std::shared_ptr<const host_process> owner =
@@ -323,14 +323,17 @@ void register_component(const ucx_api &ucx, served_memory served) {
 
 }  // namespace
 
-// An allocation's key does not change, and no other allocation ever has its id.
+// What a key says of its allocation does not change, and no other allocation ever has its id.
 packed_key registered_memory::key_of(uint64_t address, uint64_t length) {
     {
         std::lock_guard<std::mutex> guard(mutex_);
-        if (last_.is_shared == sharing::gpu_memory && contains(last_, address, length) &&
+        if (last_.is_shared == sharing::gpu_memory && allocation_holds(last_, address, length) &&
             gpu::platform::instance().allocation_id(reinterpret_cast<const void *>(address)) ==
                 last_.allocation) {
-            return last_;
+            packed_key key = last_;
+            key.begin = address;
+            key.length = length;
+            return key;
         }
     }
     std::shared_ptr<void> keeper;

@@ -31,7 +31,9 @@ packed_key make_key(int device, uint64_t address, uint64_t length,
     key.allocation = memory.id;
     key.base = reinterpret_cast<uintptr_t>(memory.base);
     key.size = memory.size;
-    if (key.process != process_id{} && contains(key, address, length)) {
+    key.begin = address;
+    key.length = length;
+    if (key.process != process_id{} && allocation_holds(key, address, length)) {
         key.is_shared = sharing::gpu_memory;
     }
     return key;
@@ -42,8 +44,8 @@ packed_key make_host_key(uint64_t address, uint64_t length) noexcept {
     key.version = one_sided_version;
     key.host = this_machine();
     key.process = own_process_id();
-    key.base = address;
-    key.size = length;
+    key.base = key.begin = address;
+    key.size = key.length = length;
     if (key.process != process_id{} && length <= UINT64_MAX - address) {
         key.is_shared = sharing::host_memory;
     }

@@ -14,7 +14,7 @@
 
 namespace cuda_nc::uct {
 
-constexpr uint8_t one_sided_version = 1;
+constexpr uint8_t one_sided_version = 2;
 
 // How others reach the memory of a key.
 enum class sharing : uint8_t { none, gpu_memory, host_memory };
@@ -30,16 +30,20 @@ struct packed_key {
     uint64_t allocation;  // gpu::allocation_info::id: tells memory of now from memory of before
     uint64_t base, size;  // the owner's address, bytes
     gpu::ipc_handle memory;
+    uint64_t begin, length;  // what the key was asked for, of these bytes
 };
-static_assert(sizeof(packed_key) == 112, "it travels");
+static_assert(sizeof(packed_key) == 128, "it travels");
 
-inline bool contains(const packed_key &key, uint64_t address, uint64_t length) noexcept {
-    return address >= key.base && length <= key.size && address - key.base <= key.size - length;
+inline bool lies_within(uint64_t address, uint64_t length, uint64_t base, uint64_t size) noexcept {
+    return address >= base && length <= size && address - base <= size - length;
+}
+inline bool allocation_holds(const packed_key &key, uint64_t address, uint64_t length) noexcept {
+    return lies_within(address, length, key.base, key.size);
 }
 
-// Of the allocation that holds [address, address + length) of GPU `device`. It is not shared where
-// there is no such allocation or span of pieces, or its kind is not shared. The key can be used
-// while *keeper_p lives, which may be null.
+// Of [address, address + length) of GPU `device`. It is not shared where no allocation or span of
+// pieces holds these bytes, or its kind is not shared. The key can be used while *keeper_p lives,
+// which may be null.
 packed_key make_key(int device, uint64_t address, uint64_t length,
                     std::shared_ptr<void> *keeper_p) noexcept;
 // Of host memory.
@@ -53,8 +57,9 @@ class remote_key {
     remote_key(const packed_key &packed, std::shared_ptr<const host_process> owner) noexcept
         : packed_(packed), owner_(std::move(owner)) {}
 
+    // Others of the allocation's bytes are refused, though a mapping reaches them.
     bool contains(uint64_t address, uint64_t length) const noexcept {
-        return uct::contains(packed_, address, length);
+        return lies_within(address, length, packed_.begin, packed_.length);
     }
     // The whole allocation as `device` reaches it. Empty: it cannot be mapped. `at_once`: that is
     // tried even where it has failed a moment ago.

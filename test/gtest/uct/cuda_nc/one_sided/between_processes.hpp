@@ -75,8 +75,8 @@ class between_processes {
     // The key of a process that is not there.
     ucs_status_t add_unreached() {
         packed_key gone = {};
-        gone.base = 4096;
-        gone.size = 4096;
+        gone.base = gone.begin = 4096;
+        gone.size = gone.length = 4096;
         gone.is_shared = sharing::gpu_memory;
         remote_key nowhere(gone);
         return mover_.add(0, direction::get, local(), nowhere, 4096, 8);

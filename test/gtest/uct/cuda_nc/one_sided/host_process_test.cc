@@ -152,8 +152,8 @@ class host_lists_test : public host_process_test {
         }
         packed_key packed = make_host_key(reinterpret_cast<uintptr_t>(shared_), memory_size);
         EXPECT_EQ(packed.is_shared, sharing::host_memory);
-        packed.base = 4096;
-        packed.size = UINT64_MAX - 4096;
+        packed.base = packed.begin = 4096;
+        packed.size = packed.length = UINT64_MAX - 4096;
         key_ = std::make_unique<remote_key>(packed, peer_);
         own_.assign(memory_size, 'o');
         std::memset(shared_, 's', memory_size);

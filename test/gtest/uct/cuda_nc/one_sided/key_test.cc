@@ -35,6 +35,8 @@ TEST_F(key_test, names_the_allocation_of_a_part_of_it) {
     EXPECT_EQ(key.is_shared, sharing::gpu_memory);
     EXPECT_EQ(key.host, this_machine());
     EXPECT_TRUE(is_own(key.process));
+    EXPECT_EQ(key.begin, address_ + 1000);
+    EXPECT_EQ(key.length, 5000u);
     EXPECT_LE(key.base, address_);
     EXPECT_GE(key.base + key.size, address_ + size);
     EXPECT_EQ(make_key(0, address_, size, nullptr).allocation, key.allocation);
@@ -86,7 +88,8 @@ TEST_F(key_test, of_a_registration_is_that_of_its_memory) {
     const packed_key whole = make_key(0, address_, size, nullptr);
     for (int i = 0; i < 3; ++i) {
         EXPECT_TRUE(same(registered.key_of(address_, size), whole));
-        EXPECT_TRUE(same(registered.key_of(address_ + 100, 1), whole));
+        EXPECT_TRUE(
+            same(registered.key_of(address_ + 100, 1), make_key(0, address_ + 100, 1, nullptr)));
     }
     EXPECT_EQ(registered.key_of(address_, uint64_t(1) << 40).is_shared, sharing::none);
     EXPECT_TRUE(same(registered.key_of(address_, size), whole));
@@ -119,10 +122,12 @@ TEST_F(key_test, of_what_is_no_single_allocation_is_not_shared) {
     EXPECT_EQ(make_key(1000, address_, size, nullptr).is_shared, sharing::none);
 }
 
-TEST_F(key_test, contains_what_lies_in_its_allocation_and_nothing_else) {
+TEST_F(key_test, contains_what_was_registered_and_no_other_byte_of_the_allocation) {
     packed_key packed = {};
-    packed.base = 0x1000;
-    packed.size = 0x100;
+    packed.base = 0x800;
+    packed.size = 0x10000;
+    packed.begin = 0x1000;
+    packed.length = 0x100;
     const remote_key key(packed);
     EXPECT_TRUE(key.contains(0x1000, 0x100));
     EXPECT_TRUE(key.contains(0x10ff, 1));
