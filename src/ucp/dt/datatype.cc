@@ -11,6 +11,7 @@
 #include "ucp/dt/address.hpp"
 #include "ucp/dt/cancelled_state.hpp"
 #include "ucp/dt/followed_send.hpp"
+#include "ucp/dt/known_overlaps.hpp"
 #include "ucp/dt/request_state.hpp"
 #include "ucp/dt/ucp_api.hpp"
 #include "ucs/base/compiler.hpp"
@@ -67,8 +68,7 @@ class generic_type {
     std::atomic<unsigned> num_repetitions_{0};
     std::atomic<const repetition *> last_{nullptr};
     std::atomic<const repetition *> repetitions_{nullptr};
-    // Twice the count that was asked about last, and 1 where elements of it overlap.
-    std::atomic<uint64_t> known_overlap_{0};
+    known_overlaps known_overlaps_;
 };
 
 // By UCP's handle: types that somebody holds, so that a receive that is cancelled finds its own
@@ -140,13 +140,9 @@ bool generic_type::overlaps(size_t count, const layout &all) {
     const __int128 span = static_cast<__int128>(element_->upper_bound()) - element_->lower_bound();
     const bool lie_apart = extent_ >= span || extent_ <= -span;
     const uint64_t asked = lie_apart ? std::min<uint64_t>(count, 1) : count;
-    const uint64_t known = known_overlap_.load(std::memory_order_relaxed);
-    if (CUDA_NC_LIKELY(known >> 1 == asked)) {
-        return (known & 1) != 0;
-    }
-    const bool found = exec::find_overlap(asked == 1 ? *element_ : all) == exec::overlap::some;
-    known_overlap_.store(asked << 1 | (found ? 1 : 0), std::memory_order_relaxed);
-    return found;
+    return known_overlaps_.find(asked, [&] {
+        return exec::find_overlap(asked == 1 ? *element_ : all) == exec::overlap::some;
+    });
 }
 
 // The message's layout, null where that cannot be had, and the memory that it lies in. Logs an

@@ -16,6 +16,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/ucp/dt/host_pipeline.hpp \
 	src/ucp/dt/iov_type.cc \
 	src/ucp/dt/iov_type.hpp \
+	src/ucp/dt/known_overlaps.hpp \
 	src/ucp/dt/message_handles.cc \
 	src/ucp/dt/message_handles.hpp \
 	src/ucp/dt/packed_memory.cc \

@@ -3,6 +3,7 @@ unit_tests_SOURCES += \
 	test/gtest/ucp/dt/device_packer_test.cc \
 	test/gtest/ucp/dt/fault_test.cc \
 	test/gtest/ucp/dt/free_list_test.cc \
+	test/gtest/ucp/dt/known_overlaps_test.cc \
 	test/gtest/ucp/dt/message.hpp \
 	test/gtest/ucp/dt/message_handles_test.cc \
 	test/gtest/ucp/dt/oracle.hpp \
