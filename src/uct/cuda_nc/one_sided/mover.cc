@@ -394,13 +394,17 @@ bool list_mover::is_quiet() const noexcept {
 
 // A launch takes as long as many puts do. So a list that another thread is still adding to, or that
 // the GPU would not begin soon, gathers more meanwhile; but a GPU that has nothing to do is not
-// kept waiting by one that adds slowly and for long.
+// kept waiting by one that adds slowly and for long. A program may progress after each put (Open
+// MPI's windows do): a list of host memory gathers on until a progress sees no more come.
 bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
     constexpr auto pause = std::chrono::nanoseconds(1500);
     constexpr auto longest = std::chrono::microseconds(100);
-    if (on.open == nullptr || on.process != nullptr) {
-        return on.open != nullptr;
+    if (on.open == nullptr) {
+        return false;
+    }
+    if (on.process != nullptr) {
+        return std::exchange(on.open->seen_bytes, on.open->bytes) == on.open->bytes;
     }
     const auto launched = std::count_if(on.lists.begin(), on.lists.end(), [&on](const auto &one) {
         return one->stream == on.stream.get() && !one->is_unordered();

@@ -11,7 +11,7 @@
 // Lists of one GPU that are launched run one after the other, in the order of their adding; orders,
 // long blocks that are copied, and lists of different GPUs, side by side, but for fence(). A block
 // that is alone in its list, and is no order, goes by a copy engine. Lists of host memory end where
-// they begin: at the first progress, or when enough is gathered.
+// they begin: at a progress that sees no more come, or when enough is gathered.
 #pragma once
 
 #include <chrono>

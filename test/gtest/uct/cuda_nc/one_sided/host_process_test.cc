@@ -15,6 +15,7 @@
 #include <random>
 #include <vector>
 
+#include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/one_sided/mover.hpp"
 #include "uct/cuda_nc/one_sided/stub_worker.hpp"
 
@@ -216,6 +217,25 @@ TEST_F(host_lists_test, there_is_room_without_progress) {
         run_until_end(flush);
     }
     EXPECT_EQ(std::memcmp(shared_, own_.data(), memory_size), 0);
+}
+
+// As Open MPI's windows do.
+TEST_F(host_lists_test, a_program_that_progresses_after_each_put_has_few_lists) {
+    const auto lists = [] { return counters::all().on_host.lists.load(); };
+    const uint64_t before = lists();
+    constexpr size_t number = host_process::most_blocks / 2;
+    operation last;
+    for (size_t i = 0; i < number; ++i) {
+        ASSERT_EQ(add(direction::put, 64 * i, 8), UCS_OK);
+        mover_.complete_with(lane(direction::put), i + 1 == number ? &last.end : nullptr);
+        mover_.progress();
+    }
+    EXPECT_FALSE(last.has_ended());
+    run_until_end(last);
+    EXPECT_EQ(lists() - before, 1u);
+    for (size_t i = 0; i < number; ++i) {
+        ASSERT_EQ(std::memcmp(shared_ + 64 * i, "oooooooos", 9), 0);
+    }
 }
 
 TEST_F(host_lists_test, a_process_that_ends_fails_what_was_added_alone) {
