@@ -9,7 +9,7 @@ headers := $(wildcard $(here)*/*.hpp)
 objects = $(patsubst $(here)%.cc,$(OUTPUT)/%.o,$(wildcard $(here)$(1)/*.cc))
 
 all: $(OUTPUT)/random-types $(OUTPUT)/operations-test $(OUTPUT)/stock-wrong-bytes \
-	$(OUTPUT)/guards-test
+	$(OUTPUT)/guards-test $(OUTPUT)/windows-test
 
 $(OUTPUT)/random-types: $(call objects,random_types) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl
@@ -18,6 +18,9 @@ $(OUTPUT)/operations-test: $(call objects,operations) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl -lpthread
 
 $(OUTPUT)/guards-test: $(call objects,guards) $(call objects,support)
+	$(MPICXX) $^ -o $@ -ldl
+
+$(OUTPUT)/windows-test: $(call objects,windows) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl
 
 # by an MPI of version 4

@@ -50,7 +50,7 @@ def build(one_at_a_time, prefix, names, *release):
 @pytest.fixture(scope="session")
 def mpich(one_at_a_time):
     return build(one_at_a_time, PREFIX, ("random-types", "operations-test", "local-work", "c-api",
-                                         "guards-test"))
+                                         "guards-test", "windows-test"))
 
 
 @pytest.fixture(scope="session", params=OLDER)
@@ -198,6 +198,17 @@ def test_long_broadcasts(run, mpich, ranks, gpus):
     assert "PASS local_work" in result.output
     assert "packed bytes on the same GPU" in result.output
     assert re.search(r"GPU to GPU: sent .*[1-9][0-9]* (?:by|straight)", result.output)
+
+
+@pytest.mark.parametrize("way", ["stock", *WAYS])
+def test_windows(run, mpich, way):
+    """In host memory: MPICH sends what is put or gotten as messages of its own, by its own copies."""
+    program = (mpich / "windows-test", "--seed", mpi.SEED, "--rounds", 10 if mpi.FULL else 2)
+    if way == "stock":
+        result = run(PREFIX / "bin/mpiexec", "-n", 3, *program, env=mpi.environment(THROUGH_UCX))
+    else:
+        result = job(run, way, 3, *program)
+    assert "RIGHT" in result.lines()
 
 
 @by_way
