@@ -79,6 +79,7 @@ PROGRAMS = {
     "matrix": _program("matrix"),
     "closing": _program("closing"),
     "lost": _program("lost"),
+    "atomics": _program("atomics"),
     "one_sided": _program("one_sided"),
     "strided": _program("strided"),
     "random_types": (_mpi_programs / "random-types", None),

@@ -58,6 +58,8 @@ inline ucp_context_h context;
 inline ucp_worker_h worker;
 inline std::mt19937_64 generator;
 inline bool lost_a_peer = false;
+inline uint64_t more_features = 0;  // of the context
+inline ucp_err_handling_mode_t error_mode = UCP_ERR_HANDLING_MODE_PEER;
 
 [[noreturn]] inline void fail(const std::string &what) {
     std::printf("seed %u: rank %d: %s\n", chosen.seed, rank_, what.c_str());
@@ -209,7 +211,8 @@ inline void publish(ucp_mem_h handle, int which) {
 inline void open() {
     ucp_params_t params = {};
     params.field_mask = UCP_PARAM_FIELD_FEATURES;
-    params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | (chosen.wakeup ? UCP_FEATURE_WAKEUP : 0);
+    params.features =
+        UCP_FEATURE_RMA | UCP_FEATURE_AM | (chosen.wakeup ? UCP_FEATURE_WAKEUP : 0) | more_features;
     check(ucp_init(&params, nullptr, &context), "ucp_init");
     ucp_worker_params_t of_worker = {};
     check(ucp_worker_create(context, &of_worker, &worker), "ucp_worker_create");
@@ -252,7 +255,7 @@ inline void connect() {
         params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
                             UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
         params.address = reinterpret_cast<ucp_address_t *>(its.address);
-        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        params.err_mode = error_mode;
         params.err_handler.cb = on_error;
         check(ucp_ep_create(worker, &params, &made.ep), "ucp_ep_create");
         for (int which = 0; which < 3; ++which) {

@@ -130,6 +130,30 @@ def test_layouts_in_host_memory(run, fetch, build, kind):
     assert whole and all(number > 20 for number in whole), result.output
 
 
+# ---- atomic operations
+
+@pytest.mark.parametrize("fence", ["auto", "ep_based"])
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("plugin", ["plugin", "none"])
+@pytest.mark.parametrize("seed", range(1, 11 if uct.FULL else 3))
+def test_atomic_operations_in_host_memory(run, fetch, build, plugin, ranks, seed, fence):
+    """They stay UCX's own, and keep their order with our puts and gets as with UCX's."""
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED.get(plugin, {}), SIM, {"UCX_FENCE_MODE": fence},
+                          release=uct.LAST)
+    result = run(build("atomics"), "--memory", "host", "--ranks", ranks, "--seed", seed, env=env)
+    assert "RIGHT" in result.output
+    assert len(operations(result, ON_HOST)) == (ranks if plugin == "plugin" else 0)
+
+
+def test_atomic_operations_on_gpu_memory(run, fetch, build):
+    """UCX has none within a machine, and says so; with our keys too."""
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, release=uct.LAST)
+    result = run(build("atomics"), "--rounds", 2, env=env)
+    assert "RIGHT" in result.output and launches(result), result.output
+
+
 # ---- NIXL
 
 def nixl_environment(*groups):
