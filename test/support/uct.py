@@ -80,6 +80,7 @@ PROGRAMS = {
     "closing": _program("closing"),
     "lost": _program("lost"),
     "atomics": _program("atomics"),
+    "long_lists": _program("long_lists"),
     "one_sided": _program("one_sided"),
     "strided": _program("strided"),
     "random_types": (_mpi_programs / "random-types", None),

@@ -25,7 +25,10 @@
 #include "bench/test_memory.hpp"
 
 constexpr int max_ranks = 4;
-constexpr size_t region = 4 << 20;  // bytes of each of a process's three pieces of memory
+#ifndef PIECE_BYTES
+#define PIECE_BYTES (4 << 20)
+#endif
+constexpr size_t region = PIECE_BYTES;  // bytes of each of a process's three pieces of memory
 constexpr auto patience = std::chrono::seconds(60);
 
 struct choices {

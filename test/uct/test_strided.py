@@ -79,6 +79,30 @@ def test_left_to_ucx(run, fetch, build, kind):
 
 
 @pytest.mark.parametrize("memory", ["sim", "host"])
+@pytest.mark.parametrize("way", [(), ("--list",)], ids=["layouts", "lists"])
+def test_very_many_blocks(run, fetch, build, way, memory):
+    """10^7 with --full. UCX's lists are arrays of 40 bytes a block, of the program itself."""
+    fetch(uct.LAST)
+    blocks = 10 ** 7 if uct.FULL else 10 ** 6
+    env = uct.environment(uct.LOADED["plugin"], SIM, release=uct.LAST)
+    result = run(build("long_lists"), "--blocks", blocks, "--memory", memory, *way, env=env)
+    assert "RIGHT" in result.output and "illegal access" not in result.output
+    grown = int(re.search(r"grew (\d+) MiB", result.output)[1])
+    assert grown < 160 + 64 * blocks / 2 ** 20
+    lists = int(re.search(r"puts and \d+ gets in (\d+) lists", result.output)[1])
+    assert lists > blocks / 20000 if way else lists == 3
+
+
+def test_more_blocks_than_ucx_takes(run, fetch, build):
+    """Block by block there is a limit, and a sentence."""
+    fetch(uct.LAST)
+    env = uct.environment(uct.LOADED["plugin"], SIM, {"UCX_CUDA_NC_ONE_SIDED": "n"},
+                          release=uct.LAST)
+    result = run(build("long_lists"), "--blocks", 2 << 20, "--memory", "host", "--outside", env=env)
+    assert "RIGHT" in result.output and "2^20 common blocks or more" in result.output
+
+
+@pytest.mark.parametrize("memory", ["sim", "host"])
 def test_benchmark(run, build, memory):
     """It checks every byte and gap, and the rows go at once."""
     env = uct.environment(uct.LOADED["plugin"], SIM)
