@@ -161,9 +161,10 @@ def guards():
     return PROGRAMS / "guards-test"
 
 
-def matrix():
-    """Path of the program matrix, built anew: another case may be running the one that is there."""
-    path, command = uct.PROGRAMS["matrix"]
+def uct_program(name):
+    """Path of a program of test/uct, built anew: another case may be running the one that is
+    there."""
+    path, command = uct.PROGRAMS[name]
     new = path.with_name(f"{path.name}.{os.getpid()}")
     with building():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -172,6 +173,12 @@ def matrix():
         fail_if(result.status != 0, "a program cannot be built")
         os.replace(new, path)
     return path
+
+
+def uct_environment(backend, *groups):
+    """For these programs, which load UCX themselves."""
+    return environment(backend, TRANSPORT, {
+        "LD_LIBRARY_PATH": f"{product.ucx()}/lib:{product.INSTALL}/lib"}, *groups)
 
 
 def survive(accident):

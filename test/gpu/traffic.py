@@ -7,13 +7,11 @@ import common
 def case():
     options = common.arguments(seed=1, ranks=2)
     common.need(options.backend, simulated=True)
-    ucx = common.product.ucx()
-    env = common.environment(
-        options.backend, common.TRANSPORT,
+    env = common.uct_environment(
+        options.backend,
         {"UCX_TLS": "cuda_nc,self", "UCX_RNDV_THRESH": 1000, "UCX_CUDA_NC_DIRECT_THRESH": 2000,
-         "UCX_CUDA_NC_WORKLIST_CACHE_SIZE": "4M",
-         "LD_LIBRARY_PATH": f"{ucx}/lib:{common.product.INSTALL}/lib"})
-    common.run(common.matrix(), "--seed", options.seed, "--ranks", options.ranks, "--kinds", "gggch",
+         "UCX_CUDA_NC_WORKLIST_CACHE_SIZE": "4M"})
+    common.run(common.uct_program("matrix"), "--seed", options.seed, "--ranks", options.ranks, "--kinds", "gggch",
                "--window", 24, "--memory", options.backend, "--seconds", options.seconds, env=env,
                limit=options.seconds + 300).must_be_right()
 

@@ -2,11 +2,13 @@
 // and every gap checked. What a put should leave is written down by plain loops in shared memory.
 //
 // usage: one_sided [--ranks N] [--rounds N] [--blocks N] [--longest BYTES] [--seed N]
-//                  [--memory sim|cuda] [--list] [--outside] [--fences] [--wakeup] [--kill]
+//                  [--memory sim|cuda|host] [--list] [--outside] [--fences] [--wakeup]
+//                  [--kill] [--freed]
 //   list: UCX's lists of scattered buffers in place of single puts (UCX 1.22 and later)
 //   outside: puts and gets beyond the registered memory must fail, within its allocation too, and
 //            nothing else may
 //   fences: a second put of the same bytes after a fence wins
+//   freed: after each round targets are freed, allocated and registered again
 //   kill: rank 1 is killed in the middle; the others' operations end, and they end
 
 #include <signal.h>
@@ -174,7 +176,7 @@ int run_rank(int rank) {
     rank_ = rank;
     generator.seed(chosen.seed * 1000 + static_cast<unsigned>(rank));
     open();
-    int step = 0;
+    int step = 0, same_addresses = 0;
     barrier(step++);
     connect();
     for (int round = 0; round < chosen.rounds; ++round) {
@@ -187,7 +189,19 @@ int run_rank(int rank) {
         if (!chosen.kill) {
             verify();
         }
+        if (chosen.freed) {
+            forget_targets();
+        }
         barrier(step++);
+        if (chosen.freed) {
+            same_addresses += renew_target();
+            barrier(step++);
+            find_targets();
+        }
+    }
+    if (chosen.freed) {
+        std::printf("rank %d: the same address %d times of %d\n", rank_, same_addresses,
+                    chosen.rounds);
     }
     close_all();
     return 0;

@@ -50,7 +50,7 @@ struct of_rank {
 };
 
 struct shared_state {
-    std::atomic<int> arrived[64];
+    std::atomic<int> arrived[128];
     std::atomic<int> gone;
     of_rank ranks[max_ranks];
 };
@@ -244,6 +244,47 @@ inline void open() {
     half_of_target = target.registered(region / 2);
     publish(half_of_target, 2);
     std::memset(own.expected, 0x55, region);
+}
+
+// The target is freed, and another one takes its place; whether at the same address, as mostly.
+// The others have no keys of it at that time.
+inline bool renew_target() {
+    void *const before = target.memory->address();
+    check(ucp_mem_unmap(context, half_of_target), "ucp_mem_unmap");
+    check(ucp_mem_unmap(context, target.handle), "ucp_mem_unmap");
+    target.memory.reset();
+    target.memory = test_memory::make(chosen.memory, region, rank_);
+    if (target.memory == nullptr) {
+        fail("there is no memory any more");
+    }
+    target.memory->write(std::vector<unsigned char>(region, 0x55));
+    target.register_it();
+    half_of_target = target.registered(region / 2);
+    of_rank &own = common->ranks[rank_];
+    own.base[1] = reinterpret_cast<uint64_t>(target.memory->address());
+    publish(target.handle, 1);
+    publish(half_of_target, 2);
+    std::memset(own.expected, 0x55, region);
+    return target.memory->address() == before;
+}
+
+inline void forget_targets() {
+    for (peer &one : peers) {
+        for (int which = 1; one.ep != nullptr && which < 3; ++which) {
+            ucp_rkey_destroy(one.key[which]);
+        }
+    }
+}
+
+inline void find_targets() {
+    for (size_t other = 0; other < peers.size(); ++other) {
+        peer &one = peers[other];
+        for (int which = 1; one.ep != nullptr && which < 3; ++which) {
+            check(ucp_ep_rkey_unpack(one.ep, common->ranks[other].keys[which], &one.key[which]),
+                  "ucp_ep_rkey_unpack");
+        }
+        one.base[1] = common->ranks[other].base[1];
+    }
 }
 
 inline void connect() {

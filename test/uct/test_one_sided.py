@@ -14,7 +14,7 @@ KINDS = {
     "4 ranks": ("--ranks", 4), "long": ("--longest", 300000, "--blocks", 30),
     "short": ("--longest", 16, "--blocks", 3000), "killed": ("--ranks", 3, "--kill"),
     "lists": ("--list",), "fenced lists": ("--list", "--fences"),
-    "lists outside": ("--list", "--outside"),
+    "lists outside": ("--list", "--outside"), "freed": ("--freed", "--rounds", 12),
 }
 FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": "slow:50",
           "pinned memory runs out": "pinned:1+", "one pinned allocation fails": "pinned:3",
