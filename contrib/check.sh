@@ -5,9 +5,9 @@
 # usage: contrib/check.sh [--ci] [--full] [--only PART,...]
 #   --ci     warnings are errors, code format, address and undefined behaviour sanitizers
 #   --full   all that, the thread sanitizer, CUDA 12, 64-bit Arm in an emulator, a fuzzer (clang),
-#            distcheck and larger counts. It takes hours
-#   --only   these parts alone: format, unit, asan, fuzz, tsan, cuda12, arm64, distcheck, or a
-#            folder of test/ (uct, mpi, ...). So --full can be run piece by piece
+#            distcheck, the wheel and larger counts. It takes hours
+#   --only   these parts alone: format, unit, asan, fuzz, tsan, cuda12, arm64, distcheck, wheel, or
+#            a folder of test/ (uct, mpi, ...). So --full can be run piece by piece
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -20,7 +20,7 @@ FOLDERS=()
 for folder in "$ROOT"/test/*/; do
     ! compgen -G "${folder}test_*.py" >/dev/null || FOLDERS+=("$(basename "$folder")")
 done
-PARTS=(format unit asan fuzz tsan cuda12 arm64 distcheck "${FOLDERS[@]}")
+PARTS=(format unit asan fuzz tsan cuda12 arm64 distcheck wheel "${FOLDERS[@]}")
 ci=''
 full=''
 only=''
@@ -154,5 +154,13 @@ if [ -n "$full" ] && wanted arm64; then
 fi
 if [ -n "$full" ] && wanted distcheck; then
     command_test distcheck 3600 make -C "$LOCAL/build" distcheck
+fi
+if [ -n "$full" ] && wanted wheel; then
+    beside build-wheel build_wheel
+    if built build-wheel; then
+        # They install it into a fresh environment, and use it as its document says.
+        command_test wheel 3600 env -u UCX_CUDA_NC_GPU -u UCX_WARN_UNUSED_ENV_VARS \
+            CUDA_NC_WHEEL="$(wheel_built)" "$VENV/bin/python3" -m pytest -q "$ROOT/test/python"
+    fi
 fi
 finish

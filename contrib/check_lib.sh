@@ -168,6 +168,15 @@ build_fuzzer() {
     build_tree build-fuzz layout_fuzzer -- --with-cuda=no --with-mpi=no --enable-asan
 }
 
+# The wheel as users get it, for glibc 2.28; one architecture shows that all compiles.
+build_wheel() {
+    CUDA_NC_ARCH=90 "$ROOT/contrib/wheel.sh" "$LOCAL/wheel/checked"
+}
+
+wheel_built() { # its file
+    echo "$LOCAL"/wheel/checked/ucx_cuda_nc-*.whl
+}
+
 # For 64-bit Arm, and a script that runs the unit tests there in an emulator.
 build_arm64() {
     need_arm64
