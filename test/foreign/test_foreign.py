@@ -6,6 +6,9 @@ test/foreign/table.py                           what the last run found, as a ta
 
 A difference is looked at again: where MPI alone says the same in one of a few runs, it varies by
 itself. All outcomes stay in .local/foreign/results."""
+import concurrent.futures
+import os
+
 import pytest
 
 from support import foreign, product
@@ -14,6 +17,8 @@ from support.runner import Runner
 LIMIT = 6 * 3600
 # Both Open MPI 4 run the same programs.
 PROGRAMS = {"debian4": "ompi4"}
+# Most programs are two ranks that never sleep.
+AT_ONCE = max(1, (os.cpu_count() or 1) // 3)
 
 
 @pytest.fixture
@@ -64,13 +69,19 @@ def test_programs(run, one_at_a_time, library):
                                   chosen.compiler)
     build = foreign.FOLDER / f"mpich-tests-{built}"
     programs = {program.name: program for program in foreign.programs(build)}
+
+    def word(way, program):
+        return foreign.run_program(chosen, way, program, run)
+
     outcomes = {way: {} for way in foreign.WAYS}
-    for test, program in programs.items():
-        for way, outcome in outcomes.items():
-            outcome[test] = foreign.run_program(chosen, way, program, run)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        words = {(test, way): pool.submit(word, way, program)
+                 for test, program in programs.items() for way in foreign.WAYS}
+        for (test, way), found in words.items():
+            outcomes[way][test] = found.result()
 
     def again(way, tests):
-        return {test: foreign.run_program(chosen, way, programs[test], run) for test in tests}
+        return {test: word(way, programs[test]) for test in tests}
 
     compare("MPICH's tests", name, "each program of datatype and pt2pt", outcomes, again)
 

@@ -106,8 +106,11 @@ def run_program(library, way, program, runner):
         return "SKIP this MPI cannot build it"
     env = library.environment(way)
     env.update({"MPITEST_RETURN_WITH_CODE": "yes", **program.variables})
+    logs = runner.log.with_suffix("")
+    logs.mkdir(exist_ok=True)
     result = runner.within(program.limit, *library.mpiexec, program.ranks, program.path,
-                           *program.arguments, env=env)
+                           *program.arguments, env=env,
+                           log=logs / f"{re.sub('[^A-Za-z0-9]+', '-', program.name)[:120]}-{way}.log")
     if result is None:
         return f"no end within {program.limit} s"
     if result.status == 0 and re.search("No [Ee]rrors", result.output):

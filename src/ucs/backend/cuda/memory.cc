@@ -38,10 +38,6 @@ std::unique_ptr<owned_memory> make_owned(primary_context &owner, release_functio
     return std::unique_ptr<owned_memory>(new (std::nothrow) owned_memory(owner, release, name));
 }
 
-size_t at_least_one(size_t size) noexcept {
-    return size == 0 ? 1 : size;
-}
-
 // The GPU must reach pinned memory by the host's address.
 ucs_status_t same_address(const primary_context &owner, void *address) noexcept {
     void *seen = nullptr;
@@ -64,7 +60,7 @@ ucs_status_t allocate_device(primary_context &owner, size_t size,
     if (made == nullptr) {
         return UCS_ERR_NO_MEMORY;
     }
-    ucs_status_t status = to_status(cudaMalloc(&address, at_least_one(size)), "cudaMalloc");
+    ucs_status_t status = to_status(cudaMalloc(&address, in_whole_words(size)), "cudaMalloc");
     if (status == UCS_OK) {
         made->own(address, size);
         *memory_p = std::move(made);
@@ -81,7 +77,7 @@ ucs_status_t allocate_pinned(primary_context &owner, size_t size,
         return UCS_ERR_NO_MEMORY;
     }
     ucs_status_t status = to_status(
-        cudaHostAlloc(&address, at_least_one(size), cudaHostAllocPortable | cudaHostAllocMapped),
+        cudaHostAlloc(&address, in_whole_words(size), cudaHostAllocPortable | cudaHostAllocMapped),
         "cudaHostAlloc");
     if (status != UCS_OK) {
         return status;

@@ -3,8 +3,11 @@
 // Allocating and releasing may synchronise the whole device, so callers reuse memory.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
+#include "ucs/base/bits.hpp"
 #include "ucs/backend/backends.hpp"
 #include "ucs/backend/cuda/context.hpp"
 #include "ucs/backend/cuda/errors.hpp"
@@ -30,6 +33,13 @@ void release_in(primary_context &owner, const char *name, F &&release) noexcept 
     if (!torn_down(result)) {
         to_status(result, name);
     }
+}
+
+// Bytes to allocate for `size`: whole words of 16 bytes, which kernels read, so that a memory
+// checker (compute-sanitizer) finds nothing read behind an allocation of ours.
+constexpr size_t in_whole_words(size_t size) noexcept {
+    constexpr size_t word = 16;
+    return size == 0 ? word : size <= SIZE_MAX - word ? round_up(size, word) : size;
 }
 
 // The context of `owner` must be current. The caller destroys *memory_p before `owner`.

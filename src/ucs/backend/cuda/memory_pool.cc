@@ -74,7 +74,7 @@ ucs_status_t memory_pool::allocate(primary_context &owner, size_t size,
     }
     void *address = nullptr;
     ucs_status_t status =
-        to_status(cudaMallocFromPoolAsync(&address, std::max(size, size_t{1}), pool_, stream_),
+        to_status(cudaMallocFromPoolAsync(&address, in_whole_words(size), pool_, stream_),
                   "cudaMallocFromPoolAsync");
     if (status != UCS_OK) {
         return status;
