@@ -2,7 +2,7 @@
 // half round trips, both directions at once, and many messages at once. Every byte is checked.
 //
 //   mpirun -np 2 mpi_sizes [--memory host|cuda|sim] [--repeats N] [--label TEXT] [--largest BYTES]
-//                          [--contiguous]
+//                          [--smallest BYTES] [--contiguous] [--block BYTES] [--course]
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -16,8 +16,9 @@ namespace {
 
 struct options : two_ranks {
     int repeats = 200;
-    size_t largest = size_t(64) << 20;
-    bool contiguous = false;
+    size_t smallest = 0, largest = size_t(64) << 20;
+    long block = -1;  // all
+    bool contiguous = false, course = false;
 } chosen;
 
 int wrong_;
@@ -124,38 +125,63 @@ void line(const char *what, size_t bytes, size_t block, size_t messages, double 
     }
 }
 
+// How it went in a process: the median of each `part` exchanges, in their order.
+void show_course(const std::vector<double> &times) {
+    constexpr size_t part = 64;
+    if (chosen.rank != 0) {
+        return;
+    }
+    std::printf("  medians of %zu after %zu:", part, part);
+    for (size_t from = 0; from + part <= times.size(); from += part) {
+        const auto first = times.begin() + static_cast<std::ptrdiff_t>(from);
+        std::printf(" %.1f", cuda_nc::tools::median_of({first, first + part}) * 1e6);
+    }
+    std::printf("\n");
+}
+
+bool is_chosen(size_t block) {
+    return chosen.block < 0 || block == static_cast<size_t>(chosen.block);
+}
+
 void run() {
     for (size_t bytes :
          {64u, 4u << 10, 64u << 10, 256u << 10, 1u << 20, 4u << 20, 16u << 20, 64u << 20}) {
-        if (bytes > chosen.largest) {
-            break;
+        if (bytes < chosen.smallest || bytes > chosen.largest) {
+            continue;
         }
         for (size_t block : {0, 8, 64, 4096}) {
             if ((block == 0 ? chosen.memory == "sim" : chosen.contiguous) || 2 * block > bytes) {
                 continue;  // UCX cannot read it, or it is one block
             }
+            if (!is_chosen(block)) {
+                continue;
+            }
             message m(bytes, block);
             std::vector<double> times;
             int repeats = bytes >= (16u << 20) ? chosen.repeats / 4 + 3 : chosen.repeats;
-            for (int i = 0; i < repeats + 10; ++i) {
+            const int first = chosen.course ? 0 : 10;
+            for (int i = 0; i < repeats + first; ++i) {
                 double time = ping_pong(m);
-                if (i >= 10) {
+                if (i >= first) {
                     times.push_back(time);
                 }
             }
             m.check();
             line("ping-pong", bytes, block, 1, cuda_nc::tools::median_of(times) * 1e6);
+            if (chosen.course) {
+                show_course(times);
+            }
         }
     }
     struct {
         size_t bytes, messages;
     } windows[] = {{16u << 20, 1}, {64u << 20, 1}, {1u << 20, 64}, {64u << 10, 64}};
     for (auto &window : windows) {
-        if (window.bytes > chosen.largest) {
+        if (window.bytes < chosen.smallest || window.bytes > chosen.largest || chosen.course) {
             continue;
         }
         for (size_t block : {0, 64}) {
-            if (block == 0 ? chosen.memory == "sim" : chosen.contiguous) {
+            if ((block == 0 ? chosen.memory == "sim" : chosen.contiguous) || !is_chosen(block)) {
                 continue;
             }
             std::vector<std::unique_ptr<message>> all;
@@ -186,8 +212,14 @@ int main(int argc, char **argv) {
     chosen.add_options(&app);
     app.add_option("--repeats", chosen.repeats, "Exchanges of messages below 16 MiB")
         ->capture_default_str();
+    app.add_option("--smallest", chosen.smallest, "Bytes of the smallest message")
+        ->capture_default_str();
     app.add_option("--largest", chosen.largest, "Bytes of the largest message")
         ->capture_default_str();
+    app.add_option("--block", chosen.block,
+                   "Blocks of these bytes alone: 0 (contiguous), 8, 64, 4096");
+    app.add_flag("--course", chosen.course,
+                 "Also how the times of a row change in the process, from its first exchange on");
     app.add_flag("--contiguous", chosen.contiguous,
                  "Contiguous memory alone, for an MPI without us");
     CLI11_PARSE(app, argc, argv);

@@ -50,6 +50,8 @@ def test_kinds(run, fetch, build, kind, seed):
     assert launches(result), result.output
     if "--outside" in KINDS[kind]:
         assert "a put or get leads out of the memory of its key" in result.output
+    if "--freed" in KINDS[kind]:
+        assert any(map(int, re.findall(r"the same address (\d+) times", result.output)))
 
 
 def test_many_go_by_one_launch(run, fetch, build):

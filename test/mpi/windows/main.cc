@@ -64,7 +64,8 @@ int read_value(int rank, int place) {
     return static_cast<int>((static_cast<uint32_t>(place) + 1) * 2654435761u) ^ (rank * 7919);
 }
 int sent_value(int origin, uint64_t salt, int place) {
-    return read_value(origin + 100, place) + static_cast<int>(salt * 65537);
+    return static_cast<int>(static_cast<uint32_t>(read_value(origin + 100, place)) +
+                            static_cast<uint32_t>(salt * 65537));
 }
 constexpr int untouched = 0x55555555;
 

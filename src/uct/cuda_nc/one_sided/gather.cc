@@ -52,6 +52,11 @@ ucs_status_t list_mover::open_list(lane &on, bool of_pairs) noexcept try {
         }
     }
     made->reserve_completion();
+    if (on.process != nullptr) {
+        // The program adds soon after a progress: it progresses between its puts.
+        constexpr auto soon = std::chrono::microseconds(20);
+        made->gathers_on = clock::now() - on.progressed < soon;
+    }
     made->continues = on.goes_on;
     made->number = last_number_ = next_list_number();
     made->waits_for = fence_;

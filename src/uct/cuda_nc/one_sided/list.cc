@@ -334,7 +334,7 @@ void list_mover::list::clear() noexcept {
     puts = gets = 0;
     bytes = seen_bytes = 0;
     alone = {};
-    continues = is_launched = first_ends = was_refused = false;
+    continues = is_launched = first_ends = was_refused = gathers_on = false;
     orders.forget();
     calls_ended = 0;
     mappings.clear();

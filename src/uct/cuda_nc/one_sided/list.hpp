@@ -38,6 +38,7 @@ struct list_mover::list {
     uint64_t seen_bytes = 0;  // at the last progress that saw it grow, which was then:
     clock::time_point seen;
     clock::time_point first_seen;  // at a progress
+    bool gathers_on = false;       // of host memory: a progress that sees it grow does not end it
     clock::time_point began;       // under way
     clock::time_point asked;       // the driver, for the last time
     gpu::block_pair alone = {};    // not cut into pairs

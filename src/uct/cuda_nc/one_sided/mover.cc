@@ -394,8 +394,11 @@ bool list_mover::is_quiet() const noexcept {
 
 // A launch takes as long as many puts do. So a list that another thread is still adding to, or that
 // the GPU would not begin soon, gathers more meanwhile; but a GPU that has nothing to do is not
-// kept waiting by one that adds slowly and for long. A program may progress after each put (Open
-// MPI's windows do): a list of host memory gathers on until a progress sees no more come.
+// kept waiting by one that adds slowly and for long.
+//
+// A list of host memory ends at a progress. But a program may progress after each put (Open MPI's
+// windows do), and each would be a list of its own: so one that begins soon after such an end
+// gathers on until a progress sees no more come, and no longer than a GPU would be kept waiting.
 bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
     constexpr auto pause = std::chrono::nanoseconds(1500);
@@ -403,8 +406,17 @@ bool list_mover::is_complete(lane &on) noexcept {
     if (on.open == nullptr) {
         return false;
     }
+    list &open = *on.open;
+    const clock::time_point now = clock::now();
+    if (open.seen_bytes == 0) {
+        open.first_seen = now;
+    }
+    const bool has_waited = now - open.first_seen >= longest;
     if (on.process != nullptr) {
-        return std::exchange(on.open->seen_bytes, on.open->bytes) == on.open->bytes;
+        const bool grew = std::exchange(open.seen_bytes, open.bytes) != open.bytes;
+        const bool ends = !grew || !open.gathers_on || has_waited;
+        on.progressed = ends ? now : on.progressed;
+        return ends;
     }
     const auto launched = std::count_if(on.lists.begin(), on.lists.end(), [&on](const auto &one) {
         return one->stream == on.stream.get() && !one->is_unordered();
@@ -412,15 +424,10 @@ bool list_mover::is_complete(lane &on) noexcept {
     if (static_cast<size_t>(launched) >= enough_lists) {
         return false;
     }
-    list &open = *on.open;
-    const clock::time_point now = clock::now();
-    if (open.seen_bytes == 0) {
-        open.first_seen = now;
-    }
     if (open.seen_bytes != open.bytes) {
         open.seen_bytes = open.bytes;
         open.seen = now;
-        return launched == 0 && now - open.first_seen >= longest;
+        return launched == 0 && has_waited;
     }
     return now - open.seen >= pause;
 }
