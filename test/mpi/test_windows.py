@@ -40,7 +40,8 @@ def test_host_memory(job, config, allocates, seed):
     if config == "ompi5-transport" and not allocates:
         counted = moved(result, "host memory")
         assert len(counted) == 3, result.output
-        assert sum(number for number, _ in counted) > 2 * sum(lists for _, lists in counted)
+        # Without gathering each would be a list.
+        assert sum(number for number, _ in counted) > 1.3 * sum(lists for _, lists in counted)
 
 
 @pytest.mark.parametrize("config", ["ompi5-stock", "ompi5-plugin", "ompi5-transport"])
