@@ -108,14 +108,7 @@ __attribute__((noinline)) ucs_status_t rendezvous_short(uct_ep *ep, uint8_t id, 
     endpoint &ours = endpoint::of(ep);
     direct_messages *messages = interface::of(ep->iface).messages.get();
     if (is_looked_at(ours, messages, id)) {
-        switch (messages->before_short(ours, id, header, payload, length)) {
-            case direct_messages::leaving::now:
-                break;
-            case direct_messages::leaving::later:
-                return UCS_ERR_NO_RESOURCE;
-            case direct_messages::leaving::never:
-                return UCS_OK;
-        }
+        return messages->send_rendezvous_short(ours, id, header, payload, length);
     }
     return am_short_of_carrier(ep, id, header, payload, length);
 }

@@ -138,6 +138,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/unfinished_puts.cc \
 	src/uct/cuda_nc/protocol/unfinished_puts.hpp \
 	src/uct/cuda_nc/protocol/wire.hpp \
+	src/uct/cuda_nc/protocol/unsent_rtrs.hpp \
 	src/uct/cuda_nc/selection.hpp \
 	src/uct/cuda_nc/layout_order.hpp \
 	src/uct/cuda_nc/thread_context.cc \

@@ -181,6 +181,7 @@ void direct_messages::endpoint_closed(endpoint &ep) noexcept {
     }
     services_.control.endpoint_closed(ep, other);  // what the messages have said now
     services_.puts.endpoint_closed(ep);
+    services_.rtrs.endpoint_closed(ep);
     early_.endpoint_closed(ep.peer);
     services_.ports.endpoint_closed(ep);
     // Who closes thousands looks at once with the first of them, and then when the others are

@@ -34,17 +34,10 @@ class direct_messages {
     // the next add_pending() for the endpoint holds the request until its message is decided.
     ssize_t send_rndv_data(endpoint &ep, abi::uct_pack_callback pack, void *arg,
                            unsigned flags) noexcept;
-    // Before UCP's RTS, RTR or ATS leaves by am_short, as `header` and `payload`: early offers go
-    // with an RTS, answers to them ahead of an RTR.
-    enum class leaving : uint8_t {
-        now,
-        later,  // the carrier has no room for what goes with it or ahead: UCP shall ask again
-        never   // it has left with an offer, or ATS is to go in its place: UCP shall think it is
-                // sent
-    };
-    leaving before_short(endpoint &ep, uint8_t id, uint64_t header, const void *payload,
-                         size_t length) noexcept;
-    // In place of the carrier's am_bcopy for RTS, RTR and ATS.
+    // In place of the carrier's am_short and am_bcopy for RTS, RTR and ATS: early offers go with an
+    // RTS, answers to them ahead of an RTR.
+    ucs_status_t send_rendezvous_short(endpoint &ep, uint8_t id, uint64_t header,
+                                       const void *payload, unsigned length) noexcept;
     ssize_t send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack_callback pack, void *arg,
                             unsigned flags) noexcept;
     // In place of the carrier's operations, with their contracts.
@@ -109,13 +102,23 @@ class direct_messages {
     // `length`: bytes of UCP's message, of which the structure has the first.
     leaving before(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
     leaving before_rts(endpoint &ep, const wire::rts_head &rts, const void *bytes, size_t length);
+    enum class leaving : uint8_t {
+        now,
+        later,  // the carrier has no room for what goes with it or ahead: UCP shall ask again
+        never   // it has left with an offer, or ATS is to go in its place: UCP shall think it is
+                // sent
+    };
+    static leaving leaving_after(ucs_status_t announced) noexcept;
     leaving before_plain_rts(endpoint &ep, const wire::rts_head &rts, const void *bytes,
                              size_t length);
+    // What the carrier said of it, or UCP is to hear, which it returns. Negative: an error.
+    ssize_t after(endpoint &ep, uint8_t id, const void *message, size_t length,
+                  ssize_t sent) noexcept;
     bool can_announce(size_t rts_length) const noexcept;
     leaving before_rtr(endpoint &ep, const wire::rtr_head &rtr, size_t length);
     void handle_announcement(char *message, size_t length) noexcept;
     void note_untaken(endpoint &ep) noexcept;
-    void note_request(endpoint &ep, const wire::rtr_head &rtr) noexcept;
+    void rtr_has_left(endpoint &ep, const wire::rtr_head &rtr) noexcept;
     void ask_for_descriptions(endpoint &ep, bool wanted) noexcept;
     // Null: the receive is not into contiguous memory of a GPU.
     std::unique_ptr<plain_memory> find_plain(const wire::rtr_head &rtr) const noexcept;

@@ -24,13 +24,6 @@ namespace {
 
 constexpr size_t longest_short = 256;  // bytes of an RTS, RTR or ATS by am_short
 
-// An error is UCP's to meet: its own RTS leaves.
-direct_messages::leaving after(ucs_status_t announced) noexcept {
-    return announced == UCS_OK                ? direct_messages::leaving::never
-           : announced == UCS_ERR_NO_RESOURCE ? direct_messages::leaving::later
-                                              : direct_messages::leaving::now;
-}
-
 // Whether an offer goes ahead of the RTR. One of contiguous bytes always does: the receive may be
 // into contiguous memory too, and once UCP has the RTR of such a receive it moves the bytes by
 // itself (but not from another host). Where the receiver has not found a receive of ours yet, an
@@ -89,24 +82,55 @@ direct_messages::leaving direct_messages::before(endpoint &ep, uint8_t id, const
         const call_counter call(services_.rtr_calls);
         what = before_rtr(ep, rtr, length);
     }
-    if (rtr.address == 0 && what != leaving::later) {
-        note_request(ep, rtr);
+    if (rtr.address == 0 && what != leaving::later && requests_.find(rtr.request) != nullptr) {
+        services_.endpoints_of_requests.learn(rtr.request);
     }
     return what == leaving::now && !services_.control.send_unsent(ep) ? leaving::later : what;
 } catch (const std::bad_alloc &) {
     return leaving::now;  // the message is offered when UCP asks for its bytes
 }
 
-direct_messages::leaving direct_messages::before_short(endpoint &ep, uint8_t id, uint64_t header,
-                                                       const void *payload,
-                                                       size_t length) noexcept {
+// Only now: while an RTR waits for room its receive must not end.
+ssize_t direct_messages::after(endpoint &ep, uint8_t id, const void *message, size_t length,
+                               ssize_t sent) noexcept {
+    if (id != rtr_id || ep.is_loopback || length < sizeof(rtr_head)) {
+        return sent;
+    }
+    rtr_head rtr;
+    std::memcpy(&rtr, message, sizeof(rtr));
+    if (sent == UCS_ERR_NO_RESOURCE) {
+        // One that cannot be noted does not wait: UCP ends its receive with the error.
+        return services_.rtrs.add(rtr.request, ep) ? sent : ssize_t{UCS_ERR_NO_MEMORY};
+    }
+    services_.rtrs.remove(rtr.request);
+    if (sent >= 0) {
+        rtr_has_left(ep, rtr);
+    }
+    return sent;
+}
+
+ucs_status_t direct_messages::send_rendezvous_short(endpoint &ep, uint8_t id, uint64_t header,
+                                                    const void *payload, unsigned length) noexcept {
+    const auto carrier_am_short = ep.carrier->iface->ops.ep_am_short;
     char message[longest_short];
     if (length > sizeof(message) - sizeof(header)) {
-        return leaving::now;  // UCP's are shorter
+        return carrier_am_short(ep.carrier, id, header, payload, length);  // UCP's are shorter
     }
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), payload, length);
-    return before(ep, id, message, sizeof(header) + length);
+    const size_t whole = sizeof(header) + length;
+    ucs_status_t sent = UCS_OK;
+    switch (before(ep, id, message, whole)) {
+        case leaving::now:
+            sent = carrier_am_short(ep.carrier, id, header, payload, length);
+            break;
+        case leaving::later:
+            sent = UCS_ERR_NO_RESOURCE;
+            break;
+        case leaving::never:
+            break;
+    }
+    return static_cast<ucs_status_t>(after(ep, id, message, whole, sent));
 }
 
 ssize_t direct_messages::send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack_callback pack,
@@ -122,23 +146,33 @@ ssize_t direct_messages::send_rendezvous(endpoint &ep, uint8_t id, abi::uct_pack
         const char *bytes;
         size_t length;
     } packed = {scratch_.get(), pack(scratch_.get(), arg)};
-    switch (before(ep, id, packed.bytes, packed.length)) {
-        case leaving::now:
-            break;
-        case leaving::later:
-            return UCS_ERR_NO_RESOURCE;
-        case leaving::never:
-            return static_cast<ssize_t>(packed.length);
-    }
     auto copy = [](void *destination, void *from) -> size_t {
         const auto *what = static_cast<decltype(packed) *>(from);
         std::memcpy(destination, what->bytes, what->length);
         return what->length;
     };
-    return carrier.ep_am_bcopy(ep.carrier, id, copy, &packed, flags);
+    ssize_t sent = static_cast<ssize_t>(packed.length);
+    switch (before(ep, id, packed.bytes, packed.length)) {
+        case leaving::now:
+            sent = carrier.ep_am_bcopy(ep.carrier, id, copy, &packed, flags);
+            break;
+        case leaving::later:
+            sent = UCS_ERR_NO_RESOURCE;
+            break;
+        case leaving::never:
+            break;
+    }
+    return after(ep, id, packed.bytes, packed.length, sent);
 }
 
 // ---- RTS
+
+// An error is UCP's to meet: its own RTS leaves.
+direct_messages::leaving direct_messages::leaving_after(ucs_status_t announced) noexcept {
+    return announced == UCS_OK                ? leaving::never
+           : announced == UCS_ERR_NO_RESOURCE ? leaving::later
+                                              : leaving::now;
+}
 
 // The RTS leaves with the offer. There is no announcement where the carrier takes none so long.
 direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_head &rts,
@@ -160,7 +194,7 @@ direct_messages::leaving direct_messages::before_rts(endpoint &ep, const rts_hea
     const ucs_status_t sent = begun.announce(rts.request, bytes, length);
     if (sent != UCS_OK) {
         services_.messages.erase(begun);
-        return after(sent);
+        return leaving_after(sent);
     }
     services_.progress.start();
     return leaving::never;
@@ -191,7 +225,7 @@ direct_messages::leaving direct_messages::before_plain_rts(endpoint &ep, const r
     }
     what.offer.offer.process = services_.process;
     return services_.control.send_unsent(ep)
-               ? after(services_.control.announce(ep, what, bytes, length))
+               ? leaving_after(services_.control.announce(ep, what, bytes, length))
                : leaving::later;
 }
 
@@ -280,14 +314,10 @@ direct_messages::leaving direct_messages::before_rtr(endpoint &ep, const rtr_hea
     return what == outcome::holds_rtr ? leaving::never : leaving::now;
 }
 
-// UCP asks for the bytes of a receive.
-void direct_messages::note_request(endpoint &ep, const rtr_head &rtr) noexcept {
-    user_buffer *buffer = requests_.find(rtr.request);
-    if (buffer == nullptr) {
-        return;
-    }
-    services_.endpoints_of_requests.learn(rtr.request);
-    if (buffer->message == nullptr) {
+// UCP has asked for the bytes of a receive.
+void direct_messages::rtr_has_left(endpoint &ep, const rtr_head &rtr) noexcept {
+    user_buffer *buffer = rtr.address == 0 ? requests_.find(rtr.request) : nullptr;
+    if (buffer != nullptr && buffer->message == nullptr) {
         services_.fragments.add(*buffer, process_of_peer(ep), rtr.request, rtr.size);
         services_.progress.start();
     }

@@ -20,6 +20,7 @@
 #include "uct/cuda_nc/protocol/request_endpoints.hpp"
 #include "uct/cuda_nc/protocol/unanswered_sends.hpp"
 #include "uct/cuda_nc/protocol/unfinished_puts.hpp"
+#include "uct/cuda_nc/protocol/unsent_rtrs.hpp"
 
 namespace cuda_nc::uct {
 
@@ -41,6 +42,7 @@ struct message_services {
     unreturned_ports ports;
     unanswered_sends unanswered;
     event_pool events;
+    unsent_rtrs rtrs{looks};
     request_endpoints endpoints_of_requests;
     fragment_receives fragments{iface, endpoints_of_requests};
 

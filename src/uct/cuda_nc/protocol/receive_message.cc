@@ -116,9 +116,10 @@ void receive_message::end() noexcept {
     message_.services.messages.erase(*this);
 }
 
-// The bytes that are not here come in fragments of UCP's, if its sender lives.
+// The bytes that are not here come in fragments of UCP's, if its sender lives. A receive whose RTR
+// waits for room is listed when that leaves.
 void receive_message::await_fragments() noexcept {
-    if (message_.buffer != nullptr && plain_ == nullptr) {
+    if (message_.buffer != nullptr && plain_ == nullptr && !message_.services.rtrs.has(request_)) {
         message_.services.fragments.add(*message_.buffer, message_.sending_process, request_,
                                         message_.total);
         message_.services.progress.start();
@@ -408,6 +409,9 @@ unsigned receive_message::progress() noexcept {
     if (held_ && message_.services.rtr_calls != 0) {  // perhaps for this very message
         message_.services.looks.look_soon(message_.id);
         return 0;
+        if (message_.services.rtrs.holds_up(request_, message_.id)) {
+            return happened;
+        }
     }
     const unsigned happened = route_->progress();
     if (has_fin_ && route_->is_through()) {
@@ -418,6 +422,9 @@ unsigned receive_message::progress() noexcept {
         return happened + 1;
     }
     if (message_.ep == nullptr && !has_fin_ && !sender_is_gone_) {
+        if (message_.services.rtrs.holds_up(request_, message_.id)) {
+            return happened;
+        }
         look_for_sender();
     }
     if (sender_is_gone_) {

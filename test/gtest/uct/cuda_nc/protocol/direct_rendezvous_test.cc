@@ -9,8 +9,6 @@
 namespace cuda_nc::uct {
 namespace {
 
-using leaving = direct_messages::leaving;
-
 class direct_messages_with_plain : public direct_messages_with_source {
   protected:
     // The sender's contiguous memory is offered, and UCP answers its RTS.
@@ -24,9 +22,7 @@ class direct_messages_with_plain : public direct_messages_with_source {
         offer_early(request, 0);
     }
     // UCP answers that send by ATS, because it has read the bytes itself.
-    leaving ats_of(uint64_t request) {
-        return messages_->before_short(ep_, ats_id, request, "123456789", 9);
-    }
+    leaving ats_of(uint64_t request) { return pass(ep_, ats_id, request, "123456789", 9); }
     // 1, 0: the peer has just been told to describe its memory, or not to.
     static int told_to_describe() {
         return sent.empty() || sent.back().kind != control_kind::describe ? -1 : sent.back().slot;
@@ -275,7 +271,7 @@ TEST_P(direct_messages_with_plain, of_another_peer_are_not_forgotten_with_an_ats
     endpoint other = {};
     other.carrier = ep_.carrier;
     other.peer = identity + 1;
-    EXPECT_EQ(messages_->before_short(other, ats_id, 99, "123456789", 9), leaving::now);
+    EXPECT_EQ(pass(other, ats_id, 99, "123456789", 9), leaving::now);
     EXPECT_EQ(rtr_of(99), leaving::never);
     end_.message->leave();
 }

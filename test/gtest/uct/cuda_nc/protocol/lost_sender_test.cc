@@ -218,6 +218,57 @@ TEST_F(direct_messages_of_leaver, a_worker_that_sleeps_is_woken_to_look) {
     EXPECT_EQ(poll(&one, 1, 100), 0) << "it sleeps on";
 }
 
+// The receiver may be slow: it finds room for its RTR after all bytes have come.
+class early_offers_of_leaver : public direct_messages_of_leaver {
+  protected:
+    // The answer has found room, and the RTR none.
+    uint64_t answered() {
+        messages_->services().between_looks = std::chrono::milliseconds(2);
+        offer_early(7);
+        carrier_takes_shorts = false;
+        EXPECT_EQ(rtr_of(7), leaving::later);
+        EXPECT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::accept_slots});
+        return sent.back().from;
+    }
+    void receive_from(uint64_t offset) {
+        const uint64_t message = answered(), slot = sent.back().length;
+        for (unsigned i = 0; offset < total; i = (i + 1) % ring::most_slots, offset += slot) {
+            say(control_kind::slot_full, message, i, offset, std::min(slot, total - offset));
+        }
+        rest(message, total, 0);
+    }
+};
+
+TEST_F(early_offers_of_leaver, end_no_receive_whose_rtr_waits_for_room) {
+    receive_from(0);
+    progress_for(20);
+    EXPECT_TRUE(ucp.rest_statuses.empty()) << "UCP's request is in the carrier's queue";
+    carrier_takes_shorts = true;
+    EXPECT_TRUE(rtr(7));
+    progress_until_delivered();
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+    EXPECT_FALSE(messages_->is_busy());
+}
+
+TEST_F(early_offers_of_leaver, end_one_whose_rtr_never_leaves_with_its_endpoint) {
+    receive_from(0);
+    messages_->endpoint_closed(ep_);
+    progress_until_delivered();
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+}
+
+TEST_F(early_offers_of_leaver, fail_no_receive_whose_rtr_waits_for_room) {
+    answered();
+    leave();
+    progress_for(1500);
+    EXPECT_TRUE(ucp.rest_statuses.empty());
+    carrier_takes_shorts = true;
+    EXPECT_TRUE(rtr(7));
+    progress_until_delivered();
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_CONNECTION_RESET});
+    EXPECT_FALSE(messages_->is_busy());
+}
+
 // ---- UCP brings the bytes
 
 class fragments_of_leaver : public direct_messages_of_leaver {
@@ -264,6 +315,31 @@ TEST_F(fragments_of_leaver, are_missed_where_an_offer_was_declined) {
     offer_early(7);
     EXPECT_TRUE(rtr(7));
     EXPECT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::decline});
+    leave();
+    expect_failure();
+}
+
+// UCP's request is in the carrier's queue, and must not be freed.
+TEST_F(fragments_of_leaver, are_not_missed_while_the_rtr_waits_for_room) {
+    carrier_takes_shorts = false;
+    EXPECT_EQ(rtr_of(7), leaving::later);
+    EXPECT_TRUE(messages_->services().fragments.empty());
+    leave();
+    carrier_takes_shorts = true;
+    EXPECT_TRUE(rtr(7));
+    expect_failure();
+}
+
+TEST_F(fragments_of_leaver, are_not_missed_while_the_rtr_waits_behind_an_answer) {
+    offer_early(7);
+    carrier_takes_shorts = false;
+    EXPECT_EQ(rtr_of(7), leaving::later);
+    ASSERT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::accept_slots});
+    say(control_kind::cancel, sent.back().from);
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_TRUE(messages_->services().fragments.empty());
+    carrier_takes_shorts = true;
+    EXPECT_TRUE(rtr(7));
     leave();
     expect_failure();
 }

@@ -171,6 +171,16 @@ inline ssize_t carrier_am_bcopy(abi::uct_ep *, uint8_t id, abi::uct_pack_callbac
     return static_cast<ssize_t>(length);
 }
 
+// What becomes of UCP's RTS, RTR or ATS, which it sends by am_short.
+enum class leaving { now, later, never };
+inline bool short_has_come = false;
+inline bool carrier_takes_shorts = true;
+
+inline ucs_status_t carrier_am_short(abi::uct_ep *, uint8_t, uint64_t, const void *, unsigned) {
+    short_has_come = !carrier_is_full && carrier_takes_shorts;
+    return short_has_come ? carrier_error : UCS_ERR_NO_RESOURCE;
+}
+
 // What UCP's handler of RTS was given: the sender's numbers; what UCP does in it, and returns.
 inline std::vector<uint64_t> rts_seen;
 inline std::function<ucs_status_t()> at_rts;
@@ -193,6 +203,7 @@ class direct_messages_test : public testing::Test {
         }
         ucp = {};
         sent.clear();
+        carrier_takes_shorts = true;
         sent_of_ucp.clear();
         ended_by_atp.clear();
         rts_seen.clear();
@@ -211,6 +222,7 @@ class direct_messages_test : public testing::Test {
         iface_.super.am[rts_id].cb = rts_handler;
         iface_.longest_bcopy = 1024;
         carrier_.ops.ep_am_bcopy = carrier_am_bcopy;
+        carrier_.ops.ep_am_short = carrier_am_short;
         carrier_ep_.iface = &carrier_;
         ep_.carrier = &carrier_ep_;
         iface_.peers[identity] = &ep_;
@@ -268,20 +280,27 @@ class direct_messages_test : public testing::Test {
         messages_->handle_control(&message, length_of(kind));
     }
     // UCP's messages, as they pass: `request` is what its sender calls the send.
-    // Whether it may leave.
-    bool rtr(uint64_t request) { return rtr_of(request) == direct_messages::leaving::now; }
+    leaving pass(endpoint &ep, uint8_t id, uint64_t header, const void *payload, unsigned length) {
+        short_has_come = false;
+        const ucs_status_t status =
+            messages_->send_rendezvous_short(ep, id, header, payload, length);
+        return status == UCS_ERR_NO_RESOURCE ? leaving::later
+               : short_has_come              ? leaving::now
+                                             : leaving::never;
+    }
+    // Whether it has left.
+    bool rtr(uint64_t request) { return rtr_of(request) == leaving::now; }
     // `address`: of contiguous memory.
-    direct_messages::leaving rtr_of(uint64_t request, const void *address = nullptr,
-                                    uint64_t size = total) {
+    leaving rtr_of(uint64_t request, const void *address = nullptr, uint64_t size = total) {
         const uint64_t words[] = {reinterpret_cast<uint64_t>(request_),
                                   reinterpret_cast<uint64_t>(address), size, 0};
-        return messages_->before_short(ep_, rtr_id, request, words, sizeof(words));
+        return pass(ep_, rtr_id, request, words, sizeof(words));
     }
-    bool rts() { return rts_of(nullptr) != direct_messages::leaving::later; }
-    direct_messages::leaving rts_of(const void *address, uint64_t size = total) {
+    bool rts() { return rts_of(nullptr) != leaving::later; }
+    leaving rts_of(const void *address, uint64_t size = total) {
         const uint64_t words[] = {1, reinterpret_cast<uint64_t>(request_),
                                   reinterpret_cast<uint64_t>(address), size};
-        return messages_->before_short(ep_, rts_id, 0, words, sizeof(words));
+        return pass(ep_, rts_id, 0, words, sizeof(words));
     }
     void rts_comes(uint64_t request) {
         const uint64_t words[] = {0, 1, request, 0, total};

@@ -81,7 +81,7 @@ class direct_messages_with_source : public direct_messages_with_lender,
     }
 
     // An offer, answered in the place of UCP's RTR or before it: whether that leaves.
-    direct_messages::leaving ask() {
+    leaving ask() {
         sent.clear();
         sent_of_ucp.clear();
         end_.launched.clear();
@@ -108,7 +108,7 @@ class direct_messages_with_source : public direct_messages_with_lender,
         }
     }
     // As above, of one of these.
-    direct_messages::leaving ask(size_t i) {
+    leaving ask(size_t i) {
         request_ = receives_[i].request;
         offer_early(8 * (i + 1));
         return rtr_of(8 * (i + 1));
@@ -127,7 +127,7 @@ class direct_messages_with_source : public direct_messages_with_lender,
     }
     // A message that is pulled.
     void pulling() {
-        EXPECT_EQ(ask(), direct_messages::leaving::never);
+        EXPECT_EQ(ask(), leaving::never);
         EXPECT_NE(end_.message, nullptr);
         EXPECT_TRUE(sent.empty() && sent_of_ucp.empty()) << "the sender hears of the end alone";
     }
@@ -205,7 +205,7 @@ class direct_messages_with_source : public direct_messages_with_lender,
     }
     // Nothing was launched, and no RTR held back, but slots were lent.
     void expect_slots() {
-        EXPECT_EQ(ask(), direct_messages::leaving::now);
+        EXPECT_EQ(ask(), leaving::now);
         EXPECT_TRUE(end_.launched.empty());
         ASSERT_EQ(sent.size(), 1u);
         EXPECT_EQ(sent.back().kind, control_kind::accept_slots);

@@ -161,7 +161,7 @@ TEST_F(direct_messages_with_early_send, what_cannot_be_pulled_brings_a_port) {
 TEST_F(direct_messages_with_early_send, an_rts_that_the_carrier_refuses_is_ucps) {
     const size_t sides = ports_lent();
     carrier_error = UCS_ERR_CONNECTION_RESET;
-    EXPECT_EQ(rts_of(nullptr), direct_messages::leaving::now);
+    EXPECT_EQ(rts_of(nullptr), leaving::now);
     carrier_error = UCS_OK;
     EXPECT_EQ(end_.message, nullptr);
     EXPECT_EQ(ports_lent(), sides);

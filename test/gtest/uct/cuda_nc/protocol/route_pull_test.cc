@@ -357,7 +357,7 @@ TEST_P(direct_messages_with_source, a_long_detour_is_made_on_one_gpu_alone) {
 TEST_P(direct_messages_with_source, one_among_others_is_pulled_rather_than_sent_through_the_host) {
     prepare_receives(2);
     for (size_t i = 0; i < receives_.size(); ++i) {
-        EXPECT_EQ(ask(i), direct_messages::leaving::never);
+        EXPECT_EQ(ask(i), leaving::never);
         describe(8, 16);
     }
     EXPECT_TRUE(sent.empty());
@@ -372,7 +372,7 @@ TEST_P(direct_messages_with_source, more_messages_than_ports_are_pulled_one_afte
     const size_t slots = regions_lent();
     sent.clear();
     for (size_t i = 0; i < number; ++i) {
-        EXPECT_EQ(ask(i), direct_messages::leaving::never);
+        EXPECT_EQ(ask(i), leaving::never);
     }
     EXPECT_TRUE(sent.empty());
     EXPECT_EQ(regions_lent(), slots);
