@@ -26,7 +26,6 @@ receive_message::receive_message(message_services &services, endpoint &ep, user_
     use(&ep);
     trace_begin("receive", sender, total);
     buffer.message = this;
-    buffer.fragments.end();
     if (rtr != nullptr) {
         held_ = *rtr;
     }
@@ -91,6 +90,7 @@ bool receive_message::accept(const wire::early_offer &offer, uint32_t flags,
     if (route_ == nullptr) {
         return false;
     }
+    message_.buffer->fragments.end();
     flags_ = flags;
     if (held_ && !route_->reads_alone()) {
         held_.reset();

@@ -344,6 +344,24 @@ TEST_F(fragments_of_leaver, are_not_missed_while_the_rtr_waits_behind_an_answer)
     expect_failure();
 }
 
+TEST_F(fragments_of_leaver, are_missed_where_a_late_offer_finds_no_way) {
+    EXPECT_TRUE(rtr(7));
+    std::vector<ring> all;  // memory that there is to lend
+    while (ring one = acquire_ring(0, total, false, false)) {
+        all.push_back(one);
+    }
+    offer();
+    for (const ring &one : all) {
+        release_region(one.memory);
+    }
+    EXPECT_EQ(kinds_sent(), std::vector<control_kind>{control_kind::decline});
+    EXPECT_EQ(end_.message, nullptr);
+    EXPECT_FALSE(messages_->services().fragments.empty());
+    end_.received = first;
+    leave();
+    expect_failure();
+}
+
 TEST_F(fragments_of_leaver, are_missed_after_the_sender_has_cancelled) {
     const uint64_t message = accepted();
     say(control_kind::cancel, message);
