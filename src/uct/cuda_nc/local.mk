@@ -108,6 +108,7 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/message_table.hpp \
 	src/uct/cuda_nc/protocol/outgoing_offer.cc \
 	src/uct/cuda_nc/protocol/outgoing_offer.hpp \
+	src/uct/cuda_nc/protocol/patient_looks.hpp \
 	src/uct/cuda_nc/protocol/plain_memory.cc \
 	src/uct/cuda_nc/protocol/plain_memory.hpp \
 	src/uct/cuda_nc/protocol/put_slots.cc \
@@ -137,8 +138,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/unanswered_sends.hpp \
 	src/uct/cuda_nc/protocol/unfinished_puts.cc \
 	src/uct/cuda_nc/protocol/unfinished_puts.hpp \
-	src/uct/cuda_nc/protocol/wire.hpp \
 	src/uct/cuda_nc/protocol/unsent_rtrs.hpp \
+	src/uct/cuda_nc/protocol/wire.hpp \
 	src/uct/cuda_nc/selection.hpp \
 	src/uct/cuda_nc/layout_order.hpp \
 	src/uct/cuda_nc/thread_context.cc \

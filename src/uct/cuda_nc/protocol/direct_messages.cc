@@ -242,10 +242,11 @@ unsigned direct_messages::progress() noexcept {
     constexpr unsigned calls_between_beats = 8, calls_between_all = 64;
     constexpr size_t few = 4;
     message_services &s = services_;
-    if (++calls_ % calls_between_beats == 0) {
+    const unsigned calls = ++s.calls;
+    if (calls % calls_between_beats == 0) {
         gpu::beat_pulses(gpu::beat::progress);
     }
-    if (CUDA_NC_UNLIKELY(looks_for_the_gone_.are_to_come()) && calls_ % calls_between_all == 0 &&
+    if (CUDA_NC_UNLIKELY(looks_for_the_gone_.are_to_come()) && calls % calls_between_all == 0 &&
         looks_for_the_gone_.are_due()) {
         look_for_the_gone();
     }
@@ -257,11 +258,11 @@ unsigned direct_messages::progress() noexcept {
         return 0;
     }
     s.progress.note_busy();
-    if ((calls_ % calls_between_all == 0 || has_slept_) && awaits_senders()) {
+    if ((calls % calls_between_all == 0 || has_slept_) && awaits_senders()) {
         look_for_senders();
     }
     has_slept_ = false;
-    const bool all = s.messages.size() <= few || calls_ % calls_between_all == 0;
+    const bool all = s.messages.size() <= few || calls % calls_between_all == 0;
     unsigned happened = s.control.empty() ? 0 : s.control.progress();
     happened += s.puts.empty() ? 0 : s.puts.progress();
     happened += s.schedule.progress_in_flight(all);
@@ -270,7 +271,7 @@ unsigned direct_messages::progress() noexcept {
     s.schedule.launch_all();
     happened += s.pending.empty() ? 0 : s.pending.release_decided();
     happened += flushes_.empty() ? 0 : flushes_.progress();
-    happened += s.fragments.is_busy() ? s.fragments.progress() : 0;
+    happened += s.fragments.is_busy() ? s.fragments.progress(calls) : 0;
     return happened;
 }
 

@@ -156,7 +156,6 @@ class direct_messages {
     alarm alarm_;
     bool has_slept_ = false;           // the next call of progress may be the last one for long
     std::unique_ptr<char[]> scratch_;  // as long as the carrier's longest am_bcopy
-    unsigned calls_ = 0;               // of progress()
     uint64_t closing_steps_ = 0;
 };
 

@@ -67,21 +67,20 @@ void fragment_receives::look() noexcept {
 }
 
 // A fragment that is still on its way would find a request that UCP has freed: there must be none
-// for many looks, between which the carriers are progressed.
-unsigned fragment_receives::progress() noexcept {
-    constexpr std::chrono::milliseconds pause{50};
-    constexpr unsigned most_looks = 20;
+// for many looks, and none since the last.
+unsigned fragment_receives::progress(unsigned call) noexcept {
     const auto now = agenda::clock::now();
-    if (is_empty(lost_) || now < next_look_at_lost_) {
+    if (is_empty(lost_) || !looks_.are_due(now, call)) {
         return 0;
     }
     for (awaited_fragments *one = lost_.after; one != &lost_; one = one->after) {
-        if (one->looks > most_looks) {
+        if (patient_looks::are_enough(one->looks) &&
+            one->received == one->buffer->received_bytes()) {
             fail(*one);
             return 1;  // the next one in the next call
         }
     }
-    next_look_at_lost_ = now + pause;
+    looks_.note(now, call);
     for (awaited_fragments *one = lost_.after; one != &lost_; one = one->after) {
         const uint64_t before = std::exchange(one->received, one->buffer->received_bytes());
         one->looks = one->received == before ? one->looks + 1 : 0;

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "uct/cuda_nc/engine/agenda.hpp"
+#include "uct/cuda_nc/protocol/patient_looks.hpp"
 #include "uct/cuda_nc/user_buffer.hpp"
 
 namespace cuda_nc::uct {
@@ -31,8 +31,8 @@ class fragment_receives {
 
     // Looks whether senders of those that were there the last time are gone.
     void look() noexcept;
-    // May end one: what UCP then calls may end any message.
-    unsigned progress() noexcept;  // how much has happened
+    // The call of progress with this number. May end one: what UCP then calls may end any message.
+    unsigned progress(unsigned call) noexcept;  // how much has happened
 
   private:
     using list = awaited_fragments;
@@ -43,7 +43,7 @@ class fragment_receives {
     interface &iface_;
     request_endpoints &endpoints_;
     list awaited_, lost_;  // circles
-    agenda::clock::time_point next_look_at_lost_;
+    patient_looks looks_;  // at the lost
 };
 
 }  // namespace cuda_nc::uct

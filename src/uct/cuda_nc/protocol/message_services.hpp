@@ -46,6 +46,8 @@ struct message_services {
     request_endpoints endpoints_of_requests;
     fragment_receives fragments{iface, endpoints_of_requests};
 
+    unsigned calls = 0;  // of progress, so far
+
     // Calls of UCP's in which it sends an RTR: its request must not end inside one.
     unsigned rtr_calls = 0;
 

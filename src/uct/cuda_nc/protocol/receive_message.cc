@@ -243,11 +243,8 @@ void receive_message::look_for_sender() noexcept {
     }
 }
 
-// True: the receive has ended. Words of the sender may still be on their way here, over another
-// connection: bytes are missed only after many looks, between which the carriers are progressed.
+// True: the receive has ended. Words of the sender may still be on their way here.
 bool receive_message::ends_without_sender() noexcept {
-    constexpr std::chrono::milliseconds pause{50};
-    constexpr unsigned most_looks = 20;
     using rest_of = receive_route::rest_of;
     const auto now = agenda::clock::now();
     switch (stopped_ ? rest_of::lost : route_->without_sender()) {
@@ -259,11 +256,11 @@ bool receive_message::ends_without_sender() noexcept {
             if (!may_fail()) {
                 return false;
             }
-            if (now >= next_look_without_sender_) {
-                next_look_without_sender_ = now + pause;
+            if (last_looks_.are_due(now, message_.services.calls)) {
+                last_looks_.note(now, message_.services.calls);
                 ++looks_without_sender_;
             }
-            if (looks_without_sender_ > most_looks) {
+            if (patient_looks::are_enough(looks_without_sender_)) {
                 nc_debug("a sender has left before all its bytes were here");
                 end_without_sender(UCS_ERR_CONNECTION_RESET);
                 return true;
@@ -272,7 +269,7 @@ bool receive_message::ends_without_sender() noexcept {
         case rest_of::moving:
             break;
     }
-    message_.services.looks.look_at(message_.id, now + pause);
+    message_.services.looks.look_at(message_.id, now + patient_looks::pause);
     return false;
 }
 
@@ -409,12 +406,12 @@ unsigned receive_message::progress() noexcept {
     if (held_ && message_.services.rtr_calls != 0) {  // perhaps for this very message
         message_.services.looks.look_soon(message_.id);
         return 0;
-        if (message_.services.rtrs.holds_up(request_, message_.id)) {
-            return happened;
-        }
     }
     const unsigned happened = route_->progress();
     if (has_fin_ && route_->is_through()) {
+        if (message_.services.rtrs.holds_up(request_, message_.id)) {
+            return happened;
+        }
         if (held_ && !acknowledge(route_->status()) && !sender_is_gone_) {
             return happened;
         }
@@ -422,12 +419,12 @@ unsigned receive_message::progress() noexcept {
         return happened + 1;
     }
     if (message_.ep == nullptr && !has_fin_ && !sender_is_gone_) {
-        if (message_.services.rtrs.holds_up(request_, message_.id)) {
-            return happened;
-        }
         look_for_sender();
     }
     if (sender_is_gone_) {
+        if (message_.services.rtrs.holds_up(request_, message_.id)) {
+            return happened;
+        }
         return ends_without_sender() ? happened + 1 : happened;
     }
     if (route_->has_failed() && !stopped_ && !is_acknowledged_) {

@@ -29,6 +29,7 @@
 #include <optional>
 
 #include "uct/cuda_nc/ep.hpp"
+#include "uct/cuda_nc/protocol/patient_looks.hpp"
 #include "uct/cuda_nc/protocol/plain_memory.hpp"
 #include "uct/cuda_nc/protocol/route.hpp"
 #include "uct/cuda_nc/user_buffer.hpp"
@@ -112,7 +113,7 @@ class receive_message final : public direct_message, public endpoint_user {
     bool was_seen_ = false;                // by lasts()
     bool sender_is_gone_ = false;          // its process is
     unsigned looks_without_sender_ = 0;    // since then, for words that are on their way
-    agenda::clock::time_point next_look_without_sender_;
+    patient_looks last_looks_;             // at them
     agenda::clock::time_point next_look_;  // whether the sender of a closed endpoint is gone
     std::chrono::milliseconds pause_{0};   // before the look after that
     wire::rndv_header header_ = {};        // UCP's, that came with the FIN

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <thread>
 #include <vector>
 
 #include "uct/cuda_nc/memory/quarantine.hpp"
@@ -50,6 +51,14 @@ class direct_messages_of_leaver : public direct_messages_test {
         do {
             progress();
         } while (std::chrono::steady_clock::now() < end);
+    }
+    // As a program does that is at work for longer than a look takes; `ms` are many looks.
+    static void progress_seldom_for(int ms) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+        while (std::chrono::steady_clock::now() < end) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(60));
+            progress();
+        }
     }
     static void progress_until_delivered() {
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -155,6 +164,16 @@ TEST_F(direct_messages_of_leaver, a_slot_that_is_told_of_late_completes_the_mess
     say(control_kind::slot_full, message, ring::most_slots - 1, total - 1, 1);
     progress_until_delivered();
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
+}
+
+TEST_F(direct_messages_of_leaver, a_message_is_not_given_up_by_who_seldom_progresses) {
+    receive_all_but(1);
+    messages_->endpoint_closed(ep_);
+    leave();
+    progress_for(20);
+    progress_seldom_for(1800);
+    EXPECT_TRUE(ucp.rest_statuses.empty()) << "the carrier has much to read";
+    progress_until_delivered();
 }
 
 TEST_F(direct_messages_of_leaver, a_receive_that_its_user_ends_first_is_ended_once) {
@@ -380,6 +399,16 @@ TEST_F(fragments_of_leaver, are_awaited_as_long_as_some_come) {
     }
     EXPECT_TRUE(ucp.rest_statuses.empty()) << "they were on their way";
     EXPECT_TRUE(messages_->is_busy());
+    expect_failure();
+}
+
+TEST_F(fragments_of_leaver, are_awaited_longer_by_who_seldom_progresses) {
+    EXPECT_TRUE(rtr(7));
+    leave();
+    progress_for(20);
+    EXPECT_TRUE(messages_->is_busy());
+    progress_seldom_for(1800);
+    EXPECT_TRUE(ucp.rest_statuses.empty()) << "the carrier has much to read";
     expect_failure();
 }
 
