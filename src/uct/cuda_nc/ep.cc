@@ -204,10 +204,15 @@ bool agree_on_process(endpoint &ep, const process_id &process, const process_id 
         process.pid != ep.carrier_pid) {
         return false;
     }
-    if (ep.process.started == 0) {
+    if (ep.process.started != 0) {
+        return ep.process == process;
+    }
+    // One that has ended may be no more than a claim in the peer's name: receives of the peer's
+    // other messages shall not end because of it. Its own message can do without.
+    if (!is_gone(process)) {
         ep.process = process;
     }
-    return ep.process == process;
+    return true;
 }
 
 process_id process_of_peer(endpoint &ep) noexcept {

@@ -91,8 +91,8 @@ inline void endpoint_user::use(endpoint *ep) noexcept {
 }
 
 // Whether the peer may say that it is `process`: it always names the same one, and none but that
-// which the carrier sends to. Remembers the first. All zero, "not known", is always right. `own` is
-// our process.
+// which the carrier sends to. Remembers the first, unless it has ended. All zero, "not known", is
+// always right. `own` is our process.
 bool agree_on_process(endpoint &ep, const process_id &process, const process_id &own) noexcept;
 
 // As the peer named it, or as the carrier knows it; all zero: unknown.

@@ -338,6 +338,24 @@ TEST_F(fragments_of_leaver, are_missed_where_an_offer_was_declined) {
     expect_failure();
 }
 
+// A claim in the peer's name: its other receives shall not end because of it.
+TEST_F(fragments_of_leaver, of_a_peer_are_awaited_though_a_process_that_has_ended_was_named) {
+    ep_.process = {};
+    leave();
+    accepted();
+    EXPECT_EQ(ep_.process.started, 0u);
+    progress_until_delivered();
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_CONNECTION_RESET})
+        << "the message that it named itself for";
+    EXPECT_TRUE(rtr(7));
+    EXPECT_TRUE(messages_->services().fragments.empty());
+    terms_.process = own_process_id();
+    sent.clear();
+    offer_from_our_gpu();
+    say(control_kind::cancel, accepted());
+    EXPECT_EQ(ep_.process, own_process_id()) << "the peer itself";
+}
+
 // UCP's request is in the carrier's queue, and must not be freed.
 TEST_F(fragments_of_leaver, are_not_missed_while_the_rtr_waits_for_room) {
     carrier_takes_shorts = false;

@@ -408,7 +408,7 @@ TEST_F(direct_messages_test, words_for_interfaces_that_never_return_make_room_fo
 }
 
 TEST_F(direct_messages_test, a_peer_names_no_process_but_its_own) {
-    const process_id own = own_process_id();
+    const process_id own = own_process_id(), elsewhere = {7, own.pid_space + 1, 33};
     auto is_accepted = [this](const process_id &process) {
         sent.clear();
         terms_.process = process;
@@ -419,15 +419,16 @@ TEST_F(direct_messages_test, a_peer_names_no_process_but_its_own) {
         return answer.kind == control_kind::accept_slots;
     };
     EXPECT_TRUE(is_accepted({}));
-    EXPECT_TRUE(is_accepted({own.pid + 1, own.pid_space, 33})) << "the first is believed";
+    EXPECT_TRUE(is_accepted({own.pid, own.pid_space, 33})) << "it has ended, and is forgotten";
+    EXPECT_TRUE(is_accepted(elsewhere)) << "the first is believed";
     EXPECT_FALSE(is_accepted(own)) << "another one";
-    EXPECT_TRUE(is_accepted({own.pid + 1, own.pid_space, 33}));
+    EXPECT_TRUE(is_accepted(elsewhere));
     ep_.process = {};
     ep_.carrier_pid = own.pid;
     EXPECT_FALSE(is_accepted({own.pid + 1, own.pid_space, 33})) << "the carrier sends to another";
     EXPECT_TRUE(is_accepted(own));
     ep_.process = {};
-    EXPECT_TRUE(is_accepted({7, own.pid_space + 1, 33})) << "numbered otherwise";
+    EXPECT_TRUE(is_accepted(elsewhere)) << "numbered otherwise";
 }
 
 TEST_F(direct_messages_test, nothing_that_a_peer_says_leads_out_of_slots_and_message) {
