@@ -21,6 +21,8 @@ CASES = {
     # UCX frees its endpoint.
     "receiver without an endpoint": (TCP, SLOTS, ["--one-way"]),
     "receiver without an endpoint, pipe": (TCP, PIPE, ["--one-way"]),
+    "receiver without an endpoint, sleeping": (TCP, SLOTS, ["--one-way", "--sleeps", "poll"]),
+    "receiver without an endpoint, waiting": (TCP, SLOTS, ["--one-way", "--sleeps", "wait"]),
     "closed before": (TCP, SLOTS, ["--closes", "--within", 3000]),
     "peer errors": ({**POSIX, "UCX_POSIX_ERROR_HANDLING": "y"}, SLOTS,
                     ["--peer-errors", "--sleeps", "poll"]),
@@ -43,7 +45,7 @@ def test_receive_ends(run, build, fetch, case):
     assert_ended(result, rounds)
 
 
-@pytest.mark.parametrize("release", uct.RELEASE_NAMES)
+@pytest.mark.parametrize("release", (*uct.RELEASE_NAMES, uct.BUNDLED))
 def test_ucp_frees_its_endpoint(run, build, fetch, release):
     """What we know of UCP's requests and endpoints holds in each release."""
     fetch(release)

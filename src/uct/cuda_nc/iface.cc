@@ -103,12 +103,14 @@ void lead_handlers(interface &iface, bool straight) noexcept {
 }
 
 void enable_progress(uct_iface *iface, unsigned flags) {
+    interface::of(iface).is_progressed = true;
     lead_handlers(interface::of(iface), true);
     carrier_of(iface)->ops.iface_progress_enable(carrier_of(iface), flags);
 }
 
 void disable_progress(uct_iface *iface, unsigned flags) {
     carrier_of(iface)->ops.iface_progress_disable(carrier_of(iface), flags);
+    interface::of(iface).is_progressed = false;
     lead_handlers(interface::of(iface), false);
 }
 
@@ -171,9 +173,13 @@ ucs_status_t report_error(void *arg, uct_ep *carrier_ep, ucs_status_t error) {
     return iface.super.err_handler(iface.super.err_handler_arg, &found->super, error);
 }
 
+// UCP's last endpoint of ours may be gone while receives wait. Then the user's ucp_worker_arm()
+// asks us no more, and sleeps, whatever we say: the descriptor has to wake it, which UCP watches
+// for us once we have said that we are armed.
 ucs_status_t arm_event(uct_iface *iface, unsigned events) {
     interface &ours = interface::of(iface);
-    if (ours.messages != nullptr && !ours.messages->fall_asleep()) {
+    if (ours.messages != nullptr && !ours.messages->fall_asleep() &&
+        (ours.is_progressed || !ours.messages->take_a_nap())) {
         return UCS_ERR_BUSY;
     }
     return ours.carrier->ops.iface_event_arm(ours.carrier, events);

@@ -41,6 +41,8 @@ struct interface {
 
     double datatype_slowness = 1;  // selection.hpp
 
+    bool is_progressed = false;  // UCX has endpoints of ours, and calls the carrier's progress
+
     bool to_endpoints;           // the carrier connects endpoints, and no endpoint to an interface
     bool within_machine;         // it leads nowhere else, and copies what it is given
     carrier_memory *gpu_memory;  // null: the carrier moves none to other hosts

@@ -6,6 +6,7 @@
 // way it progresses with the worker.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -87,6 +88,8 @@ class direct_messages {
     // The worker is about to sleep until the descriptor can be read. False: it must not, but
     // progress.
     bool fall_asleep() noexcept;
+    // It must progress, but sleeps: it is woken soon. False: nobody will wake it.
+    bool take_a_nap() noexcept { return alarm_.set(std::chrono::milliseconds(1)); }
 
     message_services &services() noexcept { return services_; }
 
@@ -99,9 +102,6 @@ class direct_messages {
     void handle_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
     void handle_fin(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
     void handle_sender_control(send_message *send, const wire::control &message) noexcept;
-    // `length`: bytes of UCP's message, of which the structure has the first.
-    leaving before(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
-    leaving before_rts(endpoint &ep, const wire::rts_head &rts, const void *bytes, size_t length);
     enum class leaving : uint8_t {
         now,
         later,  // the carrier has no room for what goes with it or ahead: UCP shall ask again
@@ -109,11 +109,14 @@ class direct_messages {
                 // sent
     };
     static leaving leaving_after(ucs_status_t announced) noexcept;
-    leaving before_plain_rts(endpoint &ep, const wire::rts_head &rts, const void *bytes,
-                             size_t length);
+    // `length`: bytes of UCP's message, of which the structure has the first.
+    leaving before(endpoint &ep, uint8_t id, const void *message, size_t length) noexcept;
     // What the carrier said of it, or UCP is to hear, which it returns. Negative: an error.
     ssize_t after(endpoint &ep, uint8_t id, const void *message, size_t length,
                   ssize_t sent) noexcept;
+    leaving before_rts(endpoint &ep, const wire::rts_head &rts, const void *bytes, size_t length);
+    leaving before_plain_rts(endpoint &ep, const wire::rts_head &rts, const void *bytes,
+                             size_t length);
     bool can_announce(size_t rts_length) const noexcept;
     leaving before_rtr(endpoint &ep, const wire::rtr_head &rtr, size_t length);
     void handle_announcement(char *message, size_t length) noexcept;

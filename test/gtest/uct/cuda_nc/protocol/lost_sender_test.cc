@@ -288,6 +288,25 @@ TEST_F(early_offers_of_leaver, fail_no_receive_whose_rtr_waits_for_room) {
     EXPECT_FALSE(messages_->is_busy());
 }
 
+// It sleeps though it must progress: UCP has no endpoint of ours, and does not ask us.
+TEST_F(direct_messages_of_leaver, a_worker_that_sleeps_without_asking_is_woken_soon) {
+    const file_descriptor carriers(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+    pollfd one = {messages_->descriptor(carriers.number()), POLLIN, 0};
+    receive_all_but(1);
+    messages_->endpoint_closed(ep_);
+    leave();
+    while (ucp.rest_statuses.empty()) {
+        progress();
+        if (!messages_->fall_asleep()) {
+            ASSERT_TRUE(messages_->take_a_nap());
+            ASSERT_EQ(poll(&one, 1, 20000), 1);
+        }
+    }
+    EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_ERR_CONNECTION_RESET});
+    EXPECT_TRUE(messages_->fall_asleep());
+    EXPECT_EQ(poll(&one, 1, 100), 0) << "it sleeps on";
+}
+
 // ---- UCP brings the bytes
 
 class fragments_of_leaver : public direct_messages_of_leaver {
