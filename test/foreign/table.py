@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import foreign  # noqa: E402
 
-print("| suite | MPI | tests | same | of these passed | skipped | vary by themselves | different |")
+print("| suite | library | tests | same | of these passed | skipped | vary by themselves | different |")
 print("|---|---|---|---|---|---|---|---|")
 others = []
 for file in sorted(foreign.RESULTS.glob("*.json")):

@@ -1,5 +1,5 @@
 """mpi4py's own test suite, and MPICH's tests of datatypes and point-to-point messages, give the same
-results with the product as without: test by test, for each MPI.
+results with the product as without: test by test, for each MPI. So do NIXL's tests, by its wheel.
 
 python3 -m pytest test/foreign --full -n 2      (-k "programs and mpich" for one)
 test/foreign/table.py                           what the last run found, as a table
@@ -11,7 +11,7 @@ import os
 
 import pytest
 
-from support import foreign, product
+from support import foreign, foreign_nixl, product
 from support.runner import Runner
 
 LIMIT = 6 * 3600
@@ -42,8 +42,9 @@ def _script(name):
     return Runner(1800, product.LOGS / "foreign" / f"{name}.log", product.environment())
 
 
-def compare(suite, name, command, outcomes, again):
-    """outcomes: {way: {test: word}}. again(way, tests): such an outcome once more, of these tests."""
+def compare(suite, name, title, command, outcomes, again):
+    """name, title: the library, in files and in tables. outcomes: {way: {test: word}}.
+    again(way, tests): such an outcome once more, of these tests."""
     tests = {test for outcome in outcomes.values() for test in outcome}
     words = {test: {way: [outcome.get(test, "not run")] for way, outcome in outcomes.items()}
              for test in sorted(tests)}
@@ -53,7 +54,7 @@ def compare(suite, name, command, outcomes, again):
             outcome = again(way, unclear)
             for test in unclear:
                 words[test][way].append(outcome.get(test, "not run"))
-    foreign.keep(suite, name, command, words)
+    foreign.keep(suite, name, title, command, words)
     different = {test: found for test, found in words.items()
                  if foreign.verdict(found) == "different"}
     assert len(tests) > 50
@@ -83,7 +84,8 @@ def test_programs(run, one_at_a_time, library):
     def again(way, tests):
         return {test: word(way, programs[test]) for test in tests}
 
-    compare("MPICH's tests", name, "each program of datatype and pt2pt", outcomes, again)
+    compare("MPICH's tests", name, chosen.title, "each program of datatype and pt2pt", outcomes,
+            again)
 
 
 @pytest.mark.parametrize("ranks", [2])
@@ -96,5 +98,19 @@ def test_mpi4py(run, one_at_a_time, tmp_path, library, ranks):
     def once(way, tests=None):
         return foreign.run_mpi4py(chosen, way, ranks, run, tmp_path, tests)
 
-    compare(f"mpi4py, {ranks} ranks", name, f"main.py with {ranks} ranks",
+    compare(f"mpi4py, {ranks} ranks", name, chosen.title, f"main.py with {ranks} ranks",
             {way: once(way) for way in foreign.WAYS}, once)
+
+
+def test_nixl(run, one_at_a_time, nixl, tmp_path):
+    version = foreign_nixl.VERSION
+    with one_at_a_time("foreign-nixl"):
+        _script("fetch-nixl")("bash", foreign.SCRIPTS / "fetch.sh", "nixl", version)
+    suites = {way: foreign_nixl.Suite(nixl, way, run, tmp_path) for way in ("stock", "default")}
+    outcomes = {way: suite.run() for way, suite in suites.items()}
+    # Else nothing is compared.
+    assert suites["default"].says("cuda_nc/host") and not suites["stock"].says("cuda_nc")
+    assert list(outcomes["stock"].values()).count("PASS") > 60
+    compare("NIXL", version, f"NIXL {version}, its UCX 1.23",
+            f"Python tests and examples of {foreign_nixl.revision()}", outcomes,
+            lambda way, tests: suites[way].run(tests))

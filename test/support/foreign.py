@@ -183,9 +183,9 @@ def verdict(words):
     return "varies" if all(stock.issuperset(found) for found in words.values()) else "different"
 
 
-def keep(suite, library, command, words):
-    """words: {test: {way: [word, ...]}}"""
+def keep(suite, library, title, command, words):
+    """library: its name in the file's; words: {test: {way: [word, ...]}}"""
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / f"{suite}-{library}.json").write_text(json.dumps(
-        {"suite": suite, "library": LIBRARIES[library].title, "command": command, "words": words},
+        {"suite": suite, "library": title, "command": command, "words": words},
         indent=1))

@@ -103,10 +103,10 @@ class Runner:
         running = self._start(command, env, cwd, stdout, None)
         return self.finish(running, status, limit)
 
-    def within(self, seconds, *command, env=None, log=None):
+    def within(self, seconds, *command, env=None, cwd=None, log=None):
         """The result of a command, or None where it was not over within these seconds: then it was
         ended. Commands that run side by side need a log each."""
-        running = self._start(command, env, None, None, log)
+        running = self._start(command, env, cwd, None, log)
         result = running.wait(min(seconds, self._end - time.monotonic()))
         if result is None:
             running.write_stacks()
