@@ -130,13 +130,6 @@ ucs_status_t zcopy(uct_ep *ep, const void *vector, size_t number, uint64_t remot
             return status;
         }
     }
-    uint64_t total = 0;
-    for (size_t i = 0; i < number; ++i) {
-        total += iov[i].length * iov[i].count;
-    }
-    if (number > 1 && total != 0 && !key.contains(remote, total)) {
-        return UCS_ERR_INVALID_PARAM;
-    }
     for (size_t i = 0; i < number; ++i) {
         const block_run run = {static_cast<char *>(iov[i].buffer),
                                remote,

@@ -1,7 +1,8 @@
 // Looks for what may still be on its way from a process that is gone, and is then missed. A look
 // counts only after a while and after many calls of progress: a program may progress seldom, and
-// in each call tcp reads one segment of a socket, 64 KiB unless UCX is told otherwise. Systems let
-// a socket's receive buffer grow to some MiB; 84 are read before the last look.
+// in each call tcp reads at most one segment of a socket, 64 KiB unless UCX is told otherwise, of
+// at most 16 sockets. Systems let a socket's receive buffer grow to some MiB; 84 are read before
+// the last look, by up to 16 sockets each.
 #pragma once
 
 #include <chrono>
