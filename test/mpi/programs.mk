@@ -3,7 +3,8 @@
 here := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))
 MPICXX ?= mpicxx
 OUTPUT ?= .
-flags := -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Werror -I$(here)
+# OMPI_SKIP_MPICXX: of Open MPI 4 the C bindings alone.
+flags := -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Werror -I$(here) -DOMPI_SKIP_MPICXX=1
 headers := $(wildcard $(here)*/*.hpp)
 
 objects = $(patsubst $(here)%.cc,$(OUTPUT)/%.o,$(wildcard $(here)$(1)/*.cc))

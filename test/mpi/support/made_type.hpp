@@ -1,7 +1,6 @@
 // An MPI datatype and, made beside it by the definitions of the MPI standard, its type map.
 #pragma once
 
-#define OMPI_SKIP_MPICXX 1  // the C bindings alone
 #include <mpi.h>
 
 #include <string>
