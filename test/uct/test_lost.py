@@ -21,8 +21,6 @@ CASES = {
     # UCX frees its endpoint.
     "receiver without an endpoint": (TCP, SLOTS, ["--one-way"]),
     "receiver without an endpoint, pipe": (TCP, PIPE, ["--one-way"]),
-    "receiver without an endpoint, sleeping": (TCP, SLOTS, ["--one-way", "--sleeps", "poll"]),
-    "receiver without an endpoint, waiting": (TCP, SLOTS, ["--one-way", "--sleeps", "wait"]),
     "closed before": (TCP, SLOTS, ["--closes", "--within", 3000]),
     "peer errors": ({**POSIX, "UCX_POSIX_ERROR_HANDLING": "y"}, SLOTS,
                     ["--peer-errors", "--sleeps", "poll"]),
