@@ -20,9 +20,9 @@ struct list_mover::lane {
     size_t next_copying = 0;                      // an index
     std::shared_ptr<const host_process> process;  // then there is no GPU
     bool writes = false;                          // to that process
-    clock::time_point progressed;                 // when a progress moved its last list
-    std::unique_ptr<list> open;                   // never empty but within add(); null: none
-    std::deque<std::unique_ptr<list>> lists;      // closed; the first ones are launched
+    clock::time_point progressed;             // to it: when it was seen last, or a list was moved
+    std::unique_ptr<list> open;               // never empty but within add(); null: none
+    std::deque<std::unique_ptr<list>> lists;  // closed; the first ones are launched
     std::vector<std::unique_ptr<list>> idle;
     std::vector<std::unique_ptr<list>> idle_without_pairs;
     ucs_status_t last_status = UCS_OK;  // of the list that ended last

@@ -129,6 +129,7 @@ bool list_mover::may_begin(const gpu::stream *behind, uint64_t after) const noex
 void list_mover::begin(lane &on, list &closed, bool by_order) noexcept {
     if (on.process != nullptr) {
         closed.move(*on.process, on.writes);
+        on.progressed = clock::now();  // it took a while
         return;
     }
     if (by_order && closed.give()) {
@@ -397,8 +398,9 @@ bool list_mover::is_quiet() const noexcept {
 // kept waiting by one that adds slowly and for long.
 //
 // A list of host memory ends at a progress. But a program may progress after each put (Open MPI's
-// windows do), and each would be a list of its own: so one that begins soon after such an end
-// gathers on until a progress sees no more come, and no longer than a GPU would be kept waiting.
+// windows do), and each would be a list of its own: so one that begins soon after a progress, or
+// after the list before it was moved, gathers on until no more have come for a moment, and no
+// longer than a GPU would be kept waiting.
 bool list_mover::is_complete(lane &on) noexcept {
     constexpr size_t enough_lists = 2;
     constexpr auto pause = std::chrono::nanoseconds(1500);
@@ -413,10 +415,13 @@ bool list_mover::is_complete(lane &on) noexcept {
     }
     const bool has_waited = now - open.first_seen >= longest;
     if (on.process != nullptr) {
-        const bool grew = std::exchange(open.seen_bytes, open.bytes) != open.bytes;
-        const bool ends = !grew || !open.gathers_on || has_waited;
-        on.progressed = ends ? now : on.progressed;
-        return ends;
+        // A progress that had something to tell is called again at once: that is no pause yet.
+        constexpr auto breath = std::chrono::nanoseconds(500);
+        if (std::exchange(open.seen_bytes, open.bytes) != open.bytes) {
+            open.seen = now;
+        }
+        on.progressed = now;
+        return !open.gathers_on || has_waited || now - open.seen >= breath;
     }
     const auto launched = std::count_if(on.lists.begin(), on.lists.end(), [&on](const auto &one) {
         return one->stream == on.stream.get() && !one->is_unordered();
