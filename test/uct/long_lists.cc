@@ -78,46 +78,17 @@ void copy_layouts(std::vector<unsigned char> *expected) {
     }
 }
 
-#if UCP_API_VERSION >= UCP_VERSION(1, 22)
 ucs_status_t put_list(const peer &other) {
     std::vector<void *> buffers(blocks());
     std::vector<size_t> lengths(blocks(), 1);
-    std::vector<ucp_mem_h> handles(blocks(), source.handle);
     std::vector<uint64_t> addresses(blocks());
     std::vector<ucp_rkey_h> keys(blocks(), other.key[1]);
     for (size_t i = 0; i < blocks(); ++i) {
         buffers[i] = source.at(place(i, here_salt));
         addresses[i] = other.base[1] + place(i, there_salt);
     }
-    ucp_dt_local_sgl_t local = {};
-    local.field_mask = UCP_DT_LOCAL_SGL_FIELD_BUFFERS | UCP_DT_LOCAL_SGL_FIELD_LENGTHS |
-                       UCP_DT_LOCAL_SGL_FIELD_MEMHS;
-    local.buffers = buffers.data();
-    local.lengths = lengths.data();
-    local.memhs = handles.data();
-    ucp_dt_remote_sgl_t remote = {};
-    remote.field_mask = UCP_DT_REMOTE_SGL_FIELD_REMOTE_ADDRS | UCP_DT_REMOTE_SGL_FIELD_LENGTHS |
-                        UCP_DT_REMOTE_SGL_FIELD_RKEYS;
-    remote.remote_addrs = addresses.data();
-    remote.lengths = lengths.data();
-    remote.rkeys = keys.data();
-    ucp_request_param_t param = {};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
-                         UCP_OP_ATTR_FIELD_REMOTE_DATATYPE | UCP_OP_ATTR_FIELD_REMOTE |
-                         UCP_OP_ATTR_FIELD_REMOTE_COUNT;
-    param.datatype = ucp_dt_make_sgl();
-    param.remote_datatype = ucp_dt_make_sgl();
-    param.memory_type = memory_type();
-    param.remote = &remote;
-    param.remote_count = blocks();
-    return wait_for(
-        ucp_put_nbx(other.ep, &local, blocks(), UCP_REMOTE_ADDR_INVALID, UCP_RKEY_INVALID, &param));
+    return put_lists(other, buffers, lengths, addresses, keys);
 }
-#else
-ucs_status_t put_list(const peer &) {
-    return UCS_ERR_UNSUPPORTED;
-}
-#endif
 
 // What the whole of it leaves at the target, and a get of that at the origin.
 void move_all(const peer &other) {

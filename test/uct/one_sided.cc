@@ -58,10 +58,6 @@ void put_one_by_one(int to, const std::vector<block> &blocks, std::vector<void *
     }
 }
 
-#if UCP_API_VERSION >= UCP_VERSION(1, 22)
-#define HAVE_LISTS 1
-#endif
-
 // One call for all blocks; returns when it has ended.
 ucs_status_t put_list(const peer &other, const std::vector<block> &blocks,
                       const std::vector<ucp_rkey_h> &keys);
@@ -207,49 +203,18 @@ int run_rank(int rank) {
     return 0;
 }
 
-#ifdef HAVE_LISTS
 ucs_status_t put_list(const peer &other, const std::vector<block> &blocks,
                       const std::vector<ucp_rkey_h> &keys) {
     std::vector<void *> buffers;
     std::vector<size_t> lengths;
-    std::vector<ucp_mem_h> handles(blocks.size(), source.handle);
     std::vector<uint64_t> addresses;
     for (const block &one : blocks) {
         buffers.push_back(source.at(one.here));
         lengths.push_back(one.length);
         addresses.push_back(other.base[1] + one.there);
     }
-    ucp_dt_local_sgl_t local = {};
-    local.field_mask = UCP_DT_LOCAL_SGL_FIELD_BUFFERS | UCP_DT_LOCAL_SGL_FIELD_LENGTHS |
-                       UCP_DT_LOCAL_SGL_FIELD_MEMHS;
-    local.buffers = buffers.data();
-    local.lengths = lengths.data();
-    local.memhs = handles.data();
-    ucp_dt_remote_sgl_t remote = {};
-    remote.field_mask = UCP_DT_REMOTE_SGL_FIELD_REMOTE_ADDRS | UCP_DT_REMOTE_SGL_FIELD_LENGTHS |
-                        UCP_DT_REMOTE_SGL_FIELD_RKEYS;
-    remote.remote_addrs = addresses.data();
-    remote.lengths = lengths.data();
-    remote.rkeys = keys.data();
-    ucp_request_param_t param = {};
-    param.op_attr_mask = UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_MEMORY_TYPE |
-                         UCP_OP_ATTR_FIELD_REMOTE_DATATYPE | UCP_OP_ATTR_FIELD_REMOTE |
-                         UCP_OP_ATTR_FIELD_REMOTE_COUNT;
-    param.datatype = ucp_dt_make_sgl();
-    param.remote_datatype = ucp_dt_make_sgl();
-    param.memory_type = memory_type();
-    param.remote = &remote;
-    param.remote_count = blocks.size();
-    return wait_for(ucp_put_nbx(other.ep, &local, blocks.size(), UCP_REMOTE_ADDR_INVALID,
-                                UCP_RKEY_INVALID, &param));
+    return put_lists(other, buffers, lengths, addresses, keys);
 }
-#else
-ucs_status_t put_list(const peer &, const std::vector<block> &, const std::vector<ucp_rkey_h> &) {
-    std::printf("SKIP: this UCX has no lists\n");
-    std::fflush(stdout);
-    _exit(77);
-}
-#endif
 
 }  // namespace
 
