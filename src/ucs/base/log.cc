@@ -71,7 +71,11 @@ const ucx_log *find_ucx_log() noexcept {
     }
     static ucx_log functions;
     functions.dispatch = reinterpret_cast<dispatch_f>(dlsym(handle, "ucs_log_dispatch"));
-    functions.level = static_cast<const int *>(dlsym(handle, "ucs_global_opts"));
+    // A program may hold the level of the libucs that it is linked with (a copy relocation).
+    const bool is_global =
+        dlsym(RTLD_DEFAULT, "ucs_log_dispatch") == reinterpret_cast<void *>(functions.dispatch);
+    functions.level =
+        static_cast<const int *>(dlsym(is_global ? RTLD_DEFAULT : handle, "ucs_global_opts"));
     if (functions.dispatch == nullptr || functions.level == nullptr) {
         return nullptr;
     }
