@@ -153,7 +153,7 @@ TEST_F(short_copies_test, of_a_transport_are_led_here) {
     bytes given = counted(64, 50), got(64);
     const auto at = reinterpret_cast<uintptr_t>(memory_->address());
     unsigned taken = 0, tries = 0;
-    while (taken < 20 && ++tries < 2000) {
+    for (; taken < 20 && tries < 2000; ++tries) {
         taken += transport_.ops.ep_put_short(&ep, given.data(), 64, at, 0) == UCS_OK;
     }
     EXPECT_TRUE(taken == 20 || !is_simulated());
