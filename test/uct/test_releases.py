@@ -85,6 +85,25 @@ def test_listed(run, fetch, release, way):
     assert "cuda_nc" not in transports(UCX_TLS="cuda_nc", UCX_CUDA_NC_TRANSPORT="n")[0].output
 
 
+@by_case
+def test_allocations(run, fetch, release, way):
+    """UCX is asked once to tell of allocations of GPU memory, by which a GPU is prepared, and not
+    where the user has turned its hooks off."""
+    fetch(release)
+
+    def lines(**variables):
+        result = run("ucx_perftest", "-l", "-t", "tag_lat", "-n", 10, "-w", 1,
+                     env=uct.environment(uct.LOADED[way], variables,
+                                         {"UCX_TLS": "cuda_nc,self", "UCX_LOG_LEVEL": "debug"},
+                                         release=release))
+        return [line for line in result.lines() if "allocations of GPU memory" in line]
+
+    for off, words in ((None, "UCX tells of"), ("UCX_MEM_EVENTS", "UCX does not tell of")):
+        (line,) = lines(**{off: "n"} if off else {})
+        assert words in line
+    assert not lines(UCX_MEMTYPE_CACHE="n")
+
+
 @pytest.mark.parametrize("tls", ["cuda_nc,self", "cuda_nc,cma,self"])
 @pytest.mark.parametrize("release, way", CASES + BUNDLED_CASES)
 def test_knows_requests(run, fetch, build, release, way, tls):

@@ -1,9 +1,11 @@
 #include "ucs/base/settings.hpp"
 
+#include <strings.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -114,6 +116,13 @@ bool is_launch_blocking() {
     return text != nullptr && *text != '\0' && *text != '0';
 }
 
+// UCX finds out what kind of memory lies at an address by watching allocations, unless told not to.
+bool does_ucx_watch_allocations() {
+    const char *text = std::getenv("UCX_MEMTYPE_CACHE");
+    return text == nullptr || (strcasecmp(text, "n") != 0 && strcasecmp(text, "no") != 0 &&
+                               strcasecmp(text, "off") != 0 && std::strcmp(text, "0") != 0);
+}
+
 // NV_SANITIZER_INJECTION_...: compute-sanitizer's; the others: of every tool.
 bool is_injected() {
     if (std::getenv("CUDA_INJECTION64_PATH") != nullptr ||
@@ -190,6 +199,7 @@ void load(settings &target) {
     target.tls_lists = find_tls_lists();
     target.visible_gpus = find_visible_gpus();
     target.launches_block = is_launch_blocking();
+    target.watches_allocations = does_ucx_watch_allocations();
     for (const setting_field &f : settings_table) {
         assign(f, f.default_value, target);
         std::string text = value_of(f);

@@ -48,6 +48,7 @@ struct settings {
     std::string cache_home;        // not a setting of ours: the user's directory for caches
     unsigned local_processes = 0;  // nor this: processes of the job on this machine; 0: not known
     bool launches_block = false;   // nor this: CUDA_LAUNCH_BLOCKING is set
+    bool watches_allocations = true;  // nor this: UCX_MEMTYPE_CACHE is not off
     // Nor these: UCX_TLS, and UCX_..._TLS of programs with a prefix of their own, where set.
     std::vector<setting_of_ucx> tls_lists;
     std::optional<std::string> visible_gpus;  // CUDA_VISIBLE_DEVICES

@@ -236,6 +236,13 @@ class device {
     }
     const kernel_rules *rules() const noexcept { return rules_.load(std::memory_order_acquire); }
 
+    // How many objects were asked for so far.
+    virtual uint64_t requests() const noexcept { return 0; }
+    // Whether the program has reset the GPU since: then no object works any more. Makes no context.
+    virtual bool was_reset() noexcept { return false; }
+    // After that, once all objects are destroyed: what is made from now on works.
+    virtual void begin_again() noexcept {}
+
     // Failures: UCS_ERR_NO_MEMORY, UCS_ERR_IO_ERROR (the device is lost), UCS_ERR_UNSUPPORTED.
     virtual ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept = 0;
     // For this process alone: no other one can open it. Work that uses it must be done when it is
@@ -331,6 +338,9 @@ class platform {
     virtual int device_of(const void *address) noexcept = 0;
     // The GPU that the calling thread has made its own; -1: none.
     virtual int current_device() noexcept { return -1; }
+    // The same, where it works in that GPU's primary context, as programs of the CUDA runtime do,
+    // and is not in one of our own calls. Makes no context.
+    virtual int current_primary_device() noexcept { return -1; }
 };
 
 }  // namespace cuda_nc::gpu

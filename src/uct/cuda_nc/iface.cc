@@ -13,6 +13,7 @@
 #include "uct/cuda_nc/peers.hpp"
 #include "uct/cuda_nc/protocol/announcement.hpp"
 #include "uct/cuda_nc/protocol/direct_messages.hpp"
+#include "uct/cuda_nc/protocol/gpu_preparation.hpp"
 #include "uct/cuda_nc/protocol/put_slots.hpp"
 #include "uct/cuda_nc/protocol/send_message.hpp"
 #include "uct/cuda_nc/selection.hpp"
@@ -349,6 +350,7 @@ ucs_status_t open_iface(uct_md *md, void *worker, const uct_iface_params *params
                                    : contiguous_length;
         }
         set_own_handlers(*iface);
+        prepare_gpus_at_allocations(*iface->ucx);
     }
     lead_handlers(*iface, false);
     *iface_p = opened;

@@ -99,6 +99,8 @@ libcuda_nc_messages_la_SOURCES += \
 	src/uct/cuda_nc/protocol/driven_receiver.cc \
 	src/uct/cuda_nc/protocol/fragment_receives.cc \
 	src/uct/cuda_nc/protocol/fragment_receives.hpp \
+	src/uct/cuda_nc/protocol/gpu_preparation.cc \
+	src/uct/cuda_nc/protocol/gpu_preparation.hpp \
 	src/uct/cuda_nc/protocol/driven_receiver.hpp \
 	src/uct/cuda_nc/protocol/early_offers.cc \
 	src/uct/cuda_nc/protocol/early_offers.hpp \

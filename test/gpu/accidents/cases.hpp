@@ -36,6 +36,11 @@ int run_guest(const case_options &options);
 int run_landing(const case_options &options);
 // Contiguous messages while a kernel fills the GPU until they have come.
 int run_full(const case_options &options);
+// First messages, of memory that was allocated before MPI_Init(), by allocate_early(); ...
+int run_first_early(const case_options &options);
+void allocate_early(int rank);
+// ... and after the program has used the GPU and reset it, twice.
+int run_first_reset(const case_options &options);
 // NCCL is loaded, and moves bytes, before our first message or after it.
 int run_nccl_before(const case_options &options);
 int run_nccl_after(const case_options &options);

@@ -1,5 +1,6 @@
-// gpu-accidents reset|trap|exit|reuse|messages|open|contiguous|guest|landing|full|
-//               nccl-before|nccl-after [--count N] [--bytes N] [--kind KIND] [--limit SECONDS]
+// gpu-accidents reset|trap|exit|reuse|messages|open|contiguous|guest|landing|full|first-early|
+//               first-reset|nccl-before|nccl-after [--count N] [--bytes N] [--kind KIND] [--limit
+//               SECONDS]
 //
 // Exit status: 0; 1 wrong bytes; 77 this machine cannot run it; 124 no end within the limit.
 #include <unistd.h>
@@ -33,6 +34,8 @@ int run(const std::string &name, const case_options &options) {
         {"guest", run_guest},
         {"landing", run_landing},
         {"full", run_full},
+        {"first-early", run_first_early},
+        {"first-reset", run_first_reset},
         {"nccl-before", run_nccl_before},
         {"nccl-after", run_nccl_after}};
     try {
@@ -68,6 +71,10 @@ int main(int argc, char **argv) {
     }
     std::signal(SIGALRM, give_up);
     alarm(limit);
+    if (argc > 1 && std::string(argv[1]) == "first-early") {
+        const char *const rank = std::getenv("OMPI_COMM_WORLD_RANK");
+        allocate_early(rank != nullptr ? std::atoi(rank) : 0);
+    }
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &options.rank);

@@ -7,9 +7,16 @@
 
 namespace cuda_nc::gpu::cuda {
 
+namespace {
+
+thread_local unsigned scopes_of_this_thread = 0;
+
+}  // namespace
+
 current_scope::current_scope(const driver &calls, CUcontext context) noexcept : calls_(calls) {
     CUcontext before = nullptr;
-    result_ = calls_.context_current(&before);
+    ++scopes_of_this_thread;
+    result_ = context != nullptr ? calls_.context_current(&before) : CUDA_ERROR_INVALID_CONTEXT;
     if (result_ == CUDA_SUCCESS && before != context) {
         result_ = calls_.context_push(context);
         pushed_ = result_ == CUDA_SUCCESS;
@@ -27,6 +34,11 @@ current_scope::~current_scope() {
         CUcontext popped;
         calls_.context_pop(&popped);
     }
+    --scopes_of_this_thread;
+}
+
+bool current_scope::surrounds_this_thread() noexcept {
+    return scopes_of_this_thread != 0;
 }
 
 ucs_status_t current_scope::status() const noexcept {
@@ -54,14 +66,16 @@ ucs_status_t primary_context::make() noexcept {
     const trace_span span("open a GPU");
     CUdevice device;
     ucs_status_t status = to_status(calls_.device_get(&device, ordinal_), "cuDeviceGet");
-    if (status == UCS_OK && context_ == nullptr) {
+    CUcontext context = context_.load(std::memory_order_relaxed);
+    if (status == UCS_OK && context == nullptr) {
         // Kept until the process ends.
-        status = to_status(calls_.primary_retain(&context_, device), "cuDevicePrimaryCtxRetain");
+        status = to_status(calls_.primary_retain(&context, device), "cuDevicePrimaryCtxRetain");
+        context_.store(context, std::memory_order_relaxed);
     }
     if (status != UCS_OK) {
         return status;
     }
-    current_scope scope(calls_, context_);
+    current_scope scope(calls_, context);
     if (!scope) {
         return scope.status();
     }
@@ -78,7 +92,8 @@ ucs_status_t primary_context::make() noexcept {
 }
 
 bool primary_context::find_id(unsigned long long *id_p) const noexcept {
-    return calls_.context_id != nullptr && calls_.context_id(context_, id_p) == CUDA_SUCCESS;
+    return calls_.context_id != nullptr &&
+           calls_.context_id(context_.load(std::memory_order_relaxed), id_p) == CUDA_SUCCESS;
 }
 
 bool primary_context::alive() noexcept {
@@ -87,6 +102,14 @@ bool primary_context::alive() noexcept {
         lose();
     }
     return !gone();
+}
+
+void primary_context::begin_again() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    kernels_.forget();
+    ready_.store(false, std::memory_order_release);
+    context_.store(nullptr, std::memory_order_relaxed);  // the reset has released it
+    gone_.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace cuda_nc::gpu::cuda

@@ -22,20 +22,22 @@ class primary_context {
     // the kernels lack memory.
     ucs_status_t ready() noexcept;
 
-    // False for ever once the context was destroyed, as cudaDeviceReset does: everything made in it
-    // is gone, even if a new context has the same handle. Asks the driver (CUDA 12 and later can
-    // tell).
+    // False once the context was destroyed, as cudaDeviceReset does: everything made in it is gone,
+    // even if a new context has the same handle. Asks the driver (CUDA 12 and later can tell).
     bool alive() noexcept;
     // Whether alive() or lose() has found that out; does not ask the driver.
     bool gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
     void lose() noexcept { gone_.store(true, std::memory_order_relaxed); }
+    // After that, where nothing made in it is left: ready() makes all anew.
+    void begin_again() noexcept;
 
     // The failure of ready() that is final, or UCS_OK.
     ucs_status_t failure() const noexcept { return failure_.load(std::memory_order_relaxed); }
 
     // Null before ready() has succeeded.
     CUcontext get() const noexcept {
-        return ready_.load(std::memory_order_acquire) ? context_ : nullptr;
+        return ready_.load(std::memory_order_acquire) ? context_.load(std::memory_order_relaxed)
+                                                      : nullptr;
     }
     const driver &calls() const noexcept { return calls_; }
     exec::loaded_kernels &kernels() noexcept { return kernels_; }
@@ -51,7 +53,7 @@ class primary_context {
     std::atomic<bool> ready_{false};
     std::atomic<ucs_status_t> failure_{UCS_OK};
     std::atomic<bool> gone_{false};
-    CUcontext context_ = nullptr;
+    std::atomic<CUcontext> context_{nullptr};
     unsigned long long id_ = 0;  // of the context, unique in this process; 0: unknown
     exec::loaded_kernels kernels_;
 };
@@ -61,8 +63,11 @@ class primary_context {
 // this thread do not disturb stream captures of the application.
 class current_scope {
   public:
+    // A null `context`: it was lost a moment ago, and nothing is made current.
     current_scope(const driver &calls, CUcontext context) noexcept;
     ~current_scope();
+    // Whether this thread is in one: what it allocates is ours then, not the program's.
+    static bool surrounds_this_thread() noexcept;
     current_scope(const current_scope &) = delete;
     current_scope &operator=(const current_scope &) = delete;
 

@@ -9,20 +9,6 @@
 namespace cuda_nc::gpu::cuda {
 namespace {
 
-// Runs `call`, which returns a status, with the context of `owner` made and current.
-template <typename F>
-ucs_status_t run(primary_context &owner, F &&call) noexcept {
-    if (forked()) {
-        return UCS_ERR_IO_ERROR;
-    }
-    ucs_status_t status = owner.ready();
-    if (status != UCS_OK) {
-        return status;
-    }
-    current_scope scope(owner.calls(), owner.get());
-    return scope ? call() : scope.status();
-}
-
 unsigned attribute(const driver &calls, CUdevice_attribute which, CUdevice device) noexcept {
     int value = 0;
     return calls.device_attribute(&value, which, device) == CUDA_SUCCESS && value > 0
@@ -31,6 +17,20 @@ unsigned attribute(const driver &calls, CUdevice_attribute which, CUdevice devic
 }
 
 }  // namespace
+
+template <typename F>
+ucs_status_t cuda_device::run(F &&call) noexcept {
+    requests_.fetch_add(1, std::memory_order_relaxed);
+    if (forked()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    ucs_status_t status = context_.ready();
+    if (status != UCS_OK) {
+        return status;
+    }
+    current_scope scope(context_.calls(), context_.get());
+    return scope ? call() : scope.status();
+}
 
 cuda_device::cuda_device(const driver &calls, int ordinal) : context_(calls, ordinal) {
     CUdevice handle = 0;
@@ -62,28 +62,28 @@ cuda_device::cuda_device(const driver &calls, int ordinal) : context_(calls, ord
 }
 
 ucs_status_t cuda_device::allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
-    return run(context_, [&] { return allocate_device(context_, size, memory_p); });
+    return run([&] { return allocate_device(context_, size, memory_p); });
 }
 
 ucs_status_t cuda_device::allocate_private(size_t size,
                                            std::unique_ptr<memory> *memory_p) noexcept {
-    return run(context_, [&] {
+    return run([&] {
         const ucs_status_t status = pool_.allocate(context_, size, memory_p);
         return status == UCS_ERR_UNSUPPORTED ? allocate_device(context_, size, memory_p) : status;
     });
 }
 
 ucs_status_t cuda_device::allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept {
-    return run(context_, [&] { return cuda::allocate_pinned(context_, size, memory_p); });
+    return run([&] { return cuda::allocate_pinned(context_, size, memory_p); });
 }
 
 ucs_status_t cuda_device::pin(void *address, size_t size,
                               std::unique_ptr<memory> *memory_p) noexcept {
-    return run(context_, [&] { return cuda::pin(context_, address, size, memory_p); });
+    return run([&] { return cuda::pin(context_, address, size, memory_p); });
 }
 
 ucs_status_t cuda_device::create_stream(std::unique_ptr<stream> *stream_p) noexcept {
-    return run(context_, [&] {
+    return run([&] {
         exec::kernel_limits limits = limits_;
         limits.starts_early = exec::kernels_await_predecessors();
         return make_stream(context_, *this, limits, stream_p);
@@ -91,16 +91,23 @@ ucs_status_t cuda_device::create_stream(std::unique_ptr<stream> *stream_p) noexc
 }
 
 ucs_status_t cuda_device::create_event(std::unique_ptr<event> *event_p) noexcept {
-    return run(context_, [&] { return make_event(context_, event_p); });
+    return run([&] { return make_event(context_, event_p); });
 }
 
 // Kernels do not start early there: what the application enqueued before may be anything.
 ucs_status_t cuda_device::borrow_stream(void *foreign,
                                         std::unique_ptr<borrowed_stream> *stream_p) noexcept {
-    return run(context_, [&] {
+    return run([&] {
         return cuda::borrow_stream(context_, *this, limits_, static_cast<cudaStream_t>(foreign),
                                    stream_p);
     });
+}
+
+void cuda_device::begin_again() noexcept {
+    context_.begin_again();
+    for (std::atomic<unsigned long long> &id : seen_) {
+        id.store(0, std::memory_order_relaxed);
+    }
 }
 
 mover *cuda_device::get_mover() noexcept {
@@ -108,6 +115,7 @@ mover *cuda_device::get_mover() noexcept {
         return nullptr;
     }
     std::call_once(mover_once_, [this]() noexcept {
+        requests_.fetch_add(1, std::memory_order_relaxed);
         if (context_.ready() == UCS_OK) {
             mover_ = cuda_mover::make(*this, context_, limits_.host_caches_memory);
         }
@@ -117,17 +125,17 @@ mover *cuda_device::get_mover() noexcept {
 
 ucs_status_t cuda_device::ipc_export(const void *address, ipc_handle *handle_p,
                                      size_t *offset_p) noexcept {
-    return run(context_, [&] { return export_handle(context_, address, handle_p, offset_p); });
+    return run([&] { return export_handle(context_, address, handle_p, offset_p); });
 }
 
 ucs_status_t cuda_device::ipc_share(char *base, size_t size, ipc_handle *handle_p,
                                     std::shared_ptr<void> *keeper_p) noexcept {
-    return run(context_, [&] { return share_pieces(context_, base, size, handle_p, keeper_p); });
+    return run([&] { return share_pieces(context_, base, size, handle_p, keeper_p); });
 }
 
 ucs_status_t cuda_device::ipc_open(const ipc_handle &handle,
                                    std::unique_ptr<memory> *memory_p) noexcept {
-    return run(context_, [&] {
+    return run([&] {
         return is_of_pieces(handle) ? open_pieces(context_, handle, memory_p)
                                     : open_handle(context_, handle, memory_p);
     });

@@ -23,6 +23,11 @@ class cuda_device final : public device {
     cuda_device(const driver &calls, int ordinal);
 
     const device_properties &properties() const noexcept override { return properties_; }
+    uint64_t requests() const noexcept override {
+        return requests_.load(std::memory_order_relaxed);
+    }
+    bool was_reset() noexcept override { return context_.get() != nullptr && !context_.alive(); }
+    void begin_again() noexcept override;
     ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
     ucs_status_t allocate_private(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
     ucs_status_t allocate_pinned(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
@@ -77,7 +82,12 @@ class cuda_device final : public device {
     bool lost_context() const noexcept { return context_.gone(); }
 
   private:
+    // Runs `call`, which returns a status, with the context made and current.
+    template <typename F>
+    ucs_status_t run(F &&call) noexcept;
+
     primary_context context_;
+    std::atomic<uint64_t> requests_{0};
     device_properties properties_;
     exec::kernel_limits limits_;
     std::array<std::atomic<unsigned long long>, 64> seen_{};  // ids of allocations

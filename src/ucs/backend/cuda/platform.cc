@@ -70,6 +70,7 @@ class cuda_platform final : public platform {
     uint64_t allocation_id(const void *address) noexcept override;
     int device_of(const void *address) noexcept override;
     int current_device() noexcept override;
+    int current_primary_device() noexcept override;
 
   private:
     struct inventory {
@@ -305,6 +306,16 @@ int cuda_platform::current_device() noexcept {
         }
     }
     return -1;
+}
+
+int cuda_platform::current_primary_device() noexcept {
+    CUcontext current = nullptr;
+    const int ordinal = current_scope::surrounds_this_thread() ? -1 : current_device();
+    if (ordinal < 0 || calls_.context_current(&current) != CUDA_SUCCESS) {
+        return -1;
+    }
+    return current == find(ordinal)->context() || in_primary_context(current, ordinal) ? ordinal
+                                                                                       : -1;
 }
 
 }  // namespace

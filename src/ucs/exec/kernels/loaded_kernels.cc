@@ -68,6 +68,14 @@ cudaError_t loaded_kernels::load(const void *kernel) noexcept {
     return load_locked(kernel, &at);
 }
 
+void loaded_kernels::forget() noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    for (place &one : places_) {
+        one.kernel.store(nullptr, std::memory_order_relaxed);
+    }
+    size_.store(0, std::memory_order_relaxed);
+}
+
 cudaError_t loaded_kernels::launch(const void *kernel, const launch_shape &shape, void **arguments,
                                    cudaStream_t stream) noexcept {
     if (torn_down.load(std::memory_order_relaxed)) {

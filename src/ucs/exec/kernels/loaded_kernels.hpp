@@ -40,6 +40,9 @@ class loaded_kernels {
     cudaError_t launch(const void *kernel, const launch_shape &shape, void **arguments,
                        cudaStream_t stream) noexcept;
 
+    // The context in which they were loaded is gone; nobody launches meanwhile.
+    void forget() noexcept;
+
     size_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
 
   private:

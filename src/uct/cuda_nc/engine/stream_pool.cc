@@ -15,6 +15,7 @@ struct pool {
     std::mutex mutex;
     std::vector<std::unique_ptr<gpu::stream>> idle;
     size_t num_lent = 0;
+    bool was_used = false;
 };
 
 pool &pool_of(int device) {
@@ -51,6 +52,7 @@ std::shared_ptr<pooled_stream> acquire_stream(int device, bool *later_p) noexcep
     made->lent_ = true;
     from.idle.pop_back();
     ++from.num_lent;
+    from.was_used = true;
     return made;
 } catch (const std::bad_alloc &) {
     return nullptr;
@@ -62,6 +64,15 @@ bool has_stream(int device) noexcept try {
     return of.num_lent != 0 || has_idle(of, device);
 } catch (const std::bad_alloc &) {
     return false;
+}
+
+bool drop_unused_streams(int device) noexcept {
+    pool &of = pool_of(device);
+    std::lock_guard<std::mutex> guard(of.mutex);
+    if (!of.was_used) {
+        of.idle.clear();
+    }
+    return !of.was_used;
 }
 
 pooled_stream::~pooled_stream() {

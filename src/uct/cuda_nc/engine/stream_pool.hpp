@@ -38,4 +38,7 @@ std::shared_ptr<pooled_stream> acquire_stream(int device, bool *later_p) noexcep
 // Whether there is a stream, now or when one returns.
 bool has_stream(int device) noexcept;
 
+// Destroys those of a GPU that the program has reset. False: one was lent, now or before.
+bool drop_unused_streams(int device) noexcept;
+
 }  // namespace cuda_nc::uct

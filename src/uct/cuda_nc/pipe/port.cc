@@ -34,6 +34,7 @@ struct pool {
     std::vector<pipe_port *> idle;
     std::unique_ptr<gpu::stream> aborts;
     size_t number = 0;  // of its ports
+    bool was_used = false;
 };
 
 std::atomic<size_t> lent{0};
@@ -140,6 +141,7 @@ pipe_port *acquire_port(int device, port_use use) noexcept try {
     }
     pipe_port *port = from.idle.back();
     from.idle.pop_back();
+    from.was_used = true;
     lent.fetch_add(1, std::memory_order_relaxed);
     return port;
 } catch (const std::bad_alloc &) {
@@ -152,6 +154,17 @@ bool has_ports(int device) noexcept try {
     return from.number != 0 || add_slab(from, device);
 } catch (const std::bad_alloc &) {
     return false;
+}
+
+bool drop_unused_ports(int device) noexcept {
+    pool &of = pool_of(device);
+    std::lock_guard<std::mutex> guard(of.mutex);
+    if (!of.was_used) {
+        of.idle.clear();
+        of.slabs.clear();
+        of.number = 0;
+    }
+    return !of.was_used;
 }
 
 void release_port(pipe_port *back) noexcept {

@@ -40,6 +40,8 @@ enum class port_use : uint8_t { pipe, pull };
 pipe_port *acquire_port(int device, port_use use = port_use::pipe) noexcept;
 // Whether there are ports at all, in use or not.
 bool has_ports(int device) noexcept;
+// Destroys those of a GPU that the program has reset. False: one was lent, now or before.
+bool drop_unused_ports(int device) noexcept;
 
 // Neither our kernel nor the peer's touches the port any more.
 void release_port(pipe_port *back) noexcept;

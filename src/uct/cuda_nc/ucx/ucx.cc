@@ -69,6 +69,7 @@ const char *look_up_all(const ucx_instance &ucx, ucx_api &api) noexcept {
     lookup find_optional = {ucx};
     find_optional("ucs_malloc", &api.ucs_malloc);
     find_optional("ucs_free", &api.ucs_free);
+    find_optional("ucm_set_event_handler", &api.ucm_set_event_handler);
     if (api.ucs_malloc == nullptr || api.ucs_free == nullptr) {
         api.ucs_malloc = [](size_t size, const char *) { return std::malloc(size); };
         api.ucs_free = [](void *memory) { std::free(memory); };

@@ -64,6 +64,10 @@ struct ucx_api {
     void (*ucs_async_context_destroy)(void *async);
     void *(*ucs_malloc)(size_t size, const char *name);  // what UCX frees itself
     void (*ucs_free)(void *);
+    // Null in a UCX without memory hooks. What libucm calls enumerations are ints here.
+    ucs_status_t (*ucm_set_event_handler)(int events, int priority,
+                                          void (*callback)(int event, void *what, void *arg),
+                                          void *arg);
     ucs_status_t (*uct_iface_base_query_v2)(abi::uct_iface *, void *attr);  // null in 1.19, 1.21
 
     abi::ucs_list_link *uct_components_list;

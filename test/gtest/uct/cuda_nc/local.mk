@@ -37,6 +37,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/protocol/fuzz_messages.cc \
 	test/gtest/uct/cuda_nc/protocol/fuzz_messages.hpp \
 	test/gtest/uct/cuda_nc/protocol/fuzz_test.cc \
+	test/gtest/uct/cuda_nc/protocol/gpu_preparation_test.cc \
 	test/gtest/uct/cuda_nc/protocol/messages_fixture.hpp \
 	test/gtest/uct/cuda_nc/protocol/lost_sender_test.cc \
 	test/gtest/uct/cuda_nc/protocol/message_table_test.cc \

@@ -57,6 +57,24 @@ TEST_P(gpu_cuda, threads_are_left_without_a_context) {
     }).join();
 }
 
+TEST_P(gpu_cuda, a_thread_in_a_context_of_its_own_is_in_no_primary_one) {
+    std::thread([this] {
+        EXPECT_EQ(platform_->current_primary_device(), -1) << "no context";
+        ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+        ASSERT_EQ(cudaFree(nullptr), cudaSuccess);
+        EXPECT_EQ(platform_->current_primary_device(), 0);
+        const auto create =
+            driver_function<CUresult (*)(CUcontext *, unsigned, CUdevice)>("cuCtxCreate_v2");
+        const auto destroy = driver_function<CUresult (*)(CUcontext)>("cuCtxDestroy_v2");
+        CUcontext own = nullptr;
+        ASSERT_EQ(create(&own, 0, 0), CUDA_SUCCESS);
+        EXPECT_EQ(platform_->current_device(), 0);
+        EXPECT_EQ(platform_->current_primary_device(), -1);
+        EXPECT_EQ(destroy(own), CUDA_SUCCESS);
+        EXPECT_EQ(platform_->current_primary_device(), 0) << "as before";
+    }).join();
+}
+
 // A kernel of the application may wait for the message in which memory is released.
 TEST_P(gpu_cuda, releasing_private_memory_waits_for_no_work) {
     struct gate {
