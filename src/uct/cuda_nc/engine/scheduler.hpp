@@ -40,6 +40,10 @@ class scheduler {
     // interface's orders as it can use, `most_orders`: where its ring is full the others would be
     // launched, at several times the price. Refused: no memory.
     static constexpr unsigned most_orders = gpu::order_ring_size * 3 / 4;  // of one interface
+    // A mover takes no long orders beside others, so asking it for one is of no use then.
+    bool may_take(uint64_t length) const noexcept {
+        return length <= gpu::longest_of_many || launches_.nothing_is_under_way();
+    }
     admission order(launch_client &ready) noexcept;
     void end_order(int device) noexcept;
     // The admitted work is launched with the next launch_all(), which comes at the end of each call

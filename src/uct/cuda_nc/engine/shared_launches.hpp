@@ -36,6 +36,7 @@ class shared_launches {
     void left(const launch_client &ended) noexcept;
     const std::vector<running> &in_flight() const noexcept { return in_flight_; }
     bool empty() const noexcept { return launches_.empty() && orders_.empty(); }
+    bool nothing_is_under_way() const noexcept { return empty() && in_flight_.empty(); }
 
     // Gives the orders to the GPUs' movers. Each client hears whether its order was taken.
     void give_orders() noexcept;

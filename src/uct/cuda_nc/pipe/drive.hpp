@@ -108,7 +108,8 @@ class pipe_drive final : public launch_client {
     void begin(user_buffer &buffer, gpu::direction dir, const gpu::pipe_work &work, uint64_t total,
                uint64_t segment, bool in_memory_order) noexcept;
     bool may_be_order() const noexcept {
-        return work_.pulls && !was_ordered_ && work_.length <= gpu::longest_order;
+        return work_.pulls && !was_ordered_ && work_.length <= gpu::longest_order &&
+               scheduler_.may_take(work_.length);
     }
     void choose_geometry() noexcept;
     void use_port(pipe_port &port) noexcept;

@@ -311,6 +311,26 @@ TEST_F(pipe_drive_test, an_order_needs_no_channels) {
     release_channels(0, gpu::direction::unpack, limit);
 }
 
+TEST_F(pipe_drive_test, a_long_pull_beside_other_work_is_launched) {
+    static_assert(bytes > gpu::longest_of_many);
+    scheduler &schedule = messages_->services().schedule;
+    const uint64_t before = counters::all().orders;
+    other_message other(1, 0);
+    EXPECT_TRUE(schedule.may_take(bytes));
+    ASSERT_EQ(schedule.order(other), scheduler::admission::admitted);
+    EXPECT_FALSE(schedule.may_take(bytes));
+    EXPECT_TRUE(schedule.may_take(gpu::longest_of_many)) << "short ones go side by side";
+    begin_pull();
+    receive_->try_launch();
+    schedule.cancel(other);
+    schedule.end_order(0);
+    run_pull();
+    expect_pulled();
+    EXPECT_EQ(counters::all().orders, before);
+    EXPECT_EQ(to_->launches, 1);
+    EXPECT_TRUE(schedule.may_take(bytes));
+}
+
 TEST_F(pipe_drive_test, a_pull_that_is_no_order_waits_for_channels) {
     const unsigned limit = channel_limit(0);
     ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));
