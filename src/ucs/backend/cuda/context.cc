@@ -108,7 +108,8 @@ void primary_context::begin_again() noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     kernels_.forget();
     ready_.store(false, std::memory_order_release);
-    context_.store(nullptr, std::memory_order_relaxed);  // the reset has released it
+    context_.store(nullptr,
+                   std::memory_order_relaxed);  // and retained anew: a reset may end that, too
     gone_.store(false, std::memory_order_relaxed);
 }
 

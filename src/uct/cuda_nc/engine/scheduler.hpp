@@ -40,9 +40,11 @@ class scheduler {
     // interface's orders as it can use, `most_orders`: where its ring is full the others would be
     // launched, at several times the price. Refused: no memory.
     static constexpr unsigned most_orders = gpu::order_ring_size * 3 / 4;  // of one interface
-    // A mover takes no long orders beside others, so asking it for one is of no use then.
+    // Whether it is of use to ask a mover to take work of `length` bytes: it takes few long orders
+    // at a time, and each that it refuses costs the CPU time.
     bool may_take(uint64_t length) const noexcept {
-        return length <= gpu::longest_of_many || launches_.nothing_is_under_way();
+        return length <= gpu::longest_of_many ||
+               launches_.number_under_way() < gpu::most_together / length;
     }
     admission order(launch_client &ready) noexcept;
     void end_order(int device) noexcept;

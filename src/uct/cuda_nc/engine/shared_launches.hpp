@@ -36,7 +36,10 @@ class shared_launches {
     void left(const launch_client &ended) noexcept;
     const std::vector<running> &in_flight() const noexcept { return in_flight_; }
     bool empty() const noexcept { return launches_.empty() && orders_.empty(); }
-    bool nothing_is_under_way() const noexcept { return empty() && in_flight_.empty(); }
+    // Messages whose work is to begin, or has begun.
+    size_t number_under_way() const noexcept {
+        return orders_.size() + launches_.size() + in_flight_.size();
+    }
 
     // Gives the orders to the GPUs' movers. Each client hears whether its order was taken.
     void give_orders() noexcept;

@@ -50,6 +50,7 @@ void pipe_drive::begin_pull(user_buffer &buffer, const gpu::pipe_work &work, uin
     begin(buffer, gpu::direction::unpack, work, total, total, in_memory_order);
     owns_port_ = true;
     lone_list_ = lone_list;
+    asks_mover_ = scheduler_.may_take(total);
 }
 
 // Of a pull that is to be launched. From then on new messages are cut by what is left.
@@ -110,12 +111,12 @@ void pipe_drive::try_launch() noexcept {
     if (state_ != state::waiting) {
         return;
     }
-    if (may_be_order()) {
+    if (asks_mover_) {
         const scheduler::admission admitted = scheduler_.order(*this);
         if (admitted == scheduler::admission::waits) {
             return;
         }
-        was_ordered_ = true;
+        asks_mover_ = false;
         if (admitted == scheduler::admission::admitted) {
             holds_order_ = true;
             state_ = state::ready;

@@ -107,10 +107,6 @@ class pipe_drive final : public launch_client {
     }
     void begin(user_buffer &buffer, gpu::direction dir, const gpu::pipe_work &work, uint64_t total,
                uint64_t segment, bool in_memory_order) noexcept;
-    bool may_be_order() const noexcept {
-        return work_.pulls && !was_ordered_ && work_.length <= gpu::longest_order &&
-               scheduler_.may_take(work_.length);
-    }
     void choose_geometry() noexcept;
     void use_port(pipe_port &port) noexcept;
     void release_own_port() noexcept;
@@ -156,7 +152,7 @@ class pipe_drive final : public launch_client {
     std::unique_ptr<gpu::event> mark_;
     gpu::mover *mover_ = nullptr;  // while running: it has the order
     gpu::mover::ticket ticket_ = 0;
-    bool was_ordered_ = false;  // the mover has had its chance
+    bool asks_mover_ = false;  // before it is launched; decided once: it waits in one line alone
     bool lone_list_ = false;
     bool holds_channels_ = false;
     bool holds_order_ = false;  // admitted as one

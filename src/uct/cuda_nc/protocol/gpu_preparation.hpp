@@ -8,8 +8,8 @@
 namespace cuda_nc::uct {
 
 // From now on the first allocation on each GPU prepares it. Asked once of each UCX, which installs
-// its memory hooks if it has not. Where the user has turned them off (UCX_MEM_EVENTS=n,
-// UCX_MEMTYPE_CACHE=n), nothing is prepared. Thread safe.
+// its memory hooks if it has not. Where the environment turns them off
+// (UCX_MEM_EVENTS=n, UCX_MEMTYPE_CACHE=n), nothing is prepared. Thread safe.
 void prepare_gpus_at_allocations(const ucx_api &ucx) noexcept;
 
 }  // namespace cuda_nc::uct

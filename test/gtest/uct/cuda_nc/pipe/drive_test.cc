@@ -311,24 +311,46 @@ TEST_F(pipe_drive_test, an_order_needs_no_channels) {
     release_channels(0, gpu::direction::unpack, limit);
 }
 
-TEST_F(pipe_drive_test, a_long_pull_beside_other_work_is_launched) {
-    static_assert(bytes > gpu::longest_of_many);
+TEST_F(pipe_drive_test, a_mover_is_asked_for_a_megabyte_of_long_work_at_once) {
+    scheduler &schedule = messages_->services().schedule;
+    other_message first(1, 0), second(2, 0);
+    EXPECT_FALSE(schedule.may_take((1 << 20) + 1)) << "longer than an order may be";
+    ASSERT_EQ(schedule.order(first), scheduler::admission::admitted);
+    EXPECT_FALSE(schedule.may_take(1 << 20));
+    EXPECT_TRUE(schedule.may_take(512 << 10));
+    ASSERT_TRUE(schedule.launch(second));
+    EXPECT_FALSE(schedule.may_take(512 << 10));
+    EXPECT_TRUE(schedule.may_take(gpu::longest_of_many)) << "short ones go side by side";
+    schedule.cancel(first);
+    schedule.cancel(second);
+    schedule.end_order(0);
+}
+
+TEST_F(pipe_drive_test, a_long_pull_that_begins_beside_others_is_launched) {
     scheduler &schedule = messages_->services().schedule;
     const uint64_t before = counters::all().orders;
-    other_message other(1, 0);
-    EXPECT_TRUE(schedule.may_take(bytes));
-    ASSERT_EQ(schedule.order(other), scheduler::admission::admitted);
-    EXPECT_FALSE(schedule.may_take(bytes));
-    EXPECT_TRUE(schedule.may_take(gpu::longest_of_many)) << "short ones go side by side";
+    other_message all[4] = {{1, 0}, {2, 0}, {3, 0}, {4, 0}};
+    for (other_message &one : all) {
+        ASSERT_EQ(schedule.order(one), scheduler::admission::admitted);
+    }
+    // It waits for channels, and goes on so when nothing else is under way any more.
+    const unsigned limit = channel_limit(0);
+    ASSERT_TRUE(acquire_channels(0, gpu::direction::unpack, limit));
     begin_pull();
     receive_->try_launch();
-    schedule.cancel(other);
-    schedule.end_order(0);
+    EXPECT_EQ(receive_->now(), state::waiting);
+    for (other_message &one : all) {
+        schedule.cancel(one);
+        schedule.end_order(0);
+    }
+    receive_->try_launch();
+    EXPECT_EQ(receive_->now(), state::waiting);
+    release_channels(0, gpu::direction::unpack, limit);
     run_pull();
     expect_pulled();
     EXPECT_EQ(counters::all().orders, before);
     EXPECT_EQ(to_->launches, 1);
-    EXPECT_TRUE(schedule.may_take(bytes));
+    EXPECT_TRUE(schedule.empty()) << "it stands in no line any more";
 }
 
 TEST_F(pipe_drive_test, a_pull_that_is_no_order_waits_for_channels) {
