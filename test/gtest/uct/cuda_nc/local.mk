@@ -53,6 +53,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/protocol/route_pull_sender_test.cc \
 	test/gtest/uct/cuda_nc/protocol/route_pull_test.cc \
 	test/gtest/uct/cuda_nc/protocol/route_straight_test.cc \
+	test/gtest/uct/cuda_nc/protocol/told_of_allocations.hpp \
 	test/gtest/uct/cuda_nc/protocol/two_endpoints_test.cc \
 	test/gtest/uct/cuda_nc/stub_carrier.cc \
 	test/gtest/uct/cuda_nc/stub_network.cc \
@@ -60,3 +61,5 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/turns_test.cc \
 	test/gtest/uct/cuda_nc/ucx/self_check_test.cc \
 	test/gtest/uct/cuda_nc/with_setting.hpp
+
+cuda_unit_test_sources += test/gtest/uct/cuda_nc/protocol/prepared_gpu_test.cc
