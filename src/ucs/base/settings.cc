@@ -1,11 +1,11 @@
 #include "ucs/base/settings.hpp"
 
-#include <strings.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -119,8 +119,11 @@ bool is_launch_blocking() {
 // UCX finds out what kind of memory lies at an address by watching allocations, unless told not to.
 bool does_ucx_watch_allocations() {
     const char *text = std::getenv("UCX_MEMTYPE_CACHE");
-    return text == nullptr || (strcasecmp(text, "n") != 0 && strcasecmp(text, "no") != 0 &&
-                               strcasecmp(text, "off") != 0 && std::strcmp(text, "0") != 0);
+    std::string chosen = text != nullptr ? text : "y";
+    std::transform(chosen.begin(), chosen.end(), chosen.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    bool watches = true;
+    return !parse_bool(chosen, &watches) || watches;
 }
 
 // NV_SANITIZER_INJECTION_...: compute-sanitizer's; the others: of every tool.

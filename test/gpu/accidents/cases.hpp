@@ -108,4 +108,13 @@ inline int exchange(strided &buffer, const case_options &options, int number) {
     return 0;
 }
 
+// All messages of the case, one after the other.
+inline int exchange_all(strided &buffer, const case_options &options) {
+    int wrong = 0;
+    for (int number = 0; number < options.count; ++number) {
+        wrong += exchange(buffer, options, number);
+    }
+    return wrong;
+}
+
 }  // namespace gpu_test

@@ -47,10 +47,7 @@ int run_trap(const case_options &options) {
 int run_exit(const case_options &options) {
     auto where = open_kind(options.kind, options.rank);
     strided buffer(*where, options.bytes);
-    int wrong = 0;
-    for (int number = 0; number < options.count; ++number) {
-        wrong += exchange(buffer, options, number);
-    }
+    int wrong = exchange_all(buffer, options);
     if (options.kind != "sim") {
         launch_spin(3000);
     }

@@ -9,14 +9,6 @@ namespace {
 std::unique_ptr<memory> early_memory;
 void *early_address;
 
-int send_some(strided &buffer, const case_options &options) {
-    int wrong = 0;
-    for (int number = 0; number < options.count; ++number) {
-        wrong += exchange(buffer, options, number);
-    }
-    return wrong;
-}
-
 }  // namespace
 
 void allocate_early(int rank) {
@@ -34,7 +26,7 @@ int run_first_early(const case_options &options) {
         bool is_device() const override { return true; }
     } where;
     strided buffer(where, case_options().bytes);
-    return send_some(buffer, options);
+    return exchange_all(buffer, options);
 }
 
 int run_first_reset(const case_options &options) {
@@ -47,7 +39,7 @@ int run_first_reset(const case_options &options) {
     }
     auto where = open_kind("malloc", options.rank);
     strided buffer(*where, options.bytes);
-    return send_some(buffer, options);
+    return exchange_all(buffer, options);
 }
 
 }  // namespace gpu_test

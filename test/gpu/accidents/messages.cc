@@ -8,11 +8,7 @@ namespace gpu_test {
 int run_messages(const case_options &options) {
     auto where = open_kind(options.kind, options.rank);
     strided buffer(*where, options.bytes);
-    int wrong = 0;
-    for (int number = 0; number < options.count; ++number) {
-        wrong += exchange(buffer, options, number);
-    }
-    return wrong;
+    return exchange_all(buffer, options);
 }
 
 int run_reuse(const case_options &options) {

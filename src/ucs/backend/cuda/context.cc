@@ -6,7 +6,6 @@
 #include "ucs/backend/cuda/errors.hpp"
 
 namespace cuda_nc::gpu::cuda {
-
 namespace {
 
 thread_local unsigned scopes_of_this_thread = 0;
@@ -108,8 +107,8 @@ void primary_context::begin_again() noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     kernels_.forget();
     ready_.store(false, std::memory_order_release);
-    context_.store(nullptr,
-                   std::memory_order_relaxed);  // and retained anew: a reset may end that, too
+    // It is retained anew: a reset may end that, too.
+    context_.store(nullptr, std::memory_order_relaxed);
     gone_.store(false, std::memory_order_relaxed);
 }
 
