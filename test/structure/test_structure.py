@@ -118,6 +118,7 @@ THREAD_LOCALS = {
     'src/hooks/common/thread_context.hpp': 'we are inside an MPI library that calls us back',
     'src/hooks/common/watched_types.cc': 'the type that this thread used last, without a lock',
     'src/ucs/backend/cuda/context.cc': 'we are in a call of ours: UCX\'s hooks call us back',
+    'src/ucs/backend/cuda/device.cc': 'how many objects this thread has asked for, others\' apart',
     'src/ucp/dt/followed_send.hpp': 'the send in whose call we are, for the datatype',
     'src/ucp/dt/free_list.hpp': 'objects at hand, without a lock',
     'src/ucs/base/trace.cc': 'the number of the thread, asked once',

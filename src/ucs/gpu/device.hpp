@@ -238,6 +238,8 @@ class device {
 
     // How many objects were asked for so far.
     virtual uint64_t requests() const noexcept { return 0; }
+    // How many the calling thread has asked for, on all devices of this kind.
+    virtual uint64_t requests_of_this_thread() const noexcept { return 0; }
     // Whether the program has reset the GPU since: then no object works any more. Makes no context.
     virtual bool was_reset() noexcept { return false; }
     // After that, once all objects are destroyed: what is made from now on works.

@@ -53,6 +53,7 @@ ucs_status_t primary_context::ready() noexcept {
         return failure();
     }
     ucs_status_t status = make();
+    gone_.store(false, std::memory_order_relaxed);
     if (status == UCS_OK) {
         ready_.store(true, std::memory_order_release);
     } else if (status != UCS_ERR_NO_MEMORY) {
@@ -78,9 +79,8 @@ ucs_status_t primary_context::make() noexcept {
     if (!scope) {
         return scope.status();
     }
-    if (!find_id(&id_)) {
-        id_ = 0;
-    }
+    unsigned long long id = 0;
+    id_.store(find_id(context, &id) ? id : 0, std::memory_order_relaxed);
     const cudaError_t loaded = exec::load_first_kernel(kernels_);
     status = to_status(loaded, "loading the kernels");
     if (status == UCS_ERR_UNSUPPORTED) {
@@ -90,14 +90,15 @@ ucs_status_t primary_context::make() noexcept {
     return status == UCS_ERR_NO_MEMORY ? UCS_OK : status;
 }
 
-bool primary_context::find_id(unsigned long long *id_p) const noexcept {
-    return calls_.context_id != nullptr &&
-           calls_.context_id(context_.load(std::memory_order_relaxed), id_p) == CUDA_SUCCESS;
+bool primary_context::find_id(CUcontext context, unsigned long long *id_p) const noexcept {
+    return calls_.context_id != nullptr && calls_.context_id(context, id_p) == CUDA_SUCCESS;
 }
 
 bool primary_context::alive() noexcept {
+    CUcontext context = get();
+    const unsigned long long id = id_.load(std::memory_order_relaxed);
     unsigned long long now = 0;
-    if (get() != nullptr && id_ != 0 && !gone() && (!find_id(&now) || now != id_)) {
+    if (context != nullptr && id != 0 && !gone() && (!find_id(context, &now) || now != id)) {
         lose();
     }
     return !gone();
@@ -107,9 +108,8 @@ void primary_context::begin_again() noexcept {
     std::lock_guard<std::mutex> guard(mutex_);
     kernels_.forget();
     ready_.store(false, std::memory_order_release);
-    // It is retained anew: a reset may end that, too.
+    // It is retained anew: a reset may end that, too. Until then it is gone.
     context_.store(nullptr, std::memory_order_relaxed);
-    gone_.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace cuda_nc::gpu::cuda

@@ -45,7 +45,7 @@ class primary_context {
 
   private:
     ucs_status_t make() noexcept;
-    bool find_id(unsigned long long *id_p) const noexcept;
+    bool find_id(CUcontext context, unsigned long long *id_p) const noexcept;
 
     const driver &calls_;
     const int ordinal_;
@@ -54,7 +54,7 @@ class primary_context {
     std::atomic<ucs_status_t> failure_{UCS_OK};
     std::atomic<bool> gone_{false};
     std::atomic<CUcontext> context_{nullptr};
-    unsigned long long id_ = 0;  // of the context, unique in this process; 0: unknown
+    std::atomic<unsigned long long> id_{0};  // of the context, unique in this process; 0: unknown
     exec::loaded_kernels kernels_;
 };
 

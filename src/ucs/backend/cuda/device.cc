@@ -9,6 +9,8 @@
 namespace cuda_nc::gpu::cuda {
 namespace {
 
+thread_local uint64_t requests_here = 0;
+
 unsigned attribute(const driver &calls, CUdevice_attribute which, CUdevice device) noexcept {
     int value = 0;
     return calls.device_attribute(&value, which, device) == CUDA_SUCCESS && value > 0
@@ -18,9 +20,18 @@ unsigned attribute(const driver &calls, CUdevice_attribute which, CUdevice devic
 
 }  // namespace
 
+uint64_t cuda_device::requests_of_this_thread() const noexcept {
+    return requests_here;
+}
+
+void cuda_device::count_request() noexcept {
+    requests_.fetch_add(1, std::memory_order_relaxed);
+    ++requests_here;
+}
+
 template <typename F>
 ucs_status_t cuda_device::run(F &&call) noexcept {
-    requests_.fetch_add(1, std::memory_order_relaxed);
+    count_request();
     if (forked()) {
         return UCS_ERR_IO_ERROR;
     }
@@ -115,7 +126,7 @@ mover *cuda_device::get_mover() noexcept {
         return nullptr;
     }
     std::call_once(mover_once_, [this]() noexcept {
-        requests_.fetch_add(1, std::memory_order_relaxed);
+        count_request();
         if (context_.ready() == UCS_OK) {
             mover_ = cuda_mover::make(*this, context_, limits_.host_caches_memory);
         }

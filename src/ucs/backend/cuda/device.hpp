@@ -26,6 +26,7 @@ class cuda_device final : public device {
     uint64_t requests() const noexcept override {
         return requests_.load(std::memory_order_relaxed);
     }
+    uint64_t requests_of_this_thread() const noexcept override;
     bool was_reset() noexcept override { return context_.get() != nullptr && !context_.alive(); }
     void begin_again() noexcept override;
     ucs_status_t allocate(size_t size, std::unique_ptr<memory> *memory_p) noexcept override;
@@ -85,6 +86,7 @@ class cuda_device final : public device {
     // Runs `call`, which returns a status, with the context made and current.
     template <typename F>
     ucs_status_t run(F &&call) noexcept;
+    void count_request() noexcept;
 
     primary_context context_;
     std::atomic<uint64_t> requests_{0};

@@ -39,11 +39,12 @@ void prepare(int device, gpu::device &on, preparation &its) noexcept {
     }
     if (!its.done) {
         const trace_span span("prepare a GPU");
-        const uint64_t before = on.requests();
+        const uint64_t before = on.requests(), own_before = on.requests_of_this_thread();
         const bool made = has_stream(device) && has_ports(device);
         nc_debug("GPU %d is %sprepared for messages", device, made ? "" : "not ");
         its.done = true;
-        its.requests = before == its.requests ? on.requests() : 0;
+        const uint64_t after = on.requests(), own = on.requests_of_this_thread() - own_before;
+        its.requests = before == its.requests && after - before == own ? after : 0;
     }
 }
 
