@@ -10,7 +10,8 @@ host_pack_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 host_pack_bench_LDADD = $(tools_library) libcuda_nc_core.la $(BENCHMARK_LIBS)
 endif
 EXTRA_DIST += bench/first_message.cc bench/first_message.mk bench/mpi_sides.cc bench/mpi_sides.mk bench/mpi_sizes.cc bench/mpi_sizes.mk bench/mpi_pairs.cc bench/mpi_pairs.mk bench/mpi_turns.cc bench/mpi_turns.mk bench/mpi_windows.cc bench/mpi_windows.mk bench/mpi_local.cc bench/mpi_local.mk bench/two_ranks.hpp bench/two_ranks.mk
-EXTRA_DIST += bench/strided_put.cc bench/strided_put.mk
+EXTRA_DIST += bench/peer_window.hpp bench/strided_put.cc bench/strided_put.mk
+EXTRA_DIST += bench/ucp_lists.cc bench/ucp_lists.mk
 EXTRA_DIST += bench/list_move.cc bench/list_move.mk
 EXTRA_DIST += bench/list_prepare.cc bench/list_prepare.mk
 EXTRA_DIST += bench/stencil.cu bench/stencil.mk bench/stencil_buffer.hpp bench/stencil_check.cc \

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/peer_window.hpp"
 #include "bench/test_memory.hpp"
 #include "tools/perftest/support/statistics.hpp"
 
@@ -39,109 +40,6 @@ void check(ucs_status_t status, const char *what) {
                      cuda_nc_last_error());
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-}
-
-std::vector<char> exchange(const void *bytes, size_t length) {
-    unsigned long own = length, other = 0;
-    MPI_Sendrecv(&own, 1, MPI_UNSIGNED_LONG, 1 - rank_, 0, &other, 1, MPI_UNSIGNED_LONG, 1 - rank_,
-                 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    std::vector<char> theirs(other);
-    MPI_Sendrecv(bytes, static_cast<int>(own), MPI_BYTE, 1 - rank_, 1, theirs.data(),
-                 static_cast<int>(other), MPI_BYTE, 1 - rank_, 1, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
-    return theirs;
-}
-
-// The other rank's memory `there`, by a context of UCP that is for puts and gets alone.
-class window {
-  public:
-    window(void *here, void *there, size_t length) {
-        ucp_params_t params = {};
-        params.field_mask = UCP_PARAM_FIELD_FEATURES;
-        params.features = UCP_FEATURE_RMA;
-        check(ucp_init(&params, nullptr, &context_), "ucp_init");
-        ucp_worker_params_t single = {};
-        single.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-        single.thread_mode = UCS_THREAD_MODE_SINGLE;
-        check(ucp_worker_create(context_, &single, &worker_), "ucp_worker_create");
-        ucp_address_t *own = nullptr;
-        size_t own_length = 0;
-        check(ucp_worker_get_address(worker_, &own, &own_length), "ucp_worker_get_address");
-        const std::vector<char> other = exchange(own, own_length);
-        ucp_worker_release_address(worker_, own);
-        ucp_ep_params_t to = {};
-        to.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-        to.address = reinterpret_cast<const ucp_address_t *>(other.data());
-        check(ucp_ep_create(worker_, &to, &ep), "ucp_ep_create");
-        source_ = map(here, length);
-        target_ = map(there, length);
-        void *packed = nullptr;
-        size_t packed_length = 0;
-        check(ucp_rkey_pack(context_, target_, &packed, &packed_length), "ucp_rkey_pack");
-        const std::vector<char> theirs = exchange(packed, packed_length);
-        ucp_rkey_buffer_release(packed);
-        check(ucp_ep_rkey_unpack(ep, theirs.data(), &key), "ucp_ep_rkey_unpack");
-        const std::vector<char> begin = exchange(&there, sizeof(there));
-        std::copy(begin.begin(), begin.end(), reinterpret_cast<char *>(&address));
-        param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMH;
-        param.memh = source_;
-    }
-    ~window() {
-        MPI_Barrier(MPI_COMM_WORLD);
-        ucp_rkey_destroy(key);
-        const ucp_request_param_t none = {};
-        finish(ucp_ep_close_nbx(ep, &none));
-        MPI_Barrier(MPI_COMM_WORLD);
-        ucp_mem_unmap(context_, source_);
-        ucp_mem_unmap(context_, target_);
-        ucp_worker_destroy(worker_);
-        ucp_cleanup(context_);
-    }
-    window(const window &) = delete;
-    window &operator=(const window &) = delete;
-
-    void finish(ucs_status_ptr_t request) {
-        if (!UCS_PTR_IS_PTR(request)) {
-            check(UCS_PTR_STATUS(request), "a put or get");
-            return;
-        }
-        ucs_status_t status = UCS_INPROGRESS;
-        while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-            ucp_worker_progress(worker_);
-        }
-        ucp_request_free(request);
-        check(status, "a put or get");
-    }
-    void flush() {
-        const ucp_request_param_t none = {};
-        finish(ucp_ep_flush_nbx(ep, &none));
-    }
-    void progress() { ucp_worker_progress(worker_); }
-
-    ucp_ep_h ep = nullptr;
-    ucp_rkey_h key = nullptr;
-    uint64_t address = 0;
-    ucp_request_param_t param = {};  // for the local memory
-
-  private:
-    ucp_mem_h map(void *memory, size_t length) {
-        ucp_mem_map_params_t params = {};
-        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
-        params.address = memory;
-        params.length = length;
-        ucp_mem_h mapped = nullptr;
-        check(ucp_mem_map(context_, &params, &mapped), "ucp_mem_map");
-        return mapped;
-    }
-
-    ucp_context_h context_ = nullptr;
-    ucp_worker_h worker_ = nullptr;
-    ucp_mem_h source_ = nullptr, target_ = nullptr;
-};
-
-unsigned char pattern(size_t i, int salt) {
-    return static_cast<unsigned char>(((i + 1) * 0x9E3779B97F4A7C15ull >> 56) ^
-                                      static_cast<unsigned>(salt * 77 + 1));
 }
 
 // Rows of `block` bytes with gaps of as many.
@@ -194,7 +92,7 @@ struct rows {
 
 // Rank 0 does it, alone, `repeats` times; rank 1 only calls progress. Microseconds.
 template <typename Operation>
-double measure(window &where, int repeats, Operation &&operation) {
+double measure(peer_window &where, int repeats, Operation &&operation) {
     constexpr int warm_up = 10;
     std::vector<double> times;
     MPI_Barrier(MPI_COMM_WORLD);
@@ -205,12 +103,7 @@ double measure(window &where, int repeats, Operation &&operation) {
             times.push_back(MPI_Wtime() - begin);
         }
     }
-    MPI_Request all = MPI_REQUEST_NULL;
-    MPI_Ibarrier(MPI_COMM_WORLD, &all);
-    for (int done = 0; done == 0;) {
-        where.progress();
-        MPI_Test(&all, &done, MPI_STATUS_IGNORE);
-    }
+    where.meet();
     return rank_ == 0 ? cuda_nc::tools::median_of(times) * 1e6 : 0;
 }
 
@@ -237,7 +130,7 @@ double measure_messages(const rows &what, int repeats) {
 long run(size_t bytes, size_t block) {
     rows mine(bytes, block);
     char *const source = static_cast<char *>(mine.source->address());
-    window other(source, mine.target->address(), 2 * bytes);
+    peer_window other(rank_, source, mine.target->address(), 2 * bytes, UCP_FEATURE_RMA);
     const int repeats = bytes >= (size_t(4) << 20) ? chosen.repeats / 4 + 3 : chosen.repeats;
     long wrong = 0;
     // The rank that was written to looks.
@@ -313,6 +206,7 @@ int main(int argc, char **argv) {
         ->capture_default_str();
     app.add_option("--largest", chosen.largest, "Bytes of the largest one")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
+    peer_window::explain = cuda_nc_last_error;
     MPI_Init(nullptr, nullptr);
     int ranks = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);

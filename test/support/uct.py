@@ -74,6 +74,8 @@ MAKE = {
     "strided_put": ("-f", product.ROOT / "bench/strided_put.mk", "MPICXX=mpicxx",
                     f"PRODUCT={product.INSTALL}", f"UCX={product.ucx()}",
                     f"OUTPUT={product.LOCAL}/strided_put"),
+    "ucp_lists": ("-f", product.ROOT / "bench/ucp_lists.mk", "MPICXX=mpicxx",
+                  f"UCX={product.ucx()}", f"OUTPUT={product.LOCAL}/ucp_lists"),
 }
 PROGRAMS = {
     "matrix": _program("matrix"),
@@ -87,6 +89,7 @@ PROGRAMS = {
     "mpi_sizes": (product.LOCAL / "mpi_sizes", None),
     "mpi_turns": (product.LOCAL / "mpi_turns", None),
     "strided_put": (product.LOCAL / "strided_put", None),
+    "ucp_lists": (product.LOCAL / "ucp_lists", None),
 }
 
 

@@ -112,3 +112,16 @@ def test_benchmark(run, build, memory):
     rows = re.findall(r"^ *(\d+) +(\d+) (?: +[\d.]+){7} +0$", result.output, re.M)
     assert len(rows) == 5, result.output
     assert re.search(r", [1-9]\d* of them from layout to layout", result.output), result.output
+
+
+@pytest.mark.parametrize("memory", ["sim", "host"])
+def test_lists_of_ucp(run, build, memory):
+    """The benchmark checks every byte and gap of messages, puts and gets."""
+    env = uct.environment(uct.LOADED["plugin"], SIM)
+    result = run("mpirun", "-np", 2, build("ucp_lists"), "--memory", memory, "--repeats", 4,
+                 "64x4096", "300x1000", env=env)
+    rows = re.findall(r"^ *\d+ +\d+  (iov|iov, GB/s|put|gets)(?: +[\d.]+){3} +0$", result.output,
+                      re.M)
+    assert len(rows) == 8 and "wrong bytes: 0" in result.output, result.output
+    lists = re.search(r"to GPU: (\d+) puts and (\d+) gets", result.output)
+    assert memory == "host" or lists and min(int(n) for n in lists.groups()) > 1000, result.output
