@@ -94,14 +94,30 @@ bool primary_context::find_id(CUcontext context, unsigned long long *id_p) const
     return calls_.context_id != nullptr && calls_.context_id(context, id_p) == CUDA_SUCCESS;
 }
 
+void primary_context::lose(CUcontext context, unsigned long long id) noexcept {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (context_.load(std::memory_order_relaxed) == context &&
+        id_.load(std::memory_order_relaxed) == id) {
+        gone_.store(true, std::memory_order_relaxed);
+    }
+}
+
 bool primary_context::alive() noexcept {
-    CUcontext context = get();
     const unsigned long long id = id_.load(std::memory_order_relaxed);
+    CUcontext context = get();
     unsigned long long now = 0;
     if (context != nullptr && id != 0 && !gone() && (!find_id(context, &now) || now != id)) {
-        lose();
+        lose(context, id);
     }
     return !gone();
+}
+
+void primary_context::note_primary(CUcontext primary) noexcept {
+    const unsigned long long id = id_.load(std::memory_order_relaxed);
+    CUcontext context = get();
+    if (context != nullptr && context != primary && !gone()) {
+        lose(context, id);
+    }
 }
 
 void primary_context::begin_again() noexcept {

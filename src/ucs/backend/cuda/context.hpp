@@ -25,9 +25,10 @@ class primary_context {
     // False once the context was destroyed, as cudaDeviceReset does: everything made in it is gone,
     // even if a new context has the same handle. Asks the driver (CUDA 12 and later can tell).
     bool alive() noexcept;
-    // Whether alive() or lose() has found that out; does not ask the driver.
+    // Whether alive() or note_primary() has found that out; does not ask the driver.
     bool gone() const noexcept { return gone_.load(std::memory_order_relaxed); }
-    void lose() noexcept { gone_.store(true, std::memory_order_relaxed); }
+    // `primary` is the device's primary context now, which may be another one.
+    void note_primary(CUcontext primary) noexcept;
     // After that, where nothing made in it is left: ready() makes all anew.
     void begin_again() noexcept;
 
@@ -45,6 +46,8 @@ class primary_context {
 
   private:
     ucs_status_t make() noexcept;
+    // Unless another one was made since: then what was found out is of no account.
+    void lose(CUcontext context, unsigned long long id) noexcept;
     bool find_id(CUcontext context, unsigned long long *id_p) const noexcept;
 
     const driver &calls_;

@@ -70,9 +70,8 @@ class cuda_device final : public device {
                            place.load(std::memory_order_relaxed) == id)) {
             return true;
         }
-        CUcontext own = context_.get();
-        if (context != nullptr && own != nullptr && context != own) {
-            context_.lose();  // another one is the primary context now
+        if (context != nullptr) {
+            context_.note_primary(context);
         }
         if (!context_.alive()) {
             return false;

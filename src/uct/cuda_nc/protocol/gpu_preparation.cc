@@ -33,7 +33,7 @@ bool has_lost_all(int device, gpu::device &on, const preparation &before) noexce
 }
 
 void prepare(int device, gpu::device &on, preparation &its) noexcept {
-    if (its.done && has_lost_all(device, on, its)) {
+    if (has_lost_all(device, on, its)) {
         on.begin_again();
         its.done = false;
     }
