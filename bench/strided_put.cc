@@ -70,13 +70,18 @@ struct rows {
     rows(const rows &) = delete;
     rows &operator=(const rows &) = delete;
 
-    void fill() {
-        std::vector<unsigned char> image(2 * bytes);
-        for (size_t i = 0; i < image.size(); ++i) {
-            image[i] = pattern(i, rank_);
+    // What a rank's target has at first.
+    static int target_of(int rank) { return rank + 2; }
+    static std::vector<unsigned char> image(size_t size, int salt) {
+        std::vector<unsigned char> made(size);
+        for (size_t i = 0; i < size; ++i) {
+            made[i] = pattern(i, salt);
         }
-        source->write(image);
-        target->write(std::vector<unsigned char>(2 * bytes, 0xa5));
+        return made;
+    }
+    void fill() {
+        source->write(image(2 * bytes, rank_));
+        target->write(image(2 * bytes, target_of(rank_)));
     }
     // Of memory that the other rank's rows have come to.
     long wrong(bool contiguous) const {
@@ -84,7 +89,7 @@ struct rows {
         long number = 0;
         for (size_t i = 0; i < seen.size(); ++i) {
             const bool covered = contiguous ? i < bytes : i / block % 2 == 0;
-            number += seen[i] != (covered ? pattern(i, 1 - rank_) : 0xa5) ? 1 : 0;
+            number += seen[i] != pattern(i, covered ? 1 - rank_ : target_of(rank_)) ? 1 : 0;
         }
         return number;
     }
@@ -154,7 +159,7 @@ long run(size_t bytes, size_t block) {
     if (rank_ == 0) {
         const std::vector<unsigned char> seen = mine.source->read();
         for (size_t i = 0; i < seen.size(); ++i) {
-            wrong += seen[i] != (i / block % 2 == 0 ? 0xa5 : pattern(i, 0)) ? 1 : 0;
+            wrong += seen[i] != pattern(i, i / block % 2 == 0 ? rows::target_of(1) : 0) ? 1 : 0;
         }
     }
     mine.fill();
