@@ -140,13 +140,24 @@ def make(*words):
     fail_if(result.status != 0, "a program cannot be built")
 
 
-def accidents():
-    """Path of the program gpu-accidents, built where it is not up to date."""
+def cuda_headers():
+    """The folder of CUDA, or null where there is none to compile with."""
     cuda = product.LOCAL / "cuda_dir"
     directory = cuda.read_text().strip() if cuda.exists() else "/usr/local/cuda"
-    skip_if(not pathlib.Path(directory, "include/cuda.h").exists(), "no cuda.h is here")
-    make("-f", HERE / "programs.mk", "MPICXX=mpicxx", f"CUDA={directory}", f"OUTPUT={PROGRAMS}")
-    return PROGRAMS / "gpu-accidents"
+    return directory if pathlib.Path(directory, "include/cuda.h").exists() else None
+
+
+def built(name):
+    """Path of a program of programs.mk, built where it is not up to date."""
+    directory = cuda_headers()
+    skip_if(directory is None, "no cuda.h is here")
+    make("-f", HERE / "programs.mk", "MPICXX=mpicxx", f"CUDA={directory}", f"OUTPUT={PROGRAMS}",
+         PROGRAMS / name)
+    return PROGRAMS / name
+
+
+def accidents():
+    return built("gpu-accidents")
 
 
 def random_types():

@@ -7,7 +7,7 @@
 //               [--kill-batch N] [--notice-within SECONDS] [--close-batch N] [--leave-batch N]
 //               [--lose-batch N] [--sleep-batch N] [--may-fail] [--hosts] [--gpus N]
 //               [--memory sim|cuda] [--self] [--odd NAME=VALUE] [--seconds N] [--calls LETTERS]
-//               [--plain-sends]
+//               [--plain-sends] [--bystander LIBRARY]
 //   least: every message has so many bytes (1)
 //   each-way: a batch has so many messages from each process to each other, not up to a window
 //   seconds: batches go on for so long, and no process may grow meanwhile
@@ -20,6 +20,8 @@
 //                for, a active message, e the same eagerly, r the same by rendezvous
 //   plain-sends: contiguous memory of the simulated GPU is sent to contiguous memory too, which UCX
 //                cannot: the variables make it ours
+//   bystander: another thread of each process computes on the real GPU, synchronises it, allocates,
+//              frees and forks (bystander_begin() in test/gpu/accidents)
 //   sleep-batch: rank 1 sleeps once it has begun its sends of that batch, until all messages of
 //                the others among themselves have ended
 //   self: about half of the messages are from a process to itself
@@ -41,6 +43,7 @@
 //               well or not, what was received well is right, and they send among themselves
 //               over new endpoints, one that is alone to itself
 //   notice-within: of so many seconds the others learn that it was killed (60)
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -215,6 +218,35 @@ void run_batches(std::vector<ucp_ep_h> &eps) {
     }
 }
 
+// Another thread that uses the GPU too, from the library that --bystander names.
+class beside {
+  public:
+    beside() {
+        if (chosen.bystander.empty()) {
+            return;
+        }
+        void *library = dlopen(chosen.bystander.c_str(), RTLD_NOW);
+        if (library == nullptr) {
+            fail(dlerror());
+        }
+        auto *begin = reinterpret_cast<void *(*)(int)>(dlsym(library, "bystander_begin"));
+        end_ = reinterpret_cast<int (*)(void *)>(dlsym(library, "bystander_end"));
+        begun_ = begin != nullptr && end_ != nullptr ? begin(rank_) : nullptr;
+        if (begun_ == nullptr) {
+            fail("no bystander");
+        }
+    }
+    void end() {
+        if (begun_ != nullptr && end_(begun_) != 0) {
+            fail("a bystander waits too long, or its calls fail");
+        }
+    }
+
+  private:
+    int (*end_)(void *) = nullptr;
+    void *begun_ = nullptr;
+};
+
 void publish_address() {
     ucp_address_t *address;
     auto &mine = common->addresses[rank_];
@@ -243,7 +275,9 @@ void run() {
     publish_address();
     std::vector<ucp_ep_h> eps(static_cast<size_t>(chosen.ranks));
     connect(eps);
+    beside other;
     run_batches(eps);
+    other.end();
     barrier(1, true);
     close_all(eps, false);
     barrier(2, true);

@@ -38,6 +38,7 @@ struct options {
     bool hosts = false;
     bool self = false;
     bool plain_sends = false;
+    std::string bystander;  // a library with bystander_begin() (test/gpu/accidents)
     std::vector<std::string> odd;
 };
 inline options chosen;
@@ -107,6 +108,8 @@ inline bool set_other(const std::string &name, const char *value) {
         chosen.calls = value;
     } else if (name == "--memory") {
         chosen.memory = value;
+    } else if (name == "--bystander") {
+        chosen.bystander = value;
     } else if (name == "--odd") {
         chosen.odd.emplace_back(value);
     } else {

@@ -4,6 +4,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 
@@ -56,6 +57,17 @@ inline CUdevice enter_gpu(int rank) {
     DRIVER_CALL(cuCtxSetCurrent, context);
     return device;
 }
+
+// Kernels on all multiprocessors, one after the other on a stream of their own, each for so long.
+class computation {
+  public:
+    computation();  // in the current context
+    void launch(std::chrono::nanoseconds length);
+
+  private:
+    CUfunction kernel_;
+    CUstream stream_;
+};
 
 // A kernel of one thread: `spin` runs for about so many milliseconds, `trap` loses the context.
 void launch_spin(unsigned milliseconds);

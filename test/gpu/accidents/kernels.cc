@@ -30,17 +30,37 @@ again:
 }
 )";
 
-void launch(const char *name, void **arguments) {
+CUfunction load(const char *name) {
     CUmodule module;
     CUfunction kernel;
-    CUstream stream;
     DRIVER_CALL(cuModuleLoadData, &module, source);
     DRIVER_CALL(cuModuleGetFunction, &kernel, module, name);
+    return kernel;
+}
+
+CUstream make_stream() {
+    CUstream stream;
     DRIVER_CALL(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    return stream;
+}
+
+void launch(const char *name, void **arguments) {
+    CUfunction kernel = load(name);
+    CUstream stream = make_stream();
     DRIVER_CALL(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
 }
 
 }  // namespace
+
+computation::computation() : kernel_(load("spin")), stream_(make_stream()) {}
+
+void computation::launch(std::chrono::nanoseconds length) {
+    auto nanoseconds = static_cast<uint64_t>(length.count());
+    void *arguments[] = {&nanoseconds};
+    constexpr unsigned blocks = 264, threads = 256;  // two for each multiprocessor of an H200
+    DRIVER_CALL(cuLaunchKernel, kernel_, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments,
+                nullptr);
+}
 
 void launch_spin(unsigned milliseconds) {
     uint64_t nanoseconds = uint64_t{milliseconds} * 1000000;
