@@ -78,6 +78,8 @@ pipe_geometry cut(uint64_t bytes, unsigned channels, uint64_t usual_chunk) noexc
 // block's loads and stores take turns with those of others: more of them keep its memory busy.
 ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
     const uint64_t total = move.target->packed_size;
+    const unsigned most =
+        move.max_sms != 0 ? std::min(move.max_sms, max_pipe_channels) : max_pipe_channels;
     pipe_work work;
     work.dir = direction::unpack;
     work.pulls = true;
@@ -90,9 +92,8 @@ ucs_status_t pull_all(stream &on, const layout_move &move) noexcept {
     for (uint64_t done = 0; done < total; done += work.length) {
         work.packed_offset = done;
         work.length = std::min(total - done, max_pipe_length);
-        work.geometry = move.is_local
-                            ? cut(work.length, max_pipe_channels, usual_chunk(has_list(move)))
-                            : choose_pull_geometry(work.length, max_pipe_channels, has_list(move));
+        work.geometry = move.is_local ? cut(work.length, most, usual_chunk(has_list(move)))
+                                      : choose_pull_geometry(work.length, most, has_list(move));
         size_t launched = 0;
         const ucs_status_t status = on.launch(&work, 1, &launched);
         if (status != UCS_OK) {

@@ -15,7 +15,7 @@ struct layout_move {
     char *target_base = nullptr;
     bool alike = false;     // both have the same bytes in the same order: `source` is not looked at
     bool is_local = false;  // both are of the GPU that moves them: no link to another is in the way
-    unsigned max_sms = 0;   // as in transfer; pulls do not heed it
+    unsigned max_sms = 0;   // as in transfer
 };
 
 // Enqueues all of it, which needs no memory and no words of its own: a graph may repeat it. The
