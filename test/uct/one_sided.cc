@@ -3,13 +3,17 @@
 //
 // usage: one_sided [--ranks N] [--rounds N] [--blocks N] [--longest BYTES] [--seed N]
 //                  [--memory sim|cuda|host] [--list] [--outside] [--fences] [--wakeup]
-//                  [--kill] [--freed]
+//                  [--kill] [--freed] [--odd]
 //   list: UCX's lists of scattered buffers in place of single puts (UCX 1.22 and later)
 //   outside: puts and gets beyond the registered memory must fail, within its allocation too, and
 //            nothing else may
 //   fences: a second put of the same bytes after a fence wins
 //   freed: after each round targets are freed, allocated and registered again
-//   kill: rank 1 is killed in the middle; the others' operations end, and they end
+//   kill: rank 1 is killed in the middle; the others' operations end, those among themselves well
+//         and with the right bytes, and they end
+//   odd: several puts of the same bytes at once leave those of any of them; blocks of no length,
+//   and
+//        the same block again and again
 
 #include <signal.h>
 
@@ -70,7 +74,7 @@ void put_all(int to, const std::vector<block> &blocks, std::vector<void *> *requ
             keys.push_back(other.target_key(one.there + one.length));
         }
         const ucs_status_t status = put_list(other, blocks, keys);
-        if (!may_fail()) {
+        if (!may_fail() || (chosen.kill && !is_dead(to))) {
             check(status, "a list of puts");
         }
     } else {
@@ -102,7 +106,7 @@ void put_round(int round) {
             raise(SIGKILL);
         }
         for (void *one : requests) {
-            end_well(one, "a put");
+            end_well(one, "a put", to);
         }
     }
     flush();
@@ -123,9 +127,9 @@ void get_round() {
         }
     }
     for (void *one : requests) {
-        end_well(one, "a get");
+        end_well(one, "a get", from);
     }
-    if (!may_fail() && landing.memory->read() != expected) {
+    if (!is_dead(from) && landing.memory->read() != expected) {
         fail("a get brought wrong bytes");
     }
 }
@@ -168,6 +172,50 @@ void go_outside() {
     }
 }
 
+// Into this rank's part of the next one's target, and read back.
+void put_oddly() {
+    const int to = (rank_ + 1) % chosen.ranks;
+    const peer &other = peers[static_cast<size_t>(to)];
+    const size_t part = region / static_cast<size_t>(chosen.ranks);
+    const size_t length = 1 + random_below(chosen.longest);
+    const size_t there = part * static_cast<size_t>(rank_) + random_below(part - length);
+    std::vector<block> blocks;
+    for (int i = 0; i < 6; ++i) {
+        blocks.push_back({random_below(region - length), there, length});
+        blocks.push_back(blocks.back());
+        if (!chosen.list) {  // UCX refuses them in its lists
+            blocks.push_back({random_below(region), there, 0});
+        }
+    }
+    std::vector<void *> requests;
+    put_all(to, blocks, &requests);
+    for (void *one : requests) {
+        end_well(one, "a put");
+    }
+    flush();
+    const ucp_request_param_t getting = with(landing.handle);
+    for (int again = 0; again < 3; ++again) {
+        end_well(ucp_get_nbx(other.ep, landing.at(there), length, other.base[1] + there,
+                             other.key[1], &getting),
+                 "a get");
+    }
+    const std::vector<unsigned char> got = landing.memory->read();
+    for (size_t i = 0; i < length; ++i) {
+        if (std::none_of(blocks.begin(), blocks.end(), [&](const block &one) {
+                return one.length != 0 && got[there + i] == pattern(rank_, one.here + i, 0);
+            })) {
+            fail("byte " + std::to_string(i) + " of several puts is of none of them");
+        }
+    }
+    requests.clear();
+    put_all(to, {blocks.front()}, &requests);
+    for (void *one : requests) {
+        end_well(one, "a put");
+    }
+    flush();
+    expect(to, blocks.front(), 0);
+}
+
 int run_rank(int rank) {
     rank_ = rank;
     generator.seed(chosen.seed * 1000 + static_cast<unsigned>(rank));
@@ -181,10 +229,11 @@ int run_rank(int rank) {
         if (chosen.outside) {
             go_outside();
         }
-        barrier(step++);
-        if (!chosen.kill) {
-            verify();
+        if (chosen.odd) {
+            put_oddly();
         }
+        barrier(step++);
+        verify();
         if (chosen.freed) {
             forget_targets();
         }

@@ -15,6 +15,7 @@ KINDS = {
     "short": ("--longest", 16, "--blocks", 3000), "killed": ("--ranks", 3, "--kill"),
     "lists": ("--list",), "fenced lists": ("--list", "--fences"),
     "lists outside": ("--list", "--outside"), "freed": ("--freed", "--rounds", 12),
+    "odd": ("--odd",), "odd lists": ("--list", "--odd"),
 }
 FAULTS = {"launches fail": "launch:2+", "one launch fails": "launch:3", "slow": "slow:50",
           "pinned memory runs out": "pinned:1+", "one pinned allocation fails": "pinned:3",
@@ -179,9 +180,11 @@ def test_nixl(run, nixl, operation, order, lists):
 
 
 @pytest.mark.parametrize("lists", [{}, {"NIXL_UCX_SGL_ENABLE": 1}], ids=["puts", "lists"])
-def test_nixl_in_host_memory(run, nixl, lists):
+@pytest.mark.parametrize("operation, order", [("WRITE", "ascending"), ("WRITE", "random"),
+                                              ("READ", "random")])
+def test_nixl_in_host_memory(run, nixl, operation, order, lists):
     result = run(product.VENV / "bin/python3", product.ROOT / "bench/nixl_blocks.py", "--memory",
-                 "dram", "--repeats", 1, "1024x4096", "300x10001", "1x2000000",
+                 "dram", "--operation", operation, "--order", order, "--repeats", 1, "1024x4096", "300x10001", "1x2000000",
                  env=nixl_environment(lists, {"UCX_PROTO_INFO": "y"}))
     assert len(re.findall(r"  yes$", result.output, re.M)) == 3, result.output
     assert re.search(r"\| zero-copy +\| cuda_nc/host +\|", result.output), result.output
