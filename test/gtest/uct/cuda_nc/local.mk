@@ -22,6 +22,7 @@ unit_tests_SOURCES += \
 	test/gtest/uct/cuda_nc/one_sided/host_process_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/stub_worker.hpp \
 	test/gtest/uct/cuda_nc/one_sided/key_test.cc \
+	test/gtest/uct/cuda_nc/one_sided/list_calls_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/list_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/mover_test.cc \
 	test/gtest/uct/cuda_nc/one_sided/short_copies_test.cc \
