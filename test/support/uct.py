@@ -112,6 +112,7 @@ def run_matrix(run, program, env, seed, arguments):
     not there."""
     result = run(program, "--seed", seed, "--batches", BATCHES, *arguments, env=env)
     assert "illegal access" not in result.output
+    return result
 
 
 def run_knowing_requests(run, program, env, *arguments):

@@ -172,20 +172,22 @@ row("four-hosts", "UCX_CUDA_NC_CARRIERS=tcp", "--", "--hosts --ranks 4 --window 
 row("two-hosts-wakeup", "UCX_CUDA_NC_CARRIERS=tcp", "--", "--hosts --wakeup --kinds ggh")
 row("two-hosts-killed-peer", "UCX_CUDA_NC_CARRIERS=tcp", "UCX_KEEPALIVE_INTERVAL=0.3s", "--",
     "--hosts --kill-batch 1 --window 12 --kinds gggc")
-# With a mover, and where it fails.
-MOVER = "UCX_CUDA_NC_MOVER=y"
-row("mover", MOVER, "--", "--kinds ggch")
-row("mover-cannot-start", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover:1+", "--", "--kinds ggc")
-row("mover-starts-now-and-then", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover:2,mover:4,mover:5+", "--",
-    "--kinds ggc")
-row("mover-dies", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_dies:4", "--", "--kinds ggc")
-row("mover-dies-first", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_dies:1", "--",
-    "--kinds g --window 24")
-row("mover-late", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_late:2+", "--", "--kinds g",
-    f"--batches {BATCHES // 2}")
-row("mover-leaves-soon", MOVER, "UCX_CUDA_NC_MOVER_IDLE=1", "--", "--kinds ggc --window 24")
+# With a mover, and where it fails: messages that are short enough to be orders, often the same.
+MOVER = {**SMALL, "UCX_CUDA_NC_MOVER": "y"}
+SHORT = f"--largest 100000 --window 24 --batches {4 * BATCHES}"
+row("mover", MOVER, "--", SHORT, "--kinds ggch")
+row("mover-cannot-start", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover:1+", "--", SHORT, "--kinds ggc")
+row("mover-starts-now-and-then", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover:2,mover:4,mover:5,mover:9,mover:10", "--",
+    SHORT, "--kinds ggc")
+row("mover-dies", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_dies:4", "--", SHORT, "--kinds ggc")
+row("mover-dies-first", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_dies:1", "--", SHORT, "--kinds g")
+row("mover-late", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_late:2+", "--", SHORT, "--kinds g",
+    f"--batches {BATCHES}")
+row("mover-leaves-soon", MOVER, "UCX_CUDA_NC_MOVER_IDLE=1", "--", SHORT, "--kinds ggc")
 row("mover-killed-peer", MOVER, "UCX_CUDA_NC_CARRIERS=tcp", "UCX_KEEPALIVE_INTERVAL=0.3s",
-    "UCX_CUDA_NC_SIM_FAULTS=mover_late:3+", "--", "--kill-batch 1 --window 12 --kinds g")
+    "UCX_CUDA_NC_SIM_FAULTS=mover_late:3+", "--", SHORT, "--kill-batch 9 --kinds g")
+ORDERS_ARE_TAKEN = ("mover", "mover-starts-now-and-then", "mover-dies", "mover-dies-first",
+                    "mover-late", "mover-leaves-soon")
 for batch in range(10 if FULL else 0):
     row(f"killed-peer-{batch}", "UCX_CUDA_NC_CARRIERS=tcp", "UCX_KEEPALIVE_INTERVAL=0.3s", "--",
         f"--kill-batch {batch} --window 12 --kinds gggc --ranks {2 + batch % 3}")

@@ -4,9 +4,10 @@ import re
 import pytest
 
 from support import uct
-from support.uct_matrix import ROWS, SEED_OF_FLUSHES
+from support.uct_matrix import ORDERS_ARE_TAKEN, ROWS, SEED_OF_FLUSHES
 
 LIMIT = uct.LIMIT
+STATS = {"UCX_CUDA_NC_STATS": "y"}
 PLUGIN = uct.LOADED["plugin"]
 WITH = {**PLUGIN, "UCX_TLS": "cuda_nc,self"}
 WAYS = {"pull": {}, "pipe": {"UCX_CUDA_NC_PULL_MAX": 0}, "slots": {"UCX_CUDA_NC_PIPE": "n"},
@@ -29,7 +30,11 @@ def sent_by(lines, way):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_matrix(run, build, row):
-    uct.run_matrix(run, build("matrix"), env(uct.DIRECT, row.variables), row.seed, row.arguments)
+    result = uct.run_matrix(run, build("matrix"), env(uct.DIRECT, row.variables, STATS), row.seed,
+                            row.arguments)
+    orders = sum(map(int, re.findall(r"(\d+) orders to a mover", result.output)))
+    assert orders > 0 or row.name not in ORDERS_ARE_TAKEN, result.output
+    assert orders == 0 or row.name != "mover-cannot-start", result.output
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -37,7 +42,7 @@ def test_way_is_used(run, build, way):
     """Every message from GPU to GPU is counted as moved this way. What cannot be pulled goes by
     pipe."""
     result = run(build("matrix"), "--seed", 1, "--batches", 16, "--kinds", "g", status=None,
-                 env=env(uct.DIRECT, WAYS[way], {"UCX_CUDA_NC_STATS": "y"}))
+                 env=env(uct.DIRECT, WAYS[way], STATS))
     for other in WAYS:
         if other != way and (way, other) != ("pull", "pipe"):
             assert not sent_by(result.lines(), other)
