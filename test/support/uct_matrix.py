@@ -177,8 +177,8 @@ MOVER = {**SMALL, "UCX_CUDA_NC_MOVER": "y"}
 SHORT = f"--largest 100000 --window 24 --batches {4 * BATCHES}"
 row("mover", MOVER, "--", SHORT, "--kinds ggch")
 row("mover-cannot-start", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover:1+", "--", SHORT, "--kinds ggc")
-row("mover-starts-now-and-then", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover:2,mover:4,mover:5,mover:9,mover:10", "--",
-    SHORT, "--kinds ggc")
+row("mover-starts-now-and-then", MOVER,
+    "UCX_CUDA_NC_SIM_FAULTS=mover:2,mover:4,mover:5,mover:9,mover:10", "--", SHORT, "--kinds ggc")
 row("mover-dies", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_dies:4", "--", SHORT, "--kinds ggc")
 row("mover-dies-first", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_dies:1", "--", SHORT, "--kinds g")
 row("mover-late", MOVER, "UCX_CUDA_NC_SIM_FAULTS=mover_late:2+", "--", SHORT, "--kinds g",
