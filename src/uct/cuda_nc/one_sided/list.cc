@@ -27,12 +27,6 @@ bool goes_on(const gpu::block_pair &block, const gpu::block_pair &next) noexcept
     return next.from == block.from + block.length && next.to == block.to + block.length;
 }
 
-// Another process's memory may be of the same GPU.
-bool lies_on(const gpu::device &where, const char *address) noexcept {
-    const gpu::memory_info there = gpu::platform::instance().query(address);
-    return there.kind == gpu::memory_kind::device && there.device == where.properties().ordinal;
-}
-
 }  // namespace
 
 void list_mover::list::use(const lane &on) noexcept {
@@ -135,7 +129,9 @@ ucs_status_t list_mover::list::launch_order() const noexcept {
         work.target = order->puts ? remote : local;
         work.source_base = order->puts ? order->local_base : order_remote;
         work.target_base = order->puts ? order_remote : order->local_base;
-        work.is_local = lies_on(*gpu, order_remote);
+        // Another process's memory may be of the same GPU.
+        work.is_local = !work.alike && gpu::platform::instance().device_of(order_remote) ==
+                                           gpu->properties().ordinal;
         work.max_sms = config().max_sms;
         if (gpu::launch(*stream, work) == UCS_OK) {
             return UCS_OK;
