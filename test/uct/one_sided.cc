@@ -11,8 +11,7 @@
 //   freed: after each round targets are freed, allocated and registered again
 //   kill: rank 1 is killed in the middle; the others' operations end, those among themselves well
 //         and with the right bytes, and they end
-//   odd: several puts of the same bytes at once leave those of any of them; blocks of no length,
-//   and
+//   odd: several puts of the same bytes at once leave those of any of them; blocks of no length;
 //        the same block again and again
 
 #include <signal.h>
@@ -74,7 +73,7 @@ void put_all(int to, const std::vector<block> &blocks, std::vector<void *> *requ
             keys.push_back(other.target_key(one.there + one.length));
         }
         const ucs_status_t status = put_list(other, blocks, keys);
-        if (!may_fail() || (chosen.kill && !is_dead(to))) {
+        if (must_succeed(to)) {
             check(status, "a list of puts");
         }
     } else {
@@ -105,9 +104,7 @@ void put_round(int round) {
         if (chosen.kill && rank_ == 1 && round == 1) {
             raise(SIGKILL);
         }
-        for (void *one : requests) {
-            end_well(one, "a put", to);
-        }
+        end_all(requests, "a put", to);
     }
     flush();
 }
@@ -126,9 +123,7 @@ void get_round() {
             expected[one.there + i] = pattern(from, one.here + i, 0);
         }
     }
-    for (void *one : requests) {
-        end_well(one, "a get", from);
-    }
+    end_all(requests, "a get", from);
     if (!is_dead(from) && landing.memory->read() != expected) {
         fail("a get brought wrong bytes");
     }
@@ -189,9 +184,7 @@ void put_oddly() {
     }
     std::vector<void *> requests;
     put_all(to, blocks, &requests);
-    for (void *one : requests) {
-        end_well(one, "a put");
-    }
+    end_all(requests, "a put", to);
     flush();
     const ucp_request_param_t getting = with(landing.handle);
     for (int again = 0; again < 3; ++again) {
@@ -209,9 +202,7 @@ void put_oddly() {
     }
     requests.clear();
     put_all(to, {blocks.front()}, &requests);
-    for (void *one : requests) {
-        end_well(one, "a put");
-    }
+    end_all(requests, "a put", to);
     flush();
     expect(to, blocks.front(), 0);
 }

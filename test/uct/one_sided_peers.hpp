@@ -175,11 +175,21 @@ inline bool is_dead(int rank) {
     return chosen.kill && rank == 1;
 }
 
-// `other`: whose memory it was about; negative: of several.
+// `other`: whose memory it is about; negative: of several.
+inline bool must_succeed(int other) {
+    return !may_fail() || (chosen.kill && other >= 0 && !is_dead(other));
+}
+
 inline void end_well(void *request, const char *what, int other = -1) {
     const ucs_status_t status = wait_for(request);
-    if (!may_fail() || (chosen.kill && other >= 0 && !is_dead(other))) {
+    if (must_succeed(other)) {
         check(status, what);
+    }
+}
+
+inline void end_all(const std::vector<void *> &requests, const char *what, int other = -1) {
+    for (void *one : requests) {
+        end_well(one, what, other);
     }
 }
 

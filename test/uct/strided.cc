@@ -221,12 +221,6 @@ void put(int to, const pair_of_sides &pair, std::vector<void *> *requests) {
             has_callback, requests);
 }
 
-void end_all(const std::vector<void *> &requests) {
-    for (void *one : requests) {
-        end_well(one, "an operation");
-    }
-}
-
 // In its own part of each target, one strip for each put.
 void put_round(int round) {
     std::vector<void *> requests;
@@ -260,7 +254,7 @@ void put_round(int round) {
     if (random_below(2) == 0) {
         flush();
     }
-    end_all(requests);
+    end_all(requests, "an operation");
     flush();
     if (!may_fail() && called_back != to_call_back) {
         fail("callbacks: " + std::to_string(called_back) + " of " + std::to_string(to_call_back));
@@ -290,9 +284,9 @@ void get_round() {
         for_each_byte(pair,
                       [&](size_t there, size_t here) { expected[here] = pattern(from, there, 0); });
     }
-    end_all(requests);
+    end_all(requests, "an operation");
     flush();
-    if ((!may_fail() || (chosen.kill && !is_dead(from))) && landing.memory->read() != expected) {
+    if (must_succeed(from) && landing.memory->read() != expected) {
         fail("a get brought wrong bytes");
     }
 }

@@ -184,7 +184,8 @@ def test_nixl(run, nixl, operation, order, lists):
                                               ("READ", "random")])
 def test_nixl_in_host_memory(run, nixl, operation, order, lists):
     result = run(product.VENV / "bin/python3", product.ROOT / "bench/nixl_blocks.py", "--memory",
-                 "dram", "--operation", operation, "--order", order, "--repeats", 1, "1024x4096", "300x10001", "1x2000000",
+                 "dram", "--operation", operation, "--order", order, "--repeats", 1, "1024x4096",
+                 "300x10001", "1x2000000",
                  env=nixl_environment(lists, {"UCX_PROTO_INFO": "y"}))
     assert len(re.findall(r"  yes$", result.output, re.M)) == 3, result.output
     assert re.search(r"\| zero-copy +\| cuda_nc/host +\|", result.output), result.output
