@@ -88,6 +88,14 @@ class peer_window {
         }
     }
 
+    // Ends the job after an error.
+    static void check(ucs_status_t status, const char *what) {
+        if (status != UCS_OK) {
+            std::fprintf(stderr, "%s: %s (%s)\n", what, ucs_status_string(status),
+                         explain != nullptr ? explain() : "");
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        }
+    }
     // More about an error, where somebody knows it.
     static inline const char *(*explain)() = nullptr;
 
@@ -99,13 +107,6 @@ class peer_window {
     ucp_request_param_t param = {};  // for own memory `here`
 
   private:
-    static void check(ucs_status_t status, const char *what) {
-        if (status != UCS_OK) {
-            std::fprintf(stderr, "%s: %s (%s)\n", what, ucs_status_string(status),
-                         explain != nullptr ? explain() : "");
-            MPI_Abort(MPI_COMM_WORLD, 2);
-        }
-    }
     std::vector<char> exchange(const void *bytes, size_t length) const {
         unsigned long own = length, other = 0;
         MPI_Sendrecv(&own, 1, MPI_UNSIGNED_LONG, 1 - rank_, 0, &other, 1, MPI_UNSIGNED_LONG,
@@ -135,4 +136,17 @@ class peer_window {
 inline unsigned char pattern(size_t i, int salt) {
     return static_cast<unsigned char>(((i + 1) * 0x9E3779B97F4A7C15ull >> 56) ^
                                       static_cast<unsigned>(salt * 77 + 1));
+}
+
+inline std::vector<unsigned char> image(size_t size, int salt) {
+    std::vector<unsigned char> bytes(size);
+    for (size_t i = 0; i < size; ++i) {
+        bytes[i] = pattern(i, salt);
+    }
+    return bytes;
+}
+
+// The salt of what a rank's target has at first; its source has that of the rank itself.
+inline int target_of(int rank) {
+    return rank + 2;
 }

@@ -34,14 +34,6 @@ struct options {
 constexpr size_t most_puts = 4096;
 int rank_;
 
-void check(ucs_status_t status, const char *what) {
-    if (status != UCS_OK) {
-        std::fprintf(stderr, "%s: %s (%s)\n", what, ucs_status_string(status),
-                     cuda_nc_last_error());
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-}
-
 // Rows of `block` bytes with gaps of as many.
 struct rows {
     size_t bytes, block, count;
@@ -51,7 +43,8 @@ struct rows {
 
     rows(size_t bytes_, size_t block_) : bytes(bytes_), block(block_), count(bytes_ / block_) {
         const auto number = static_cast<int64_t>(count), length = static_cast<int64_t>(block);
-        check(cuda_nc_layout_create_vector(number, length, 2 * length, &layout), "rows");
+        peer_window::check(cuda_nc_layout_create_vector(number, length, 2 * length, &layout),
+                           "rows");
         MPI_Type_vector(static_cast<int>(count), static_cast<int>(block),
                         static_cast<int>(2 * block), MPI_BYTE, &type);
         MPI_Type_commit(&type);
@@ -70,15 +63,6 @@ struct rows {
     rows(const rows &) = delete;
     rows &operator=(const rows &) = delete;
 
-    // What a rank's target has at first.
-    static int target_of(int rank) { return rank + 2; }
-    static std::vector<unsigned char> image(size_t size, int salt) {
-        std::vector<unsigned char> made(size);
-        for (size_t i = 0; i < size; ++i) {
-            made[i] = pattern(i, salt);
-        }
-        return made;
-    }
     void fill() {
         source->write(image(2 * bytes, rank_));
         target->write(image(2 * bytes, target_of(rank_)));
@@ -159,7 +143,7 @@ long run(size_t bytes, size_t block) {
     if (rank_ == 0) {
         const std::vector<unsigned char> seen = mine.source->read();
         for (size_t i = 0; i < seen.size(); ++i) {
-            wrong += seen[i] != pattern(i, i / block % 2 == 0 ? rows::target_of(1) : 0) ? 1 : 0;
+            wrong += seen[i] != pattern(i, i / block % 2 == 0 ? target_of(1) : 0) ? 1 : 0;
         }
     }
     mine.fill();

@@ -131,7 +131,7 @@ class lists {
     // as it was at first.
     long wrong(bool listed) {
         MPI_Barrier(MPI_COMM_WORLD);
-        std::vector<unsigned char> right = image(target_of(ranks_.rank));
+        std::vector<unsigned char> right = image(size(), target_of(ranks_.rank));
         const int other = 1 - ranks_.rank;
         for (size_t block = 0; block < what_.blocks; ++block) {
             for (size_t i = 0; i < what_.bytes; ++i) {
@@ -143,7 +143,7 @@ class lists {
     }
     // The same of the source, into which a get has brought the other rank's target.
     long wrong_of_get(bool listed) {
-        std::vector<unsigned char> right = image(ranks_.rank);
+        std::vector<unsigned char> right = image(size(), ranks_.rank);
         const int other = target_of(1 - ranks_.rank);
         for (size_t block = 0; block < what_.blocks; ++block) {
             for (size_t i = 0; i < what_.bytes; ++i) {
@@ -157,21 +157,12 @@ class lists {
     void *target() const { return target_->address(); }
     size_t size() const { return 2 * what_.total(); }
     void fill() {
-        source_->write(image(ranks_.rank));
-        target_->write(image(target_of(ranks_.rank)));
+        source_->write(image(size(), ranks_.rank));
+        target_->write(image(size(), target_of(ranks_.rank)));
         MPI_Barrier(MPI_COMM_WORLD);
     }
 
   private:
-    // What a rank's target has at first.
-    static int target_of(int rank) { return rank + 2; }
-    std::vector<unsigned char> image(int salt) const {
-        std::vector<unsigned char> bytes(size());
-        for (size_t i = 0; i < bytes.size(); ++i) {
-            bytes[i] = pattern(i, salt);
-        }
-        return bytes;
-    }
     std::vector<ucp_dt_iov_t> buffers(void *memory, const std::vector<size_t> &offsets) const {
         std::vector<ucp_dt_iov_t> list;
         for (size_t offset : offsets) {
