@@ -50,6 +50,12 @@ def test_way_is_used(run, build, way):
     assert "RIGHT" in result.output
 
 
+def test_statistics_are_for_those_who_ask(run, build):
+    result = run(build("matrix"), "--seed", 1, "--batches", 4, "--kinds", "g", env=env(uct.DIRECT))
+    assert "RIGHT" in result.output
+    assert "statistics" not in result.output
+
+
 @pytest.mark.parametrize("variables", [{}, {"UCX_CUDA_NC_PULL_MAX": 0}, {"UCX_CUDA_NC_PIPE": "n"}],
                          ids=["pulls", "no pulls", "no pipes"])
 @pytest.mark.parametrize("seed", [1, 2])

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 
+#include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
 #include "ucs/worklist/list_cache.hpp"
 
@@ -63,7 +64,9 @@ list_cache &cache_of(gpu::device &where) {
     std::unique_ptr<list_cache> &one = all.of[&where];
     if (one == nullptr) {
         one = std::make_unique<list_cache>(where);
-        add_statistics_source(describe_lists);
+        if (config().stats) {
+            add_statistics_source(describe_lists);
+        }
     }
     return *one;
 }
