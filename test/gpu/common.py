@@ -61,6 +61,11 @@ def gpus():
     return sum(line.startswith("GPU ") for line in listing.stdout.splitlines())
 
 
+def have_movers(options):
+    """Two ranks: those that share a GPU have none there."""
+    return options.backend == "sim" or gpus() >= 2
+
+
 def kind(backend):
     """What gpu-accidents calls the memory."""
     return "sim" if backend == "sim" else "malloc"
@@ -90,6 +95,10 @@ class Result:
         fail_if(wrong, wrong[0] if wrong else "")
         fail_if("illegal access" in self.output, "a kernel touched memory that is not there")
         fail_if(self.status != 0, f"exit status {self.status}")
+
+    def orders_to_movers(self):
+        """Of all processes, by UCX_CUDA_NC_STATS=y."""
+        return sum(map(int, re.findall(r"(\d+) orders to a mover", self.output)))
 
     def must_have_ended(self):
         """Well or not, but neither by a crash nor with wrong bytes; and in the middle of traffic."""

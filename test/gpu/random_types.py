@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""100,000 random datatypes: GPU to GPU, and GPU to host memory."""
+"""100,000 random datatypes: GPU to GPU, some of them by orders to movers where each rank has a GPU
+of its own; and GPU to host memory."""
 import common
 
 
@@ -8,9 +9,15 @@ def case():
     common.need(options.backend, simulated=True)
     program = common.random_types()
     for memory in (options.backend, f"{options.backend},host"):
-        common.run("mpirun", "-np", 2, program, "--types", options.types // 2, "--seed", options.seed,
-                   "--memory", memory, limit=3600,
-                   env=common.environment(options.backend, common.TRANSPORT)).must_be_right()
+        result = common.run("mpirun", "-np", 2, program, "--types", options.types // 2,
+                            "--seed", options.seed, "--memory", memory, limit=3600,
+                            env=common.environment(options.backend, common.TRANSPORT,
+                                                   {"UCX_CUDA_NC_STATS": "y"}))
+        result.must_be_right()
+        orders = result.orders_to_movers()
+        print(f"{memory}: {orders} orders to movers", flush=True)
+        common.fail_if(memory == options.backend and orders == 0 and common.have_movers(options),
+                       "no message became an order to a mover")
 
 
 common.main(case)

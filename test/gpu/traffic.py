@@ -12,15 +12,19 @@ def case():
     env = common.uct_environment(
         options.backend,
         {"UCX_TLS": "cuda_nc,self", "UCX_RNDV_THRESH": 1000, "UCX_CUDA_NC_DIRECT_THRESH": 2000,
-         "UCX_CUDA_NC_WORKLIST_CACHE_SIZE": "4M"})
+         "UCX_CUDA_NC_WORKLIST_CACHE_SIZE": "4M", "UCX_CUDA_NC_STATS": "y"})
     beside = ()
     if options.backend == "cuda" and common.cuda_headers():
         beside = ("--bystander", common.built("gpu-bystander.so"))
     else:
         print("nobody else uses the GPU: simulated, or no cuda.h is here", flush=True)
-    common.run(common.uct_program("matrix"), "--seed", options.seed, "--ranks", options.ranks, "--kinds", "gggch",
-               "--window", 24, "--memory", options.backend, "--seconds", options.seconds, *beside, env=env,
-               limit=options.seconds + 300).must_be_right()
+    result = common.run(common.uct_program("matrix"), "--seed", options.seed, "--ranks", options.ranks,
+                        "--kinds", "gggch", "--window", 24, "--memory", options.backend,
+                        "--seconds", options.seconds, *beside, env=env, limit=options.seconds + 300)
+    result.must_be_right()
+    print(f"{result.orders_to_movers()} orders to movers", flush=True)
+    common.fail_if(result.orders_to_movers() == 0 and common.have_movers(options),
+                   "no message became an order to a mover")
 
 
 common.main(case)

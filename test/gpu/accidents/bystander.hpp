@@ -1,29 +1,33 @@
 // What else a program may do on its GPU while messages go on.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <random>
 #include <thread>
+#include <vector>
 
 namespace gpu_test {
 
-// A thread that computes at random moments, does what waits for all kernels of the device (it
-// synchronises, allocates, frees), and forks. Without a GPU it only forks.
+// A thread that computes at random moments, does what waits for all kernels of the device or may
+// (it synchronises, allocates, frees, uses the legacy stream, makes and destroys contexts), and
+// forks. Without a GPU it only forks.
 class bystander {
   public:
-    bystander(int rank, bool on_gpu);
+    bystander(int rank, bool on_gpu, bool makes_contexts);
     ~bystander();
     // Ends it, and says how long it waited. Returns how often it had to wait too long or failed.
     int end();
 
   private:
     void run(int rank);
+    int next_kind(std::mt19937 *random) const;
 
-    const bool on_gpu_;
+    const bool on_gpu_, makes_contexts_;
     std::atomic<bool> done_{false};
     std::atomic<int> wrong_{0};
-    int number_ = 0;
-    std::chrono::duration<double, std::micro> longest_{0};
+    std::array<std::vector<float>, 5> waits_;  // of each kind, us
     std::thread thread_;
 };
 

@@ -58,11 +58,13 @@ inline CUdevice enter_gpu(int rank) {
     return device;
 }
 
-// Kernels on all multiprocessors, one after the other on a stream of their own, each for so long.
+// Kernels on all multiprocessors, each for so long: one after the other on a stream of their own,
+// or on another one.
 class computation {
   public:
     computation();  // in the current context
-    void launch(std::chrono::nanoseconds length);
+    void launch(std::chrono::nanoseconds length) { launch(length, stream_); }
+    void launch(std::chrono::nanoseconds length, CUstream stream);
 
   private:
     CUfunction kernel_;

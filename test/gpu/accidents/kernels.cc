@@ -54,11 +54,11 @@ void launch(const char *name, void **arguments) {
 
 computation::computation() : kernel_(load("spin")), stream_(make_stream()) {}
 
-void computation::launch(std::chrono::nanoseconds length) {
+void computation::launch(std::chrono::nanoseconds length, CUstream stream) {
     auto nanoseconds = static_cast<uint64_t>(length.count());
     void *arguments[] = {&nanoseconds};
     constexpr unsigned blocks = 264, threads = 256;  // two for each multiprocessor of an H200
-    DRIVER_CALL(cuLaunchKernel, kernel_, blocks, 1, 1, threads, 1, 1, 0, stream_, arguments,
+    DRIVER_CALL(cuLaunchKernel, kernel_, blocks, 1, 1, threads, 1, 1, 0, stream, arguments,
                 nullptr);
 }
 

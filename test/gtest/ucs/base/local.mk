@@ -7,7 +7,8 @@ unit_tests_SOURCES += \
 	test/gtest/ucs/base/shared_descriptors_test.cc \
 	test/gtest/ucs/base/statistics_test.cc \
 	test/gtest/ucs/base/tick_clock_test.cc \
-	test/gtest/ucs/base/trace_test.cc
+	test/gtest/ucs/base/trace_test.cc \
+	test/gtest/ucs/base/watched_test.cc
 if HAVE_NVTX
 unit_tests_SOURCES += test/gtest/ucs/base/nvtx_test.cc
 endif

@@ -178,6 +178,33 @@ TEST_P(gpu_cuda, a_host_job_gets_no_context) {
     std::printf("query of host memory: %.1f ns, driver initialised %.1f ns\n", costs[0], costs[1]);
 }
 
+// In a child: says whether the first GPU has a mover.
+TEST(gpu_cuda_child, DISABLED_mover) {
+    device *first = platform::instance().get_device(0);
+    ASSERT_NE(first, nullptr);
+    const bool has_one = first->get_mover() != nullptr;
+    ASSERT_TRUE(send_to_parent(&has_one, sizeof(has_one)));
+}
+
+TEST_P(gpu_cuda, a_watched_process_has_no_mover) {
+    auto has_mover = [](const std::string &setting) {
+        child_process child("gpu_cuda_child.DISABLED_mover", {"UCX_CUDA_NC_GPU=cuda", setting});
+        bool has_one = true;
+        EXPECT_TRUE(child.receive(&has_one, sizeof(has_one))) << child.output();
+        EXPECT_EQ(child.wait(), 0) << child.output();
+        return has_one;
+    };
+    if (!has_mover("UCX_CUDA_NC_MAX_SMS=16")) {
+        GTEST_SKIP() << "there is none here: somebody watches, or another process has one";
+    }
+    EXPECT_TRUE(has_mover("CUDA_LAUNCH_BLOCKING=0"));
+    EXPECT_FALSE(has_mover("CUDA_LAUNCH_BLOCKING=1"));
+    EXPECT_FALSE(has_mover("UCX_CUDA_NC_MAX_SMS=15"));
+    EXPECT_FALSE(has_mover("UCX_CUDA_NC_MOVER=n"));
+    EXPECT_FALSE(has_mover("NV_SANITIZER_INJECTION_PORT_BASE=49152"));
+    EXPECT_FALSE(has_mover("CUDBG_USE_LEGACY_DEBUGGER=0"));
+}
+
 // In a child: the application resets a GPU that serves. What was made before goes without a crash.
 TEST(gpu_cuda_child, DISABLED_reset) {
     std::string why;
