@@ -45,11 +45,7 @@ ucs_status_t list_mover::open_list(lane &on, bool of_pairs) noexcept try {
     }
     made->use(on);
     if (!of_pairs) {
-        std::unique_ptr<gpu::stream> &its = on.copying[on.next_copying];
-        on.next_copying = (on.next_copying + 1) % on.copying.size();
-        if (its != nullptr || on.gpu->create_stream(&its) == UCS_OK) {
-            made->stream = its.get();
-        }
+        use_copying_stream(on, *made);
     }
     made->reserve_completion();
     if (on.process != nullptr) {
@@ -64,6 +60,15 @@ ucs_status_t list_mover::open_list(lane &on, bool of_pairs) noexcept try {
     return UCS_OK;
 } catch (const std::bad_alloc &) {
     return UCS_ERR_NO_MEMORY;
+}
+
+// Where there is none the list stays on the lane's stream.
+void list_mover::use_copying_stream(lane &on, list &its) noexcept {
+    std::unique_ptr<gpu::stream> &next = on.copying[on.next_copying];
+    on.next_copying = (on.next_copying + 1) % on.copying.size();
+    if (next != nullptr || on.gpu->create_stream(&next) == UCS_OK) {
+        its.stream = next.get();
+    }
 }
 
 // For the next one that opens, unless that had better ask for pinned memory again. Throws

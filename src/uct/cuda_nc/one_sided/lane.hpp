@@ -27,6 +27,22 @@ struct list_mover::lane {
     std::vector<std::unique_ptr<list>> idle_without_pairs;
     ucs_status_t last_status = UCS_OK;  // of the list that ended last
     bool goes_on = false;               // the call that adds has added to it before
+    size_t posted = 0;                  // calls, since nothing was under way, ...
+    size_t posted_before = 0;           // ... and the time before that
+
+    // A call has ended in the last list.
+    void note_call() noexcept {
+        const size_t number = lists.size() + (open != nullptr ? 1 : 0);
+        if (number == 1 && (open != nullptr ? open : lists.front())->calls_ended == 1) {
+            posted_before = posted;
+            posted = 0;
+        }
+        ++posted;
+    }
+    // The program seems to post so few at a time that each begins at once.
+    bool posts_few() const noexcept {
+        return posted_before <= most_begun_singly && posted <= most_begun_singly;
+    }
 };
 
 }  // namespace cuda_nc::uct

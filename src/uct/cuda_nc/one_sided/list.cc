@@ -14,7 +14,8 @@ namespace cuda_nc::uct {
 namespace {
 
 // A program's messages, which it waits for one by one, tell by their pace what a kernel that stays
-// costs it. Puts and gets have another pace.
+// costs it; and so do few gets at a time, by which UCP receives contiguous messages. Other puts and
+// gets have another pace.
 constexpr gpu::giving puts_pace = {false, false};
 
 // Blocks that follow each other may belong to several allocations, over which a kernel reads and
@@ -209,7 +210,7 @@ bool list_mover::list::give_order() noexcept {
     return orders.give(*gpu, &one, 1, puts_pace);
 }
 
-bool list_mover::list::give() noexcept {
+bool list_mover::list::give(bool is_awaited) noexcept {
     if (bytes > gpu::longest_order || by_copies || was_refused) {
         return false;
     }
@@ -222,6 +223,7 @@ bool list_mover::list::give() noexcept {
         const size_t described = describe(all, &packed);
         gpu::giving how = puts_pace;
         how.to_present_kernel = described == 1;  // a block by itself is copied where it is refused
+        how.tried = is_awaited && described == 1 && gets == 1 && puts == 0;
         given = described != 0 && orders.give(*gpu, all, described, how);
     }
     was_refused = !given;
@@ -337,7 +339,7 @@ void list_mover::list::clear() noexcept {
     puts = gets = 0;
     bytes = seen_bytes = 0;
     alone = {};
-    continues = is_launched = first_ends = was_refused = gathers_on = false;
+    continues = is_launched = first_ends = was_refused = is_copy = gathers_on = false;
     orders.forget();
     calls_ended = 0;
     mappings.clear();

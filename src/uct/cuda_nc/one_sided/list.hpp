@@ -28,6 +28,7 @@ struct list_mover::list {
     bool by_copies = false;
     gpu::given_orders orders;  // ... unless these move it
     bool was_refused = false;  // by the mover
+    bool is_copy = false;      // of a block, which began before others were gathered
     gpu::block_pair *pairs = nullptr;
     size_t most_pairs = list_pairs;
     uint64_t most_bytes = list_bytes;
@@ -82,8 +83,8 @@ struct list_mover::list {
     ucs_status_t query() noexcept;
     void await() noexcept;
     // Gives it to the mover; false: it is long, or the mover has not taken it, and it is to be
-    // launched. Not to be called again then.
-    bool give() noexcept;
+    // launched. Not to be called again then. `is_awaited`: the program waits for few at a time.
+    bool give(bool is_awaited) noexcept;
     // Enqueues all of it, by kernels or else by copies. After an error nothing of it runs any more.
     ucs_status_t launch() noexcept;
     // The kernels of its stream do not wait for it, nor it for them.

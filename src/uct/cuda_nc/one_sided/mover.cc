@@ -92,6 +92,7 @@ void list_mover::complete_with(int number, abi::uct_completion *completion) noex
     if (last != nullptr) {
         last->first_ends = last->calls_ended == 0 ? completion != nullptr : last->first_ends;
         ++last->calls_ended;
+        found->second.note_call();
         if (completion != nullptr) {
             last->completions.push_back(completion);
         }
@@ -132,7 +133,7 @@ void list_mover::begin(lane &on, list &closed, bool by_order) noexcept {
         on.progressed = clock::now();  // it took a while
         return;
     }
-    if (by_order && closed.give()) {
+    if (by_order && closed.give(false)) {
         return;
     }
     const ucs_status_t status = closed.launch();
@@ -155,26 +156,33 @@ void list_mover::launch_closed(lane &on) noexcept {
 }
 
 // A GPU that has nothing to do begins with the first call's blocks, while later ones are gathered.
-// An order takes the CPU little more than a pair does, so a few are given singly; many would take
-// longer than a launch of all.
+// The next ones may begin at once, too. As orders a few do: an order takes the CPU little more than
+// a pair does. As copies do those of a program that posts few at a time, such as two faces that UCP
+// receives: they would wait for others that do not come, and then for a kernel.
 void list_mover::begin_at_once(lane &on) noexcept try {
-    const bool has_begun = !on.lists.empty();
+    const bool is_first = on.lists.empty();
     if (on.gpu == nullptr || on.open == nullptr || on.open->calls_ended != 1 ||
-        on.lists.size() >= most_given_singly ||
+        on.lists.size() >= most_begun_singly ||
         !std::all_of(on.lists.begin(), on.lists.end(),
-                     [](const auto &one) { return one->is_unordered(); }) ||
+                     [](const auto &one) { return one->is_unordered() || one->is_copy; }) ||
         !may_begin(nullptr, on.open->waits_for)) {
         return;
     }
     on.lists.push_back(nullptr);
-    const bool given = on.open->give();
-    if (!given && has_begun) {
+    const bool given = on.open->give(on.posts_few());
+    const bool is_copy = !given && on.posts_few() && on.open->lone_block().length != 0;
+    if (!given && !is_first && !is_copy) {
         on.lists.pop_back();
         return;
     }
     on.lists.back() = std::move(on.open);
+    list &begun = *on.lists.back();
+    if (is_copy && !is_first) {
+        use_copying_stream(on, begun);
+    }
+    begun.is_copy = is_copy;
     if (!given) {
-        begin(on, *on.lists.back(), false);
+        begin(on, begun, false);
     }
 } catch (const std::bad_alloc &) {
     // It begins later.

@@ -3,15 +3,16 @@
 // system's kernel. Used with UCX's worker locked.
 //
 //   add() ... complete_with()      into the open list of that GPU, which begins at once where
-//                                  nothing is under way there
+//                                  nothing is under way there, or few are posted at a time
 //   progress() that sees no more   the mover is given the list, or it is launched on the GPU's
 //   coming, flush(), enough bytes  stream; the next one opens
 //   progress()                     it has been moved: completions, flushes, waiting requests
 //
 // Lists of one GPU that are launched run one after the other, in the order of their adding; orders,
-// long blocks that are copied, and lists of different GPUs, side by side, but for fence(). A block
-// that is alone in its list, and is no order, goes by a copy engine. Lists of host memory end where
-// they begin: at a progress that sees no more come, or when enough is gathered.
+// blocks that are copied while others are under way, and lists of different GPUs, side by side, but
+// for fence(). A block that is alone in its list, and is no order, goes by a copy engine. Lists of
+// host memory end where they begin: at a progress that sees no more come, or when enough is
+// gathered.
 #pragma once
 
 #include <chrono>
@@ -44,8 +45,9 @@ class list_mover {
     static constexpr uint64_t always_copied_length = 4 << 20;
     // Lists of one GPU under way; then add() says UCS_ERR_NO_RESOURCE.
     static constexpr size_t most_lists = 256;
-    // Lists of one GPU that its mover is given one by one; more of them are gathered first.
-    static constexpr size_t most_given_singly = 4;
+    // Lists of one GPU that its mover is given, or blocks that are copied, one by one; more of them
+    // are gathered first.
+    static constexpr size_t most_begun_singly = 4;
 
     // `worker` is UCT's; `turns`, which may be null, is closed with the mover.
     list_mover(const ucx_api &ucx, void *worker, worker_turns *turns) noexcept;
@@ -133,6 +135,7 @@ class list_mover {
     lane *find_lane(int number, const remote_key &key) noexcept;
     static peer_memory reach(const lane &on, const remote_key &key) noexcept;
     ucs_status_t open_list(lane &on, bool of_pairs) noexcept;
+    static void use_copying_stream(lane &on, list &its) noexcept;
     static void put_back(lane &on, std::unique_ptr<list> unused);
     void put_back_open(lane &on) noexcept;
     ucs_status_t append_parts(lane &on, const gpu::block_pair &block) noexcept;

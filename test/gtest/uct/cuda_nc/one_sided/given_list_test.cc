@@ -1,6 +1,7 @@
 // Lists that the GPU's mover is given as orders, in place of a launch.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@ namespace {
 
 uint64_t given() {
     return counters::all().on_gpus.given_lists;
+}
+uint64_t begun() {
+    return counters::all().on_gpus.lists;
 }
 
 class given_list_test : public gather_test {
@@ -54,7 +58,7 @@ TEST_F(given_list_test, a_get_begins_before_the_worker_progresses) {
 }
 
 TEST_F(given_list_test, many_are_gathered) {
-    constexpr size_t number = list_mover::most_given_singly + 40;
+    constexpr size_t number = list_mover::most_begun_singly + 40;
     for (int tries = 1;; ++tries) {
         const uint64_t before = given();
         std::vector<operation> all(number);
@@ -68,10 +72,10 @@ TEST_F(given_list_test, many_are_gathered) {
             EXPECT_EQ(one.end.status, UCS_OK);
         }
         EXPECT_EQ(given(), at_once) << "more than orders pay for";
-        if (at_once == before + list_mover::most_given_singly) {
+        if (at_once == before + list_mover::most_begun_singly) {
             return;
         }
-        ASSERT_LT(at_once, before + list_mover::most_given_singly);
+        ASSERT_LT(at_once, before + list_mover::most_begun_singly);
         ASSERT_LT(tries, most_tries);
     }
 }
@@ -146,6 +150,54 @@ TEST(given_list_peer, DISABLED_gets_without_a_mover) {
     }
     const char done = 0;
     EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));
+}
+
+// In a child without a mover: what begins before the worker progresses.
+TEST(given_list_peer, DISABLED_gets_by_copies) {
+    packed_key key;
+    ASSERT_TRUE(gpu::test::receive_from_parent(&key, sizeof(key)));
+    between_processes both(key);
+    ASSERT_TRUE(both.is_there());
+    // Each burst is taken for one of as many calls as the one before it.
+    struct burst {
+        size_t calls, at_once, lists;
+    };
+    constexpr size_t few = list_mover::most_begun_singly, many = few + 3;
+    for (const burst &now : {burst{many, few, few + 1}, burst{many, 1, 2}, burst{2, 1, 2},
+                             burst{2, 2, 2}, burst{few, few, few}, burst{many, few, few + 1}}) {
+        std::vector<operation> all(now.calls);
+        const uint64_t before = begun();
+        uint64_t number = 0;
+        for (operation &one : all) {
+            ASSERT_EQ(both.add(direction::get, 64 * number, 8), UCS_OK);
+            both.complete_with(one);
+            ++number;
+            EXPECT_EQ(begun(), before + std::min<uint64_t>(number, now.at_once)) << now.calls;
+        }
+        for (const operation &one : all) {
+            ASSERT_TRUE(both.run_until_end(one));
+            EXPECT_EQ(one.end.status, UCS_OK);
+        }
+        EXPECT_EQ(begun(), before + now.lists) << now.calls << " calls";
+        EXPECT_EQ(both.mover().flush(nullptr), UCS_OK);
+        EXPECT_EQ(given(), 0U);
+    }
+    // Behind a copy a call of several blocks is gathered: it needs a kernel.
+    operation one, several;
+    const uint64_t before = begun();
+    ASSERT_EQ(both.add(direction::get, 0, 8), UCS_OK);
+    both.complete_with(one);
+    ASSERT_EQ(both.add(direction::get, 64, 8), UCS_OK);
+    ASSERT_EQ(both.add(direction::get, 128, 8), UCS_OK);
+    both.complete_with(several);
+    EXPECT_EQ(begun(), before + 1);
+    EXPECT_TRUE(both.run_until_end(several));
+    const char done = 0;
+    EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));
+}
+
+TEST(copied_gets, begin_at_once_while_they_are_few) {
+    run_with_faults("given_list_peer.DISABLED_gets_by_copies", {"UCX_CUDA_NC_MOVER=n"});
 }
 
 // In a child whose mover dies and whose kernels fail: gets by orders, several at a time, end.
