@@ -12,6 +12,7 @@ over size.
 import argparse
 import json
 import os
+import re
 import sys
 
 STYLES = ["-", "--", ":", "-."]
@@ -63,7 +64,7 @@ def draw_over_size(plt, test, files, path):
     colors = {}
     for (label, rows), style in zip(files, STYLES * len(files)):
         for (layout, way), line in lines_of(rows).items():
-            name = layout if not test.startswith("halo") else "boxes"
+            name = layout if not test.startswith("halo") else re.sub("^box-[0-9]+", "boxes", layout)
             color = colors.setdefault((name, way), f"C{len(colors) % 10}")
             sizes = [row["bytes"] for row in line]
             said = {"y": ", with transport", "n": ", without", "": ""}.get(way, f", {way}")

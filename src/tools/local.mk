@@ -27,10 +27,14 @@ libnc_perftest_la_SOURCES = \
 	src/tools/perftest/layouts/tables.hpp \
 	src/tools/perftest/message/cuda_memory.cc \
 	src/tools/perftest/message/cuda_memory.hpp \
+	src/tools/perftest/message/exchange.cc \
+	src/tools/perftest/message/exchange.hpp \
 	src/tools/perftest/message/halo.cc \
 	src/tools/perftest/message/halo.hpp \
 	src/tools/perftest/message/halo_grid.cc \
 	src/tools/perftest/message/halo_grid.hpp \
+	src/tools/perftest/message/halo_reference.cc \
+	src/tools/perftest/message/halo_reference.hpp \
 	src/tools/perftest/message/memory.cc \
 	src/tools/perftest/message/memory.hpp \
 	src/tools/perftest/message/messenger.hpp \
@@ -111,9 +115,11 @@ nc_perftest_DEPENDENCIES = $(tools_library) libcuda_nc.la
 
 # nc_perftest_mpi, by an MPI's compiler: MPICXX, found by configure or given to make. For a second
 # MPI: make nc_perftest_mpi-other MPI_SUFFIX=-other MPICXX=/path/to/mpicxx
-mpi_sources = $(addprefix src/tools/perftest/mpi/,datatype.cc main.cc mpi_messenger.cc)
+mpi_sources = $(addprefix src/tools/perftest/mpi/,datatype.cc main.cc mpi_exchange.cc \
+	mpi_messenger.cc)
 EXTRA_DIST += src/tools/perftest/mpi/datatype.cc src/tools/perftest/mpi/datatype.hpp \
-	src/tools/perftest/mpi/main.cc src/tools/perftest/mpi/mpi_messenger.cc \
+	src/tools/perftest/mpi/main.cc src/tools/perftest/mpi/mpi_exchange.cc \
+	src/tools/perftest/mpi/mpi_exchange.hpp src/tools/perftest/mpi/mpi_messenger.cc \
 	src/tools/perftest/mpi/mpi_messenger.hpp
 mpi_objects = $(mpi_sources:.cc=.mpi$(MPI_SUFFIX).o)
 mpi_program = nc_perftest_mpi$(MPI_SUFFIX)

@@ -95,6 +95,9 @@ PERFTESTED = ("ompi5-stock", "ompi5-plugin", "ompi5-transport", "ompi4-system-uc
 WITH_MEMORY = [(config, memory) for config in PERFTESTED for memory in ("host", "gpu")
                if (config, memory) != ("ompi5-stock", "gpu")]
 
+HALOS = ("-t", "halo6,halo26", "--box", 8, "--halo", 2, "--seconds", 0.01)
+WAYS = ("--by", "isend,persistent,alltoallw,neighbor")
+
 
 @pytest.mark.parametrize("config, memory", WITH_MEMORY)
 def test_perftest(job, memory):
@@ -108,6 +111,57 @@ def test_perftest(job, memory):
 def test_perftest_alone(job, memory):
     job(1, perftest(job), "-m", memory, "--box", 8, "--halo", 2, "-t", "halo6,halo26", "--seconds",
         0.01)
+
+
+def halo_rows(path):
+    """{(test, layout): row} of a result file."""
+    return {(row["test"], row["layout"]): row for row in json.loads(path.read_text())["rows"]}
+
+
+HALO_ROWS = {(test, f"box-8{way}") for test in ("halo6", "halo26")
+             for way in ("", " persistent", " alltoallw", " neighbor")}
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("config, memory", WITH_MEMORY)
+def test_perftest_halos_by_each_way(job, tmp_path, memory, ranks):
+    """Ranks that are their own neighbours, and that have several messages for one another."""
+    output = tmp_path / "halos.json"
+    job(ranks, perftest(job), "-m", memory, *HALOS, *WAYS, "--json", output)
+    rows = halo_rows(output)
+    assert rows.keys() == HALO_ROWS and all(row["verified"] for row in rows.values())
+
+
+@pytest.mark.parametrize("config, memory", [*WITH_MEMORY, ("ompi5-stock", "gpu")])
+def test_perftest_halos_of_contiguous_buffers_alone(job, tmp_path, memory):
+    """Without the plugin too: the stock Open MPI would crash on a datatype in GPU memory."""
+    output = tmp_path / "halos.json"
+    job(3, perftest(job), "-m", memory, *HALOS, *WAYS, "--contiguous-only", "--json", output)
+    rows = halo_rows(output)
+    assert rows.keys() == HALO_ROWS
+    assert all(row["verified"] and row["ratio"] == 1 and row["text"].endswith("contiguous only")
+               for row in rows.values())
+
+
+@pytest.mark.parametrize("fault", ["byte", "gap"])
+@pytest.mark.parametrize("only", [(), ("--contiguous-only", )], ids=["datatypes", "contiguous"])
+@pytest.mark.parametrize("config", PERFTESTED)
+def test_perftest_sees_wrong_halos(job, only, fault):
+    result = job(2, perftest(job), "-m", "host", *HALOS, *WAYS, *only, "--inject", fault,
+                 status=None)
+    assert result.status != 0
+    assert result.count("WRONG") == len(HALO_ROWS)
+
+
+@pytest.mark.parametrize("config", PERFTESTED[:1])
+@pytest.mark.parametrize("options, said", [
+    (("-t", "latency", "--by", "neighbor"), "--by says how halos are exchanged: add halo6"),
+    (("-t", "latency,halo6", "--contiguous-only"), "--contiguous-only is for halos alone"),
+    (("-t", "halo6", "--bidir", "--contiguous-only"), "--contiguous-only is for halos alone"),
+    (("-t", "halo6", "--by", "isend,bogus"), "bogus not in {isend,persistent,")])
+def test_perftest_refuses_halo_options(job, options, said):
+    result = job(2, perftest(job), "-m", "host", *options, status=None)
+    assert result.status != 0 and said in result.output and "vector" not in result.output
 
 
 @pytest.mark.parametrize("config", PERFTESTED[1:])

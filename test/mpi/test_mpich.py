@@ -1,6 +1,7 @@
 """MPICH, over the UCX that it brings (under the shim) and over UCX 1.22 (by the module). What it does
 by itself in host memory is its own."""
 import ctypes
+import json
 import os
 import re
 import sys
@@ -220,6 +221,33 @@ def test_benchmark(run, mpich, one_at_a_time, way):
             f"MPICXX={PREFIX}/bin/mpicxx", f"OUTPUT={program}", env=product.environment())
     result = job(run, way, 2, program, "--memory", "sim", "--bytes", 256 << 10, "--repeats", 2)
     assert "mpi wrong bytes: 0" in result.output
+
+
+@pytest.fixture(scope="session")
+def perftest(mpich, one_at_a_time):
+    """nc_perftest mpi by MPICH's compiler."""
+    with one_at_a_time("programs"):
+        run = Runner(600, product.LOGS / "mpi" / f"build-perftest-mpich-{os.getpid()}.log",
+                     product.environment())
+        run("make", "-s", "-C", product.BUILD, "nc_perftest_mpi-mpich", "MPI_SUFFIX=-mpich",
+            f"MPICXX={PREFIX}/bin/mpicxx")
+    return product.BUILD / "nc_perftest_mpi-mpich"
+
+
+@pytest.mark.parametrize("way, memory, ranks, by", [
+    ("shim", "host", 3, "isend,persistent,alltoallw,neighbor"),
+    ("plugin", "host", 2, "isend,persistent,alltoallw,neighbor"),
+    ("plugin", "gpu", 3, "isend,alltoallw,neighbor"),
+    ("transport", "gpu", 2, "isend,alltoallw,neighbor"),
+    # No rank is its own neighbour: persistent messages to oneself are MPICH's own.
+    ("transport", "gpu", 8, "persistent")])
+def test_halos(run, perftest, tmp_path, way, memory, ranks, by):
+    """Repeated edges of the graph are matched in order by MPICH too."""
+    output = tmp_path / "halos.json"
+    job(run, way, ranks, perftest, "-m", memory, "-t", "halo6,halo26", "--box", 8, "--halo", 2,
+        "--by", by, "--seconds", 0.01, "--json", output)
+    rows = json.loads(output.read_text())["rows"]
+    assert len(rows) == 2 * len(by.split(",")) and all(row["verified"] for row in rows)
 
 
 @by_way

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/perftest/message/exchange.hpp"
 #include "ucs/layout/layout.hpp"
 
 namespace cuda_nc::tools {
@@ -38,6 +39,12 @@ class messenger {
     virtual void start_send(const void *address, const message_type &type, int peer, int tag) = 0;
     virtual void start_receive(void *address, const message_type &type, int peer, int tag) = 0;
     virtual void finish() = 0;
+    // Messages between these addresses. The types and the memory outlive it. All ranks make it.
+    // `way`: "isend" starts each message and waits for all. An MPI knows more; any other is a
+    // run_error.
+    virtual std::unique_ptr<message_exchange> make_exchange(
+        const std::string &way, const void *from, void *to,
+        const std::vector<exchanged_message> &messages);
 
     // Every rank's text, by rank, on every rank; outside of what is measured.
     virtual std::vector<std::string> gather(const std::string &mine) = 0;

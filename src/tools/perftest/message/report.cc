@@ -63,28 +63,29 @@ nlohmann::json to_json(const message_row &row) {
     return one;
 }
 
-void print_message_heading(const std::string &transport, const std::string &transports) {
+void print_message_heading(const std::string &transport, const std::string &transports,
+                           size_t layout_width) {
     if (!transport.empty()) {
         fmt::print("# {} the transport cuda_nc{}{}\n", transport == "y" ? "with" : "without",
                    transports.empty() ? "" : ": ", transports);
     }
-    fmt::print("{:<11} {:<16} {:>9} {:>4} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9} {:>8} {:>6}\n",
-               "test", "layout", "bytes", "win", "first us", "min us", "median", "p95", "GB/s",
-               "contig us", "GB/s", "ratio");
+    fmt::print("{:<11} {:<{}} {:>9} {:>4} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9} {:>8} {:>6}\n",
+               "test", "layout", layout_width, "bytes", "win", "first us", "min us", "median",
+               "p95", "GB/s", "contig us", "GB/s", "ratio");
     std::fflush(stdout);
 }
 
-void print_message_row(const message_row &row) {
+void print_message_row(const message_row &row, size_t layout_width) {
     if (!row.error.empty()) {
-        fmt::print("{:<11} {:<16} {:>9} {}\n", row.test, row.layout, short_size(row.bytes),
-                   row.error);
+        fmt::print("{:<11} {:<{}} {:>9} {}\n", row.test, row.layout, layout_width,
+                   short_size(row.bytes), row.error);
         std::fflush(stdout);
         return;
     }
     fmt::print(
-        "{:<11} {:<16} {:>9} {:>4} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>8.2f} {:>9.2f} "
+        "{:<11} {:<{}} {:>9} {:>4} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f} {:>8.2f} {:>9.2f} "
         "{:>8.2f} {:>6.2f}{}{}\n",
-        row.test, row.layout, short_size(row.bytes), row.window, row.first_use * us,
+        row.test, row.layout, layout_width, short_size(row.bytes), row.window, row.first_use * us,
         row.time.least * us, row.time.median * us, row.time.p95 * us,
         gigabytes_a_second(row, row.time), row.contiguous.median * us,
         gigabytes_a_second(row, row.contiguous), row.ratio(), row.note.empty() ? "" : "  ",

@@ -38,9 +38,11 @@ struct message_heading {
 std::map<std::string, std::string> message_environment();
 
 nlohmann::json to_json(const message_row &row);
-// "transports": what carries the messages, where it is known.
-void print_message_heading(const std::string &transport, const std::string &transports);
-void print_message_row(const message_row &row);
+// "transports": what carries the messages, where it is known. `layout_width`: characters of that
+// column, at least.
+void print_message_heading(const std::string &transport, const std::string &transports,
+                           size_t layout_width = 16);
+void print_message_row(const message_row &row, size_t layout_width = 16);
 
 std::string file_of(const message_heading &about, const nlohmann::json &rows);
 std::string message_csv(const nlohmann::json &rows);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -15,6 +16,7 @@
 #include "tools/perftest/message/memory.hpp"
 #include "tools/perftest/message/options.hpp"
 #include "tools/perftest/message/point_to_point.hpp"
+#include "tools/perftest/mpi/mpi_exchange.hpp"
 #include "tools/perftest/mpi/mpi_messenger.hpp"
 #include "tools/perftest/message/pairs.hpp"
 #include "tools/perftest/support/program.hpp"
@@ -30,6 +32,8 @@ struct mpi_options {
     message_options all;
     std::vector<int> boxes{64, 128};
     int halo = 1;
+    std::vector<std::string> ways{"isend"};
+    bool contiguous_only = false;
 };
 
 std::string mpi_library() {
@@ -49,6 +53,31 @@ int local_rank() {
     return rank;
 }
 
+bool is_halo(const std::string &test) {
+    return test == "halo6" || test == "halo26";
+}
+
+std::vector<halo_options> halos_of(const mpi_options &o) {
+    std::vector<halo_options> all;
+    for (int edge : o.boxes) {
+        for (const std::string &way : o.ways) {
+            all.push_back({edge, o.halo, way, o.contiguous_only});
+        }
+    }
+    return all;
+}
+
+void check_halo_options(const mpi_options &o) {
+    const std::vector<std::string> &tests = o.all.tests;
+    if (o.ways != mpi_options().ways && std::none_of(tests.begin(), tests.end(), is_halo)) {
+        throw run_error("--by says how halos are exchanged: add halo6 or halo26 to -t");
+    }
+    if (o.contiguous_only && (o.all.bidir || !std::all_of(tests.begin(), tests.end(), is_halo))) {
+        throw run_error(
+            "--contiguous-only is for halos alone: take -t halo6,halo26 and no --bidir");
+    }
+}
+
 // Rank 0's plan, on all ranks.
 message_plan share_plan(messenger &by, const mpi_options &o) {
     std::string text;
@@ -59,6 +88,7 @@ message_plan share_plan(messenger &by, const mpi_options &o) {
                 throw run_error(
                     fmt::format("-m and --gpus take at most one value a rank: {}", ranks));
             }
+            check_halo_options(o);
             message_plan plan = make_plan(o.all);
             choose_memory(&plan);
             text = to_json(plan);
@@ -86,14 +116,10 @@ void choose_gpus(messenger &by, message_plan *plan) {
     }
 }
 
-bool is_halo(const std::string &test) {
-    return test == "halo6" || test == "halo26";
-}
-
 size_t count_measurements(const message_plan &plan, const mpi_options &o) {
     size_t count = 0;
     for (const std::string &test : plan.tests) {
-        count += is_halo(test) ? o.boxes.size() : plan.cases.size();
+        count += is_halo(test) ? halos_of(o).size() : plan.cases.size();
     }
     return count;
 }
@@ -115,12 +141,23 @@ void run_tests(messenger &by, const message_plan &plan, const mpi_options &o,
                 }
             }
         } else if (is_halo(test)) {
-            for (int edge : o.boxes) {
-                begin(test);
-                on_row(run_halo(by, plan, test, edge, o.halo));
+            for (const halo_options &halo : halos_of(o)) {
+                begin(test + " " + name_of(halo));
+                on_row(run_halo(by, plan, test, halo));
             }
         }
     }
+}
+
+// Of the column of layouts: as of the other modes, or wider where a way has a long name.
+size_t layout_width(const message_plan &plan, const mpi_options &o) {
+    size_t width = 16;
+    if (std::any_of(plan.tests.begin(), plan.tests.end(), is_halo)) {
+        for (const halo_options &halo : halos_of(o)) {
+            width = std::max(width, name_of(halo).size());
+        }
+    }
+    return width;
 }
 
 int run(const mpi_options &o) {
@@ -135,19 +172,20 @@ int run(const mpi_options &o) {
         return 1;
     }
     choose_gpus(messages, &plan);
+    const size_t width = layout_width(plan, o);
     nlohmann::json rows = nlohmann::json::array();
     bool good = true;
     if (messages.rank() == 0) {
         fmt::print("# nc_perftest {} mpi, {}, {} ranks, {}; ratio: to contiguous memory, in time\n",
                    cuda_nc_version(), mpi_library(), messages.size(), now());
-        print_message_heading("", "");
+        print_message_heading("", "", width);
     }
     progress_counter progress(count_measurements(plan, o));
     auto on_begin = [&](const std::string &layout) { progress.begin(layout); };
     run_tests(messages, plan, o, on_begin, [&](const message_row &row) {
         if (messages.rank() == 0) {
             progress.clear();
-            print_message_row(row);
+            print_message_row(row, width);
             good = good && row.error.empty();
             rows.push_back(to_json(row));
             rows.back()["ranks"] = messages.size();
@@ -196,6 +234,14 @@ int main(int argc, char **argv) {
     app.add_option("--halo", o.halo, "Their halo's width, in elements")
         ->check(CLI::Range(1, 64))
         ->capture_default_str();
+    app.add_option("--by", o.ways,
+                   fmt::format("How halos are exchanged, with commas, a row each: {}",
+                               CLI::detail::join(exchange_ways(), ", ")))
+        ->delimiter(',')
+        ->check(CLI::IsMember(exchange_ways()))
+        ->capture_default_str();
+    app.add_flag("--contiguous-only", o.contiguous_only,
+                 "Halos: exchange contiguous buffers alone, and make no datatype");
     add_message_options(
         &app, &o.all, {"latency", "bandwidth", "bidir", "pairs", "pairs-bidir", "halo6", "halo26"});
     try {

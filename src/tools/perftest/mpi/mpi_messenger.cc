@@ -1,31 +1,9 @@
 #include "tools/perftest/mpi/mpi_messenger.hpp"
 
 #include "tools/perftest/mpi/datatype.hpp"
+#include "tools/perftest/mpi/mpi_exchange.hpp"
 
 namespace cuda_nc::tools {
-namespace {
-
-struct mpi_type final : message_type {
-    mpi_type(MPI_Datatype type, int elements, bool owns)
-        : datatype(type), count(elements), owned(owns) {}
-    ~mpi_type() override {
-        if (owned) {
-            MPI_Type_free(&datatype);
-        }
-    }
-    mpi_type(const mpi_type &) = delete;
-    mpi_type &operator=(const mpi_type &) = delete;
-
-    MPI_Datatype datatype;
-    const int count;
-    const bool owned;
-};
-
-const mpi_type &mpi(const message_type &type) {
-    return static_cast<const mpi_type &>(type);
-}
-
-}  // namespace
 
 mpi_messenger::mpi_messenger() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
@@ -72,6 +50,13 @@ void mpi_messenger::finish() {
     check_mpi(MPI_Waitall(static_cast<int>(started_.size()), started_.data(), MPI_STATUSES_IGNORE),
               "MPI_Waitall");
     started_.clear();
+}
+
+std::unique_ptr<message_exchange> mpi_messenger::make_exchange(
+    const std::string &way, const void *from, void *to,
+    const std::vector<exchanged_message> &messages) {
+    return way == "isend" ? messenger::make_exchange(way, from, to, messages)
+                          : make_mpi_exchange(way, from, to, messages);
 }
 
 std::vector<std::string> mpi_messenger::gather(const std::string &mine) {

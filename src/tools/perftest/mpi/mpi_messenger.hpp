@@ -22,6 +22,9 @@ class mpi_messenger final : public messenger {
     void start_send(const void *address, const message_type &type, int peer, int tag) override;
     void start_receive(void *address, const message_type &type, int peer, int tag) override;
     void finish() override;
+    std::unique_ptr<message_exchange> make_exchange(
+        const std::string &way, const void *from, void *to,
+        const std::vector<exchanged_message> &messages) override;
     std::vector<std::string> gather(const std::string &mine) override;
     void barrier() override;
 

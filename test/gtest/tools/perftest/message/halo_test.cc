@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -45,10 +46,10 @@ void on_all_ranks(thread_world &world, Work &&work) {
 }
 
 message_row run_halo(thread_world &world, const message_plan &plan, const std::string &test,
-                     int edge, int width) {
+                     const halo_options &o) {
     message_row row;
     on_all_ranks(world, [&](thread_messenger &by) {
-        const message_row mine = run_halo(by, plan, test, edge, width);
+        const message_row mine = run_halo(by, plan, test, o);
         if (by.rank() == 0) {
             row = mine;
         }
@@ -109,7 +110,7 @@ TEST(halo_test, any_number_of_ranks_exchanges_rightly) {
     for (int ranks : {1, 2, 3, 8}) {
         for (const char *test : {"halo6", "halo26"}) {
             thread_world world(ranks);
-            const message_row row = run_halo(world, small_plan(), test, 5, 2);
+            const message_row row = run_halo(world, small_plan(), test, {5, 2});
             EXPECT_EQ(row.error, "") << ranks;
             EXPECT_TRUE(row.verified);
             EXPECT_EQ(row.bytes,
@@ -129,21 +130,82 @@ TEST(halo_test, a_wrong_element_and_a_touched_gap_are_seen) {
                 one = static_cast<char>(one ^ 4);
             }
         };
-        EXPECT_NE(run_halo(world, small_plan(), "halo26", 5, 2).error.find("WRONG"),
+        EXPECT_NE(run_halo(world, small_plan(), "halo26", {5, 2}).error.find("WRONG"),
                   std::string::npos);
-        world.spoil = [&](int to, char *address, const listed_type &) {
-            if (to == rank) {
+        world.spoil = [&](int to, char *address, const listed_type &type) {
+            if (to == rank && type.spans.size() > 1) {
                 address[0] = 17;  // a corner: no neighbour of 6
             }
         };
-        EXPECT_NE(run_halo(world, small_plan(), "halo6", 5, 2).error.find("element 0"),
+        EXPECT_NE(run_halo(world, small_plan(), "halo6", {5, 2}).error.find("element 0"),
                   std::string::npos);
     }
 }
 
+TEST(halo_test, contiguous_buffers_alone_are_measured_without_a_datatype) {
+    for (int ranks : {1, 2, 3, 8}) {
+        for (const char *test : {"halo6", "halo26"}) {
+            thread_world world(ranks);
+            std::atomic<int> datatypes{0};
+            world.spoil = [&](int, char *, const listed_type &type) {
+                datatypes += type.spans.size() > 1;
+            };
+            const message_row row = run_halo(world, small_plan(), test, {5, 2, "isend", true});
+            EXPECT_EQ(row.error, "") << ranks;
+            EXPECT_TRUE(row.verified);
+            EXPECT_EQ(datatypes, 0);
+            EXPECT_GT(row.time.least, 0);
+            EXPECT_EQ(row.ratio(), 1);
+        }
+    }
+}
+
+TEST(halo_test, a_wrong_element_of_a_contiguous_buffer_is_seen) {
+    for (bool contiguous_only : {false, true}) {
+        for (int rank : {0, 1}) {
+            thread_world world(2);
+            world.spoil = [&](int to, char *address, const listed_type &type) {
+                if (to == rank && type.spans.size() == 1) {
+                    address[type.spans[0].length - 1] ^= 1;
+                }
+            };
+            const message_row row =
+                run_halo(world, small_plan(), "halo26", {5, 2, "isend", contiguous_only});
+            EXPECT_NE(row.error.find("contiguous buffer"), std::string::npos) << row.error;
+            EXPECT_FALSE(row.verified);
+        }
+    }
+}
+
+TEST(halo_test, a_way_that_the_messenger_lacks_is_refused) {
+    thread_world world(2);
+    const message_row row = run_halo(world, small_plan(), "halo6", {5, 2, "neighbor"});
+    EXPECT_EQ(row.layout, "box-5 neighbor");
+    EXPECT_NE(row.error.find("use nc_perftest mpi"), std::string::npos) << row.error;
+}
+
+// What the one sends as its k-th message to the other is the k-th that the other receives from it.
+TEST(exchanged_messages, two_ranks_agree_on_the_order_of_their_messages) {
+    // Of rank 0: three to rank 1, and one to itself in between.
+    const std::vector<exchanged_message> of_0 = {{1, 7, 2}, {0, 4, 4}, {1, 3, 9}, {1, 5, 6}};
+    const std::vector<exchanged_message> of_1 = {{0, 9, 5}, {0, 2, 7}, {0, 6, 3}};
+    std::vector<int> sent, received;
+    for (size_t i : order_of_sends(of_0)) {
+        if (of_0[i].peer == 1) {
+            sent.push_back(of_0[i].send_tag);
+        }
+    }
+    for (size_t i : order_of_receives(of_1)) {
+        received.push_back(of_1[i].receive_tag);
+    }
+    EXPECT_EQ(sent, (std::vector<int>{3, 5, 7}));
+    EXPECT_EQ(sent, received);
+}
+
 TEST(halo_test, too_wide_a_halo_is_refused) {
     thread_world world(2);
-    EXPECT_NE(run_halo(world, small_plan(), "halo6", 2, 3).error.find("wider"), std::string::npos);
+    EXPECT_NE(run_halo(world, small_plan(), "halo6", {2, 3}).error.find("wider"),
+              std::string::npos);
 }
 
 std::vector<message_row> run_pairs(thread_world &world, const std::string &test) {
