@@ -18,7 +18,7 @@ extern "C" {
 
 #define CUDA_NC_HOOKS_EXPORT __attribute__((visibility("default")))
 
-#define CUDA_NC_INTERPOSE_VERSION 10
+#define CUDA_NC_INTERPOSE_VERSION 11
 
 /* Our replacement of each function; null: call the original. */
 typedef struct cuda_nc_symbols {

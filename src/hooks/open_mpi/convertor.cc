@@ -185,4 +185,35 @@ int32_t copy_same(const void *datatype, int32_t count, char *destination, char *
     return 0;
 }
 
+// The original packs and unpacks piece by piece through host memory.
+int32_t move_between(const void *source, int32_t source_count, const void *source_type,
+                     void *target, int32_t target_count, const void *target_type) noexcept {
+    const open_mpi *api = opal().api;
+    gpu::memory_info from, to;
+    const bool may_serve =
+        sees_gpu_memory() && api != nullptr && source_type != target_type && source_count > 0 &&
+        target_count > 0 && find_memory(*api, source_type, 1, source, &from) &&
+        find_memory(*api, target_type, 1, target, &to) && from.kind == gpu::memory_kind::device &&
+        to.kind == gpu::memory_kind::device;
+    if (may_serve) {
+        check_gpu_detection();
+        const layout_ref sent = make_layout(*api, source_type, static_cast<size_t>(source_count)),
+                         received =
+                             make_layout(*api, target_type, static_cast<size_t>(target_count));
+        const ucs_status_t status = sent != nullptr && received != nullptr
+                                        ? dt::move(sent, source, received, target)
+                                        : UCS_ERR_UNSUPPORTED;
+        if (status == UCS_OK) {
+            return 0;
+        }
+        if (status != UCS_ERR_UNSUPPORTED) {
+            nc_debug("datatype %s cannot be moved to %s within a GPU (%s): by host memory",
+                     api->name(source_type).c_str(), api->name(target_type).c_str(),
+                     status_text(status));
+        }
+    }
+    return opal().ompi_datatype_sndrcv(source, source_count, source_type, target, target_count,
+                                       target_type);
+}
+
 }  // namespace cuda_nc::hooks

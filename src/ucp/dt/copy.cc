@@ -1,4 +1,4 @@
-// request_state.hpp: copy()
+// request_state.hpp: copy(), move()
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -15,6 +15,7 @@
 #include "ucs/exec/host/disjoint.hpp"
 #include "ucs/exec/host/host_executor.hpp"
 #include "ucs/gpu/given_orders.hpp"
+#include "ucs/gpu/layout_move.hpp"
 #include "ucs/worklist/worklist.hpp"
 
 namespace cuda_nc::dt {
@@ -22,6 +23,35 @@ namespace {
 
 using gpu::is_on_host;
 using gpu::memory_kind;
+
+// Launches, and waits for the end. `launch(stream, done)` enqueues all of it.
+template <class Launch>
+ucs_status_t run(device_staging &staging, Launch launch) noexcept {
+    std::unique_ptr<gpu::completion> done = staging.acquire_completion();
+    if (done == nullptr) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+    shared_stream &shared = staging.pick_stream(gpu::direction::copy);
+    ucs_status_t status, ended;
+    {
+        std::lock_guard<std::mutex> guard(shared.mutex);
+        gpu::stream *stream = shared.ready(staging.device());
+        if (stream == nullptr) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+        status = launch(*stream, done->next_ends());
+        ended = stream->record(*done->mark);
+    }
+    gpu::given_orders::launched_instead(staging.device());
+    if (ended == UCS_OK) {
+        ended = done->await();
+        staging.release_completion(std::move(done));
+    }
+    if (ended != UCS_OK) {
+        shared.give_up();  // waits for its kernel, which must not write beside or after others
+    }
+    return status != UCS_OK ? status : ended;
+}
 
 // From GPU memory to memory of the same GPU.
 ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
@@ -49,31 +79,54 @@ ucs_status_t copy_on_device(const layout_ref &what, char *source, char *target,
         order.await() != UCS_ERR_CANCELED) {
         return order.query();
     }
-    std::unique_ptr<gpu::completion> done = staging->acquire_completion();
-    if (done == nullptr) {
-        return UCS_ERR_NO_RESOURCE;
+    return run(*staging, [&](gpu::stream &on, gpu::end_words *ends) {
+        work.ends = ends;
+        return worklist::launch(*list, on, work);
+    });
+}
+
+// The same from one layout to another, of as many bytes.
+ucs_status_t move_on_device(const layout_ref &from, const char *source, const layout_ref &to,
+                            char *target, const gpu::memory_info &where) noexcept {
+    device_staging *staging = device_staging::get(std::max(where.device, 0));
+    if (staging == nullptr) {
+        return UCS_ERR_NO_DEVICE;
     }
-    shared_stream &shared = staging->pick_stream(gpu::direction::copy);
-    ucs_status_t ended;
-    {
-        std::lock_guard<std::mutex> guard(shared.mutex);
-        gpu::stream *stream = shared.ready(staging->device());
-        if (stream == nullptr) {
-            return UCS_ERR_NO_RESOURCE;
+    const uint64_t bytes = to->packed_size();
+    worklist::work_list_ref read, written;
+    ucs_status_t status = worklist::acquire(staging->device(), from, &read);
+    if (status == UCS_OK) {
+        status = worklist::acquire(staging->device(), to, &written);
+    }
+    if (status != UCS_OK) {
+        return status;
+    }
+    gpu::move_order whole;
+    whole.source = &read->view();
+    whole.source_base = source;
+    whole.target = &written->view();
+    whole.target_base = target;
+    whole.length = bytes;
+    whole.into_own_memory = where.kind == memory_kind::device;
+    gpu::given_orders order;
+    if (bytes <= gpu::longest_order && read->is_ready(bytes) && written->is_ready(bytes) &&
+        order.give(staging->device(), &whole, 1) && order.await() != UCS_ERR_CANCELED) {
+        return order.query();
+    }
+    return run(*staging, [&](gpu::stream &on, gpu::end_words *) {
+        ucs_status_t ready = read->prepare(on, bytes);
+        if (ready == UCS_OK) {
+            ready = written->prepare(on, bytes);
         }
-        work.ends = done->next_ends();
-        status = worklist::launch(*list, *stream, work);
-        ended = stream->record(*done->mark);
-    }
-    gpu::given_orders::launched_instead(staging->device());
-    if (ended == UCS_OK) {
-        ended = done->await();
-        staging->release_completion(std::move(done));
-    }
-    if (ended != UCS_OK) {
-        shared.give_up();  // waits for its kernel, which must not write beside or after others
-    }
-    return status != UCS_OK ? status : ended;
+        gpu::layout_move work;
+        work.source = &read->view();
+        work.target = &written->view();
+        work.source_base = source;
+        work.target_base = target;
+        work.is_local = true;
+        work.max_sms = config().max_sms;
+        return ready == UCS_OK ? gpu::launch(on, work) : ready;
+    });
 }
 
 void count(const layout &what, const char *path, const char *why) noexcept {
@@ -218,6 +271,32 @@ ucs_status_t copy(const layout_ref &what, const void *source, void *destination)
     }
     ucs_status_t status = copy_through_host(what, source, from, destination, to, buffers::apart);
     count(*what, "through host memory", "buffers not on one GPU, or no kernel");
+    return status;
+}
+
+ucs_status_t move(const layout_ref &from, const void *source, const layout_ref &to,
+                  void *target) noexcept {
+    if (from->packed_size() != to->packed_size()) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (to->packed_size() == 0) {
+        return UCS_OK;
+    }
+    const gpu::memory_info read = memory_of(*from, source), written = memory_of(*to, target);
+    auto is_on_gpu = [](const gpu::memory_info &memory) {
+        return memory.kind != memory_kind::unknown && !is_on_host(memory.kind);
+    };
+    if (!is_on_gpu(read) || !is_on_gpu(written) || read.device != written.device) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+    if (from->equal(*to)) {
+        return copy(to, source, target);
+    }
+    const ucs_status_t status = move_on_device(from, static_cast<const char *>(source), to,
+                                               static_cast<char *>(target), written);
+    if (status == UCS_OK) {
+        count(*to, "GPU kernel", "from another layout on the same GPU");
+    }
     return status;
 }
 

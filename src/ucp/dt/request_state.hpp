@@ -127,6 +127,13 @@ class request_state {
 // UCS_ERR_UNSUPPORTED: memory of an unknown kind.
 ucs_status_t copy(const layout_ref &what, const void *source, void *destination) noexcept;
 
+// Moves packed byte i of one layout to packed byte i of another, within the memory of one GPU;
+// returns when they are there. The buffers have no byte in common, unless the layouts are equal.
+// UCS_ERR_UNSUPPORTED, and nothing was touched: layouts of different lengths, or other memory.
+// After another error some bytes are there.
+ucs_status_t move(const layout_ref &from, const void *source, const layout_ref &to,
+                  void *target) noexcept;
+
 // Frees all staging, streams and free lists that are not in use (at process exit, in tests). Frees
 // no staging and no stream in a forked child.
 void release_unused() noexcept;

@@ -46,7 +46,7 @@ typedef struct {
 
 typedef struct {
     int starts, packed_sizes, packs, unpacks, finishes; /* of the operations */
-    int convertor_moves, copies;
+    int convertor_moves, copies, moves_between;
     int reads;       /* of a datatype's blocks */
     int lost_stacks; /* prepared while it had an allocated stack: debug builds of Open MPI abort */
 } fake_calls_t;
@@ -74,6 +74,8 @@ int32_t opal_convertor_pack(void *convertor, struct iovec *iov, uint32_t *count,
 int32_t opal_convertor_unpack(void *convertor, struct iovec *iov, uint32_t *count, size_t *max);
 int32_t opal_datatype_copy_content_same_ddt(const void *datatype, int32_t count, char *destination,
                                             char *source);
+int32_t ompi_datatype_sndrcv(const void *source, int32_t source_count, const void *source_type,
+                             void *target, int32_t target_count, const void *target_type);
 /* The same call through the linker, as from another library. */
 int32_t fake_call_pack(void *convertor, struct iovec *iov, uint32_t *count, size_t *max);
 

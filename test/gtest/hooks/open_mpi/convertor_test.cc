@@ -289,5 +289,32 @@ TEST_F(convertor, a_local_copy_may_cross_to_the_gpu_and_back) {
     }
 }
 
+// Own parts of collectives, whose types may differ.
+TEST_F(convertor, bytes_may_go_to_another_type_on_the_same_gpu) {
+    static const datatype pairs("pairs", {{0, 16}, {32, 16}}, 96);  // as many bytes as vector_type
+    const std::vector<ptrdiff_t> read = vector_type().bytes(50), written = pairs.bytes(50);
+    const std::vector<char> source = pattern(size, 1);
+    std::vector<char> expected(size, buffer::untouched);
+    for (size_t i = 0; i < read.size(); ++i) {
+        expected[static_cast<size_t>(written[i])] = source[static_cast<size_t>(read[i])];
+    }
+    for (int where : {0, 3}) {
+        buffer from(size, where & 1), to(size, where & 2);
+        from.write(source);
+        calls() = fake_calls_t();
+        ASSERT_EQ(
+            move_between(from.address(), 50, vector_type().get(), to.address(), 50, pairs.get()),
+            0);
+        EXPECT_EQ(to.read(), expected) << where;
+        EXPECT_EQ(calls().moves_between, where == 0) << where;
+        calls() = fake_calls_t();
+        // Of other lengths Open MPI itself knows what becomes of it.
+        EXPECT_EQ(move_between(from.address(), 50, vector_type().get(), to.address(), 0,
+                               pairs.get()) != 0,
+                  true);
+        EXPECT_EQ(calls().moves_between, 1);
+    }
+}
+
 }  // namespace
 }  // namespace cuda_nc::hooks

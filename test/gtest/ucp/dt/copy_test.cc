@@ -1,4 +1,4 @@
-// request_state.hpp: copy()
+// request_state.hpp: copy(), move()
 #include "ucp/dt/message.hpp"
 
 namespace cuda_nc::test {
@@ -69,6 +69,88 @@ TEST_P(overlapping_copy, moves_bytes_as_if_all_were_read_first) {
         }
     }
 }
+
+// One element with `size` packed bytes; no byte twice.
+datatype one_element(random_engine &random, size_t size) {
+    datatype made = random_datatype(random, std::max<size_t>(size / 2, 1));
+    made.count = 1;
+    size_t left = size;
+    ptrdiff_t end = 0;
+    std::vector<cuda_nc_block_t> kept;
+    for (cuda_nc_block_t one : made.blocks) {
+        one.length = std::min(one.length, left);
+        left -= one.length;
+        end = std::max(end, one.displacement + static_cast<ptrdiff_t>(one.length));
+        kept.push_back(one);
+    }
+    if (left != 0) {
+        kept.push_back({end + static_cast<ptrdiff_t>(random() % 3), left});
+    }
+    made.blocks = kept;
+    return made;
+}
+
+class move_test : public ::testing::TestWithParam<std::tuple<place, place>> {
+  protected:
+    void SetUp() override {
+        if (!is_there(from_) || !is_there(to_)) {
+            GTEST_SKIP() << "no such GPU, simulated or real";
+        }
+    }
+    void expect_move(const datatype &read, const datatype &written, bool is_served) {
+        buffer source(read, from_, random_), target(written, to_, random_);
+        const ucs_status_t status =
+            dt::move(read.make_layout(), source.base(), written.make_layout(), target.base());
+        ASSERT_EQ(status, is_served ? UCS_OK : UCS_ERR_UNSUPPORTED);
+        if (is_served) {
+            const bytes packed = source.packed();
+            target.expect(0, packed.data(), packed.size());
+        }
+        ASSERT_TRUE(target.is_as_expected());
+        ASSERT_TRUE(source.is_as_expected());
+    }
+    bool on_one_gpu() const { return from_ == to_ && from_ != place::host; }
+
+    const place from_ = std::get<0>(GetParam()), to_ = std::get<1>(GetParam());
+    random_engine random_{21};
+};
+
+TEST_P(move_test, brings_packed_bytes_to_their_places_within_a_gpu) {
+    for (size_t size : {1, 3, 100, 5000, 70000, 400000, 3000000}) {
+        for (int i = 0; i < 6; ++i) {
+            const datatype many = random_datatype(random_, size);
+            const size_t packed = many.element_size() * many.count;
+            if (packed == 0) {
+                continue;
+            }
+            const datatype one = one_element(random_, packed);
+            const datatype plain = {{{24, packed}}, static_cast<ptrdiff_t>(packed), 1};
+            SCOPED_TRACE(testing::Message() << packed << " bytes, try " << i);
+            expect_move(many, one, on_one_gpu());
+            expect_move(one, many, on_one_gpu());
+            expect_move(many, many, on_one_gpu());
+            expect_move(many, plain, on_one_gpu());
+            expect_move(plain, one, on_one_gpu());
+        }
+    }
+}
+
+TEST_P(move_test, refuses_other_lengths) {
+    expect_move(strided_words(16, 100), strided_words(24, 101), false);
+    expect_move(strided_words(16, 100), strided_words(24, 99), false);
+}
+
+INSTANTIATE_TEST_SUITE_P(, move_test,
+                         ::testing::Values(std::make_tuple(place::device0, place::device0),
+                                           std::make_tuple(place::device1, place::device1),
+                                           std::make_tuple(place::device0, place::device1),
+                                           std::make_tuple(place::host, place::device0),
+                                           std::make_tuple(place::device0, place::host),
+                                           std::make_tuple(place::host, place::host)),
+                         [](const auto &instance) {
+                             return std::string(name_of(std::get<0>(instance.param))) + "_to_" +
+                                    name_of(std::get<1>(instance.param));
+                         });
 
 INSTANTIATE_TEST_SUITE_P(, overlapping_copy,
                          ::testing::Values(place::host, place::device0, place::device1),

@@ -91,6 +91,11 @@ INSTANTIATE_TEST_SUITE_P(
         fault_case{"copy_kernel_without_a_mark", "mark:1", "copies_between_buffers"},
         fault_case{"copy_kernel_fails", "kernel:1", "copies_between_buffers"},
         fault_case{"no_kernel_for_copying", "load:1+", "copies_between_buffers"},
+        fault_case{"move_without_a_mark", "mark:1", "moves_between_layouts"},
+        fault_case{"move_without_marks_and_kernels", "mark:1+,kernel:1+,slow:1000",
+                   "moves_between_layouts"},
+        fault_case{"moving_kernel_fails", "kernel:1", "moves_between_layouts"},
+        fault_case{"no_kernel_for_moving", "load:1+,launch:1+", "moves_between_layouts"},
         fault_case{"copying_fails_while_a_kernel_runs", "mark:1+,launch:2+,copy:1+,slow:1000",
                    "a_failed_copy_writes_no_more"},
         fault_case{"kernels_at_once_fail", "kernel:1+", "packs_and_unpacks_at_once"},
@@ -217,6 +222,27 @@ TEST(fault_scenario, DISABLED_copies_between_buffers) {
     EXPECT_EQ(dt::copy(type.make_layout(), source.base(), target.base()), UCS_OK);
     const bytes packed = source.packed();
     target.expect(0, packed.data(), packed.size());
+    EXPECT_TRUE(target.is_as_expected());
+}
+
+// Where that fails the caller has another way, which writes all bytes: none may come later.
+TEST(fault_scenario, DISABLED_moves_between_layouts) {
+    random_engine random(6);
+    const datatype strided = strided_words(16, 10000), listed = uneven_words(250);
+    buffer source(strided, place::device0, random), target(listed, place::device0, random);
+    const ucs_status_t status =
+        dt::move(strided.make_layout(), source.base(), listed.make_layout(), target.base());
+    const bytes packed = source.packed();
+    target.expect(0, packed.data(), packed.size());
+    if (status != UCS_OK) {
+        const bytes later = random_bytes(random, 8);
+        gpu_copy(0, target.base(), later.data(), later.size());
+        dt::release_unused();  // ends the streams' work
+        bytes now(later.size());
+        gpu_copy(0, now.data(), target.base(), now.size());
+        EXPECT_EQ(now, later);
+        return;
+    }
     EXPECT_TRUE(target.is_as_expected());
 }
 
