@@ -13,11 +13,15 @@ def case():
     # Ranks that share a GPU have no mover there: two GPUs are wanted for both to have one.
     for mover, idle in (("y", 50), ("n", 50), ("y", 1), ("y", 1000)):
         for _ in range(options.rounds):
-            common.run("mpirun", "-np", 2, program, "guest", "--kind", common.kind(options.backend),
-                       "--count", 400, env=common.environment(
-                           options.backend, common.TRANSPORT,
-                           {"UCX_CUDA_NC_MOVER": mover, "UCX_CUDA_NC_MOVER_IDLE": idle}),
-                       limit=180).must_be_right()
+            result = common.run(
+                "mpirun", "-np", 2, program, "guest", "--kind", common.kind(options.backend),
+                "--count", 400, limit=180, env=common.environment(
+                    options.backend, common.TRANSPORT,
+                    {"UCX_CUDA_NC_MOVER": mover, "UCX_CUDA_NC_MOVER_IDLE": idle,
+                     "UCX_CUDA_NC_MOVER_ALWAYS": "y", "UCX_CUDA_NC_STATS": "y"}))
+            result.must_be_right()
+            common.fail_if(mover == "y" and result.orders_to_movers() == 0 and
+                           common.have_movers(options), "no message became an order to a mover")
 
 
 common.main(case)

@@ -12,7 +12,8 @@ def case():
         result = common.run("mpirun", "-np", 2, program, "--types", options.types // 2,
                             "--seed", options.seed, "--memory", memory, limit=3600,
                             env=common.environment(options.backend, common.TRANSPORT,
-                                                   {"UCX_CUDA_NC_STATS": "y"}))
+                                                   {"UCX_CUDA_NC_STATS": "y",
+                                                    "UCX_CUDA_NC_MOVER_ALWAYS": "y"}))
         result.must_be_right()
         orders = result.orders_to_movers()
         print(f"{memory}: {orders} orders to movers", flush=True)

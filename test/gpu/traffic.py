@@ -12,7 +12,8 @@ def case():
     env = common.uct_environment(
         options.backend,
         {"UCX_TLS": "cuda_nc,self", "UCX_RNDV_THRESH": 1000, "UCX_CUDA_NC_DIRECT_THRESH": 2000,
-         "UCX_CUDA_NC_WORKLIST_CACHE_SIZE": "4M", "UCX_CUDA_NC_STATS": "y"})
+         "UCX_CUDA_NC_WORKLIST_CACHE_SIZE": "4M", "UCX_CUDA_NC_STATS": "y",
+         "UCX_CUDA_NC_MOVER_ALWAYS": "y"})
     beside = ()
     if options.backend == "cuda" and common.cuda_headers():
         beside = ("--bystander", common.built("gpu-bystander.so"))

@@ -42,6 +42,7 @@ struct settings {
     unsigned pipe_patience = 0;         // microseconds that a pipe's kernel waits for progress
     bool mover = true;                  // short pulls are orders to a kernel that stays
     unsigned mover_idle = 0;            // microseconds that a mover waits for an order
+    bool mover_always = false;          // an order that finds no kernel launches one
     std::string profile;                // auto, none, or a file with the machine's figures
     bool fragment_size_is_set = false;  // by the environment
     bool direct_thresh_is_set = false;

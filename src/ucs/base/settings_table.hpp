@@ -27,7 +27,7 @@ struct setting_field {
     void *(*member)(settings &);
 };
 
-constexpr unsigned num_settings = 35;  // the compiler says where it is wrong
+constexpr unsigned num_settings = 36;  // the compiler says where it is wrong
 extern const setting_field settings_table[num_settings];
 
 }  // namespace cuda_nc

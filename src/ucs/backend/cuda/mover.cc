@@ -55,7 +55,7 @@ const char *reason_for_none() noexcept {
 }  // namespace
 
 cuda_mover::cuda_mover(primary_context &owner, bool host_caches_memory) noexcept
-    : mover_desk(config().mover_idle, false, away_ns),
+    : mover_desk(config().mover_idle, config().mover_always, away_ns),
       owner_(owner),
       host_caches_memory_(host_caches_memory) {}
 
