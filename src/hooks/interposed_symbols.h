@@ -36,7 +36,7 @@
       (const void *datatype, int32_t count, char *destination, char *source),                      \
       (datatype, count, destination, source))                                                      \
     X(int32_t, ompi_datatype_sndrcv, "libmpi", move_between,                                       \
-      (const void *from, int32_t from_count, const void *from_type, void *to, int32_t to_count,    \
+      (const void *from, size_t from_count, const void *from_type, void *to, size_t to_count,      \
        const void *to_type),                                                                       \
       (from, from_count, from_type, to, to_count, to_type))                                        \
     X(int32_t, opal_datatype_add, "libopen-pal", datatype_add,                                     \

@@ -62,8 +62,8 @@ def gpus():
 
 
 def have_movers(options):
-    """Two ranks: those that share a GPU have none there."""
-    return options.backend == "sim" or gpus() >= 2
+    """Ranks that share a GPU have none there."""
+    return options.backend == "sim" or gpus() >= getattr(options, "ranks", 2)
 
 
 def kind(backend):

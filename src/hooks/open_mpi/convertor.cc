@@ -186,20 +186,22 @@ int32_t copy_same(const void *datatype, int32_t count, char *destination, char *
 }
 
 // The original packs and unpacks piece by piece through host memory.
-int32_t move_between(const void *source, int32_t source_count, const void *source_type,
-                     void *target, int32_t target_count, const void *target_type) noexcept {
+int32_t move_between(const void *source, size_t source_count, const void *source_type, void *target,
+                     size_t target_count, const void *target_type) noexcept {
     const open_mpi *api = opal().api;
+    // Of releases that are known (`api`) these bits alone are counts.
+    const auto sends = static_cast<int32_t>(source_count),
+               receives = static_cast<int32_t>(target_count);
     gpu::memory_info from, to;
     const bool may_serve =
-        sees_gpu_memory() && api != nullptr && source_type != target_type && source_count > 0 &&
-        target_count > 0 && find_memory(*api, source_type, 1, source, &from) &&
+        sees_gpu_memory() && api != nullptr && source_type != target_type && sends > 0 &&
+        receives > 0 && find_memory(*api, source_type, 1, source, &from) &&
         find_memory(*api, target_type, 1, target, &to) && from.kind == gpu::memory_kind::device &&
         to.kind == gpu::memory_kind::device;
     if (may_serve) {
         check_gpu_detection();
-        const layout_ref sent = make_layout(*api, source_type, static_cast<size_t>(source_count)),
-                         received =
-                             make_layout(*api, target_type, static_cast<size_t>(target_count));
+        const layout_ref sent = make_layout(*api, source_type, static_cast<size_t>(sends)),
+                         received = make_layout(*api, target_type, static_cast<size_t>(receives));
         const ucs_status_t status = sent != nullptr && received != nullptr
                                         ? dt::move(sent, source, received, target)
                                         : UCS_ERR_UNSUPPORTED;

@@ -23,8 +23,9 @@ int32_t convertor_pack(void *convertor, iovec *parts, uint32_t *num_parts_p,
 int32_t convertor_unpack(void *convertor, iovec *parts, uint32_t *num_parts_p,
                          size_t *length_p) noexcept;
 int32_t copy_same(const void *datatype, int32_t count, char *destination, char *source) noexcept;
-// What a rank of a collective sends to itself; a rank's types may differ there.
-int32_t move_between(const void *source, int32_t source_count, const void *source_type,
-                     void *target, int32_t target_count, const void *target_type) noexcept;
+// What a rank of a collective sends to itself; its two types may differ. The counts have 32 bits in
+// Open MPI 4 and 5, where the upper half of such an argument may be anything, and 64 in later ones.
+int32_t move_between(const void *source, size_t source_count, const void *source_type, void *target,
+                     size_t target_count, const void *target_type) noexcept;
 
 }  // namespace cuda_nc::hooks

@@ -109,8 +109,10 @@ ucs_status_t move_on_device(const layout_ref &from, const char *source, const la
     whole.length = bytes;
     whole.into_own_memory = where.kind == memory_kind::device;
     gpu::given_orders order;
-    if (bytes <= gpu::longest_order && read->is_ready(bytes) && written->is_ready(bytes) &&
-        order.give(staging->device(), &whole, 1) && order.await() != UCS_ERR_CANCELED) {
+    const bool may_be_order = from->kind() == shape::contiguous || to->kind() == shape::contiguous;
+    if (may_be_order && bytes <= gpu::longest_order && read->is_ready(bytes) &&
+        written->is_ready(bytes) && order.give(staging->device(), &whole, 1) &&
+        order.await() != UCS_ERR_CANCELED) {
         return order.query();
     }
     return run(*staging, [&](gpu::stream &on, gpu::end_words *) {

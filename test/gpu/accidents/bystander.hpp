@@ -27,7 +27,12 @@ class bystander {
     const bool on_gpu_, makes_contexts_;
     std::atomic<bool> done_{false};
     std::atomic<int> wrong_{0};
-    std::array<std::vector<float>, 5> waits_;  // of each kind, us
+    void note(int what, float waited, std::mt19937 *random);
+
+    // Of each kind; us.
+    std::array<std::vector<float>, 5> waits_;
+    std::array<float, 5> longest_{};
+    std::array<size_t, 5> numbers_{};
     std::thread thread_;
 };
 

@@ -168,22 +168,27 @@ void list_mover::begin_at_once(lane &on) noexcept try {
         !may_begin(nullptr, on.open->waits_for)) {
         return;
     }
+    const bool may_copy = on.posts_few() && on.open->lone_block().length != 0;
+    if (!may_copy && std::any_of(on.lists.begin(), on.lists.end(),
+                                 [](const auto &one) { return one->is_copy; })) {
+        return;
+    }
     on.lists.push_back(nullptr);
     const bool given = on.open->give(on.posts_few());
-    const bool is_copy = !given && on.posts_few() && on.open->lone_block().length != 0;
-    if (!given && !is_first && !is_copy) {
+    if (!given && !is_first && !may_copy) {
         on.lists.pop_back();
         return;
     }
     on.lists.back() = std::move(on.open);
+    if (given) {
+        return;
+    }
     list &begun = *on.lists.back();
-    if (is_copy && !is_first) {
+    begun.is_copy = may_copy;
+    if (may_copy && !is_first) {
         use_copying_stream(on, begun);
     }
-    begun.is_copy = is_copy;
-    if (!given) {
-        begin(on, begun, false);
-    }
+    begin(on, begun, false);
 } catch (const std::bad_alloc &) {
     // It begins later.
 }

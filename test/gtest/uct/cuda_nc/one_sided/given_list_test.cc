@@ -152,12 +152,44 @@ TEST(given_list_peer, DISABLED_gets_without_a_mover) {
     EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));
 }
 
+constexpr uint64_t gets_to = 4 << 20;  // what gets bring in a child
+constexpr size_t got_bytes = 4096;
+
+// At the beginning of the other process's memory, by a put.
+std::vector<char> write_there(between_processes &both) {
+    std::vector<char> bytes(got_bytes);
+    for (size_t i = 0; i < bytes.size(); ++i) {
+        bytes[i] = static_cast<char>(1 + i % 251);
+    }
+    copy(both.local(), bytes.data(), bytes.size());
+    operation put;
+    EXPECT_EQ(both.add(direction::put, 0, bytes.size()), UCS_OK);
+    both.complete_with(put);
+    EXPECT_TRUE(both.run_until_end(put));
+    return bytes;
+}
+
+// Gets of 8 bytes, 64 bytes apart, have brought these bytes and no others; what they brought is
+// forgotten.
+void expect_got(between_processes &both, const std::vector<char> &bytes, size_t number) {
+    std::vector<char> expected(got_bytes, 0), found(got_bytes);
+    const std::vector<char> nothing(got_bytes, 0);
+    for (size_t at = 0; at < 64 * number; at += 64) {
+        std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), 8,
+                    expected.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    copy(found.data(), both.local() + gets_to, got_bytes);
+    EXPECT_TRUE(found == expected) << number << " gets";
+    copy(both.local() + gets_to, nothing.data(), got_bytes);
+}
+
 // In a child without a mover: what begins before the worker progresses.
 TEST(given_list_peer, DISABLED_gets_by_copies) {
     packed_key key;
     ASSERT_TRUE(gpu::test::receive_from_parent(&key, sizeof(key)));
     between_processes both(key);
     ASSERT_TRUE(both.is_there());
+    const std::vector<char> bytes = write_there(both);
     // Each burst is taken for one of as many calls as the one before it.
     struct burst {
         size_t calls, at_once, lists;
@@ -169,7 +201,8 @@ TEST(given_list_peer, DISABLED_gets_by_copies) {
         const uint64_t before = begun();
         uint64_t number = 0;
         for (operation &one : all) {
-            ASSERT_EQ(both.add(direction::get, 64 * number, 8), UCS_OK);
+            ASSERT_EQ(both.add_between(direction::get, gets_to + 64 * number, 64 * number, 8),
+                      UCS_OK);
             both.complete_with(one);
             ++number;
             EXPECT_EQ(begun(), before + std::min<uint64_t>(number, now.at_once)) << now.calls;
@@ -178,6 +211,7 @@ TEST(given_list_peer, DISABLED_gets_by_copies) {
             ASSERT_TRUE(both.run_until_end(one));
             EXPECT_EQ(one.end.status, UCS_OK);
         }
+        expect_got(both, bytes, now.calls);
         EXPECT_EQ(begun(), before + now.lists) << now.calls << " calls";
         EXPECT_EQ(both.mover().flush(nullptr), UCS_OK);
         EXPECT_EQ(given(), 0U);
@@ -199,6 +233,52 @@ TEST(given_list_peer, DISABLED_gets_by_copies) {
 TEST(copied_gets, begin_at_once_while_they_are_few) {
     run_with_faults("given_list_peer.DISABLED_gets_by_copies", {"UCX_CUDA_NC_MOVER=n"});
 }
+
+// In a child without a mover, of whose copies some fail: each get ends, and those that end well
+// have brought their bytes.
+TEST(given_list_peer, DISABLED_copied_gets_that_fail) {
+    packed_key key;
+    ASSERT_TRUE(gpu::test::receive_from_parent(&key, sizeof(key)));
+    between_processes both(key);
+    ASSERT_TRUE(both.is_there());
+    constexpr uint64_t at = list_end - 1;
+    int well = 0, failed = 0;
+    for (int i = 0; i < 10; ++i) {
+        operation all[list_mover::most_begun_singly];
+        const char nothing = 0;
+        copy(both.local() + at, &nothing, 1);
+        for (operation &one : all) {
+            const uint64_t offset = 64 * static_cast<uint64_t>(&one - all);
+            ASSERT_EQ(both.add_between(direction::get, at - offset, at, 1), UCS_OK);
+            both.complete_with(one);
+        }
+        for (const operation &one : all) {
+            ASSERT_TRUE(both.run_until_end(one));
+            const uint64_t offset = 64 * static_cast<uint64_t>(&one - all);
+            char byte = 0;
+            copy(&byte, both.local() + at - offset, 1);
+            EXPECT_TRUE(one.end.status != UCS_OK || byte == last_byte);
+            ++(one.end.status == UCS_OK ? well : failed);
+            copy(both.local() + at - offset, &nothing, 1);
+        }
+    }
+    EXPECT_GT(well, 0);
+    EXPECT_GT(failed, 0);
+    const char done = 0;
+    EXPECT_TRUE(gpu::test::send_to_parent(&done, 1));
+}
+
+class failing_copies : public testing::TestWithParam<const char *> {};
+
+TEST_P(failing_copies, end_beside_others) {
+    run_with_faults("given_list_peer.DISABLED_copied_gets_that_fail",
+                    {"UCX_CUDA_NC_MOVER=n", std::string("UCX_CUDA_NC_SIM_FAULTS=") + GetParam()});
+}
+
+// The gets of the first two rounds are copies 4 to 7 and 17 to 20; the others are the test's own.
+INSTANTIATE_TEST_SUITE_P(, failing_copies,
+                         testing::Values("copy:4", "copy:5", "copy:7", "copy:18",
+                                         "copy:6,slow:500"));
 
 // In a child whose mover dies and whose kernels fail: gets by orders, several at a time, end.
 TEST(given_list_peer, DISABLED_gets_that_fail) {
