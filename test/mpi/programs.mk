@@ -10,7 +10,7 @@ headers := $(wildcard $(here)*/*.hpp)
 objects = $(patsubst $(here)%.cc,$(OUTPUT)/%.o,$(wildcard $(here)$(1)/*.cc))
 
 all: $(OUTPUT)/random-types $(OUTPUT)/operations-test $(OUTPUT)/stock-wrong-bytes \
-	$(OUTPUT)/guards-test $(OUTPUT)/windows-test
+	$(OUTPUT)/guards-test $(OUTPUT)/windows-test $(OUTPUT)/local-work
 
 $(OUTPUT)/random-types: $(call objects,random_types) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl
@@ -24,7 +24,6 @@ $(OUTPUT)/guards-test: $(call objects,guards) $(call objects,support)
 $(OUTPUT)/windows-test: $(call objects,windows) $(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl
 
-# by an MPI of version 4
 $(OUTPUT)/local-work: $(call objects,local_work) $(OUTPUT)/operations/typed_buffer.o \
 		$(call objects,support)
 	$(MPICXX) $^ -o $@ -ldl -lpthread

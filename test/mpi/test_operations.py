@@ -112,3 +112,31 @@ def test_contiguous_memory_of_other_kinds(job, run, subtests, config, variables)
     """The same calls where contiguous memory is sent by us too, or is not shared as a whole."""
     run_all(job, run, subtests, 2, "--memory", "sim", "--kind", "sides", each_rank=EACH_RANK,
             env=[mpi.ALL_DIRECT, variables])
+
+
+@pytest.mark.limit(mpi.LIMIT)
+@pytest.mark.parametrize("config, memory, ranks", [
+    ("ompi5-transport", "sim", 3), ("ompi5-transport", "sim", 4), ("ompi5-transport", "sim,host", 2),
+    ("ompi5-transport", "host", 3), ("ompi5-plugin", "sim", 2), ("ompi5-plugin", "sim,host", 3),
+    ("ompi5-plugin", "host", 2), ("ompi5-shim", "sim", 1), ("ompi4-transport", "sim", 3),
+    ("ompi4-ucx1.22", "sim,host", 2), ("ompi4-system-ucx", "sim", 2)])
+def test_local_work(job, config, memory, ranks):
+    """Packs, messages to oneself, collectives and reductions, each in a random form."""
+    number = 100 * list(mpi.CONFIGURATIONS).index(config) + 10 * len(memory) + ranks
+    result = job(ranks, *(EACH_RANK if config in WAYS else ()), job.programs / "local-work",
+                 "--memory", memory, "--rounds", mpi.TYPES // 3, "--seed", mpi.SEED + number,
+                 env=[{"UCX_CUDA_NC_STATS": "y"}])
+    assert "PASS local_work" in result.output
+    # A rank's own part of a collective, where it is sent and received as different types.
+    assert memory != "sim" or re.search(r"^copy .* \(from another layout on the same GPU\)$",
+                                        result.output, re.M)
+
+
+@pytest.mark.limit(mpi.LIMIT)
+@pytest.mark.parametrize("config, memory, ranks", [
+    ("ompi5-transport", "sim", 4), ("ompi5-plugin", "sim,host", 3), ("ompi4-transport", "sim", 2)])
+def test_long_local_work(job, config, memory, ranks):
+    result = job(ranks, *(EACH_RANK if config in WAYS else ()), job.programs / "local-work",
+                 "--memory", memory, "--rounds", mpi.TYPES // 5, "--bytes", 128 << 10, "--seed",
+                 mpi.SEED + ranks)
+    assert "PASS local_work" in result.output

@@ -25,10 +25,8 @@ void to_oneself(round &r) {
     MPI_Status status;
     bool has_status = true;
     auto start_receive = [&] {
-        r.large() ? MPI_Irecv_c(to->address(), count + more, received.handle(), me, tag, comm,
-                                &requests[0])
-                  : MPI_Irecv(to->address(), count + more, received.handle(), me, tag, comm,
-                              &requests[0]);
+        CALL_NOW(r, Irecv, to->address(), count + more, received.handle(), me, tag, comm,
+                 &requests[0]);
     };
     auto start_send = [&] {
         auto call = r.mine.one_in(2) ? MPI_Isend : r.mine.one_in(2) ? MPI_Issend : MPI_Isend;
