@@ -24,7 +24,7 @@ namespace {
 using gpu::is_on_host;
 using gpu::memory_kind;
 
-// Launches, and waits for the end. `launch(stream, done)` enqueues all of it.
+// Launches, and waits for the end. `launch(stream, ends)` enqueues all of it; it may use the words.
 template <class Launch>
 ucs_status_t run(device_staging &staging, Launch launch) noexcept {
     std::unique_ptr<gpu::completion> done = staging.acquire_completion();
