@@ -23,6 +23,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = product.LOCAL / "gpu-tests"
 # Rank 1's memory is on another GPU where there is one.
 TRANSPORT = {**mpi.PLUGIN, **mpi.TRANSPORT}
+# Messages that come seldom are orders too, and are counted.
+ORDERS = {"UCX_CUDA_NC_MOVER_ALWAYS": "y", "UCX_CUDA_NC_STATS": "y"}
 
 
 class Ended(Exception):
@@ -61,11 +63,6 @@ def gpus():
     return sum(line.startswith("GPU ") for line in listing.stdout.splitlines())
 
 
-def have_movers(options):
-    """Ranks that share a GPU have none there."""
-    return options.backend == "sim" or gpus() >= getattr(options, "ranks", 2)
-
-
 def kind(backend):
     """What gpu-accidents calls the memory."""
     return "sim" if backend == "sim" else "malloc"
@@ -96,9 +93,13 @@ class Result:
         fail_if("illegal access" in self.output, "a kernel touched memory that is not there")
         fail_if(self.status != 0, f"exit status {self.status}")
 
-    def orders_to_movers(self):
-        """Of all processes, by UCX_CUDA_NC_STATS=y."""
-        return sum(map(int, re.findall(r"(\d+) orders to a mover", self.output)))
+    def must_have_had_orders(self, options):
+        """Under ORDERS messages became orders to movers, unless there are none here."""
+        orders = sum(map(int, re.findall(r"(\d+) orders to a mover", self.output)))
+        print(f"{orders} orders to movers", flush=True)
+        # Ranks that share a GPU have none there.
+        have_movers = options.backend == "sim" or gpus() >= getattr(options, "ranks", 2)
+        fail_if(orders == 0 and have_movers, "no message became an order to a mover")
 
     def must_have_ended(self):
         """Well or not, but neither by a crash nor with wrong bytes; and in the middle of traffic."""

@@ -12,13 +12,10 @@ def case():
         result = common.run("mpirun", "-np", 2, program, "--types", options.types // 2,
                             "--seed", options.seed, "--memory", memory, limit=3600,
                             env=common.environment(options.backend, common.TRANSPORT,
-                                                   {"UCX_CUDA_NC_STATS": "y",
-                                                    "UCX_CUDA_NC_MOVER_ALWAYS": "y"}))
+                                                   common.ORDERS))
         result.must_be_right()
-        orders = result.orders_to_movers()
-        print(f"{memory}: {orders} orders to movers", flush=True)
-        common.fail_if(memory == options.backend and orders == 0 and common.have_movers(options),
-                       "no message became an order to a mover")
+        if memory == options.backend:
+            result.must_have_had_orders(options)
 
 
 common.main(case)

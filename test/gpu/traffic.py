@@ -12,8 +12,7 @@ def case():
     env = common.uct_environment(
         options.backend,
         {"UCX_TLS": "cuda_nc,self", "UCX_RNDV_THRESH": 1000, "UCX_CUDA_NC_DIRECT_THRESH": 2000,
-         "UCX_CUDA_NC_WORKLIST_CACHE_SIZE": "4M", "UCX_CUDA_NC_STATS": "y",
-         "UCX_CUDA_NC_MOVER_ALWAYS": "y"})
+         "UCX_CUDA_NC_WORKLIST_CACHE_SIZE": "4M"}, common.ORDERS)
     beside = ()
     if options.backend == "cuda" and common.cuda_headers():
         beside = ("--bystander", common.built("gpu-bystander.so"))
@@ -23,9 +22,7 @@ def case():
                         "--kinds", "gggch", "--window", 24, "--memory", options.backend,
                         "--seconds", options.seconds, *beside, env=env, limit=options.seconds + 300)
     result.must_be_right()
-    print(f"{result.orders_to_movers()} orders to movers", flush=True)
-    common.fail_if(result.orders_to_movers() == 0 and common.have_movers(options),
-                   "no message became an order to a mover")
+    result.must_have_had_orders(options)
 
 
 common.main(case)

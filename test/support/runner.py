@@ -103,8 +103,7 @@ class Runner:
         """Runs a command to its end. `status` is what its exit status must be, None: any. `stdout`
         is a file in place of the log. Returns what it printed."""
         running = self._start(command, env, cwd, stdout, None)
-        left = self._end - time.monotonic()
-        result = running.wait(left if limit is None else min(limit, left))
+        result = self._wait(running, limit)
         if result is not None and NOT_LAUNCHED in result.output:
             running.end()
             running = self._start(command, env, cwd, stdout, None)
@@ -121,8 +120,7 @@ class Runner:
         return result
 
     def finish(self, running, status=0, limit=None):
-        left = self._end - time.monotonic()
-        result = running.wait(left if limit is None else min(limit, left))
+        result = self._wait(running, limit)
         if result is None:
             running.write_stacks()
             running.end()
@@ -143,6 +141,10 @@ class Runner:
     def end(self):
         for running in self._started:
             running.end()
+
+    def _wait(self, running, limit):
+        left = self._end - time.monotonic()
+        return running.wait(left if limit is None else min(limit, left))
 
     def _start(self, command, env, cwd, stdout, log):
         running = Running([str(word) for word in command], log or self.log,

@@ -18,7 +18,8 @@ inline bool statistics_enabled() noexcept {
     return config().stats;
 }
 
-// A line of text for the end of the report ("work lists: 12 hits, 3 misses"), asked for at exit.
+// A line of text for the end of the report ("work lists: 12 hits, 3 misses"), asked for at exit;
+// nothing where no statistics are wanted, and once where it is added several times.
 using statistics_source = std::string (*)();
 void add_statistics_source(statistics_source source) noexcept;
 

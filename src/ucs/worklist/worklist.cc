@@ -4,7 +4,6 @@
 #include <mutex>
 #include <string>
 
-#include "ucs/base/settings.hpp"
 #include "ucs/base/statistics.hpp"
 #include "ucs/worklist/list_cache.hpp"
 
@@ -64,9 +63,7 @@ list_cache &cache_of(gpu::device &where) {
     std::unique_ptr<list_cache> &one = all.of[&where];
     if (one == nullptr) {
         one = std::make_unique<list_cache>(where);
-        if (config().stats) {
-            add_statistics_source(describe_lists);
-        }
+        add_statistics_source(describe_lists);
     }
     return *one;
 }

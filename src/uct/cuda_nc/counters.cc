@@ -68,13 +68,9 @@ counters &counters::all() noexcept {
 }
 
 void counters::report_at_exit() noexcept {
-    static const bool added = [] {
-        add_statistics_source(describe);
-        add_statistics_source(describe_one_sided);
-        add_statistics_source(describe_mappings);
-        return true;
-    }();
-    static_cast<void>(added);
+    add_statistics_source(describe);
+    add_statistics_source(describe_one_sided);
+    add_statistics_source(describe_mappings);
 }
 
 }  // namespace cuda_nc::uct

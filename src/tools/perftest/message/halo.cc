@@ -220,8 +220,7 @@ std::string measure(messenger &by, const message_plan &plan, const halo_options 
 }  // namespace
 
 std::string name_of(const halo_options &o) {
-    return fmt::format("box-{}{}{}", o.edge, o.way == "isend" ? "" : " ",
-                       o.way == "isend" ? "" : o.way);
+    return fmt::format("box-{}{}", o.edge, o.way == "isend" ? "" : " " + o.way);
 }
 
 message_row run_halo(messenger &by, const message_plan &plan, const std::string &test,

@@ -15,20 +15,12 @@ class persistent_exchange final : public message_exchange {
   public:
     persistent_exchange(const char *from, char *to, const messages_of_exchange &messages) {
         for (const exchanged_message &one : messages) {
-            const mpi_type &type = mpi(*one.received);
-            MPI_Request request;
-            check_mpi(MPI_Recv_init(to + one.received_at, type.count, type.datatype, one.peer,
-                                    one.receive_tag, MPI_COMM_WORLD, &request),
-                      "MPI_Recv_init");
-            requests_.push_back(request);
+            add(MPI_Recv_init, "MPI_Recv_init", to + one.received_at, *one.received, one.peer,
+                one.receive_tag);
         }
         for (const exchanged_message &one : messages) {
-            const mpi_type &type = mpi(*one.sent);
-            MPI_Request request;
-            check_mpi(MPI_Send_init(from + one.sent_at, type.count, type.datatype, one.peer,
-                                    one.send_tag, MPI_COMM_WORLD, &request),
-                      "MPI_Send_init");
-            requests_.push_back(request);
+            add(MPI_Send_init, "MPI_Send_init", from + one.sent_at, *one.sent, one.peer,
+                one.send_tag);
         }
     }
     ~persistent_exchange() override {
@@ -46,8 +38,29 @@ class persistent_exchange final : public message_exchange {
     }
 
   private:
+    template <class Function, class Address>
+    void add(Function init, const char *name, Address at, const message_type &type, int peer,
+             int tag) {
+        MPI_Request request;
+        check_mpi(
+            init(at, mpi(type).count, mpi(type).datatype, peer, tag, MPI_COMM_WORLD, &request),
+            name);
+        requests_.push_back(request);
+    }
+
     std::vector<MPI_Request> requests_;
 };
+
+// The messages as a collective takes them, in the order that both ranks of each agree on.
+template <class Side>
+void add_sides(const messages_of_exchange &messages, Side *sent_p, Side *received_p) {
+    for (size_t i : order_of_sends(messages)) {
+        sent_p->add(messages[i].peer, *messages[i].sent, messages[i].sent_at);
+    }
+    for (size_t i : order_of_receives(messages)) {
+        received_p->add(messages[i].peer, *messages[i].received, messages[i].received_at);
+    }
+}
 
 // A message, or a part of one.
 struct placed_type {
@@ -145,12 +158,7 @@ class alltoallw_exchange final : public message_exchange {
   public:
     alltoallw_exchange(const char *from, char *to, const messages_of_exchange &messages, int ranks)
         : from_(from), to_(to), sent_(ranks), received_(ranks) {
-        for (size_t i : order_of_sends(messages)) {
-            sent_.add(messages[i].peer, *messages[i].sent, messages[i].sent_at);
-        }
-        for (size_t i : order_of_receives(messages)) {
-            received_.add(messages[i].peer, *messages[i].received, messages[i].received_at);
-        }
+        add_sides(messages, &sent_, &received_);
         sent_.join();
         received_.join();
     }
@@ -188,12 +196,7 @@ class neighbor_exchange final : public message_exchange {
   public:
     neighbor_exchange(const char *from, char *to, const messages_of_exchange &messages)
         : from_(from), to_(to) {
-        for (size_t i : order_of_sends(messages)) {
-            sent_.add(messages[i].peer, *messages[i].sent, messages[i].sent_at);
-        }
-        for (size_t i : order_of_receives(messages)) {
-            received_.add(messages[i].peer, *messages[i].received, messages[i].received_at);
-        }
+        add_sides(messages, &sent_, &received_);
         check_mpi(MPI_Dist_graph_create_adjacent(
                       MPI_COMM_WORLD, received_.size(), received_.peers.data(), MPI_UNWEIGHTED,
                       sent_.size(), sent_.peers.data(), MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph_),

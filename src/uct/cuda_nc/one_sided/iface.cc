@@ -9,7 +9,6 @@
 #include <new>
 
 #include "ucs/base/log.hpp"
-#include "ucs/base/settings.hpp"
 #include "ucs/layout/layout.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/layout_order.hpp"
@@ -408,9 +407,7 @@ ucs_status_t open_one_sided_iface(uct_md *md, void *worker, const uct_iface_para
         (params->field_mask & iface_param::features) == 0 || serves_program(*params, made->served);
     made->mover = std::make_unique<list_mover>(ucx, worker,
                                                made->serves ? worker_turns::open(worker) : nullptr);
-    if (config().stats) {
-        counters::report_at_exit();
-    }
+    counters::report_at_exit();
     uct_base_iface &base = made->super;
     set_ops(base.super.ops);
     base.internal_ops = one_sided_ops_of(ucx.which);

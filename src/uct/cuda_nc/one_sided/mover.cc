@@ -162,15 +162,14 @@ void list_mover::launch_closed(lane &on) noexcept {
 void list_mover::begin_at_once(lane &on) noexcept try {
     const bool is_first = on.lists.empty();
     if (on.gpu == nullptr || on.open == nullptr || on.open->calls_ended != 1 ||
-        on.lists.size() >= most_begun_singly ||
-        !std::all_of(on.lists.begin(), on.lists.end(),
-                     [](const auto &one) { return one->is_unordered() || one->is_copy; }) ||
-        !may_begin(nullptr, on.open->waits_for)) {
+        on.lists.size() >= most_begun_singly || !may_begin(nullptr, on.open->waits_for)) {
         return;
     }
     const bool may_copy = on.posts_few() && on.open->lone_block().length != 0;
-    if (!may_copy && std::any_of(on.lists.begin(), on.lists.end(),
-                                 [](const auto &one) { return one->is_copy; })) {
+    auto goes_beside = [may_copy](const auto &one) {
+        return one->is_unordered() || (may_copy && one->is_copy);
+    };
+    if (!std::all_of(on.lists.begin(), on.lists.end(), goes_beside)) {
         return;
     }
     on.lists.push_back(nullptr);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "ucs/base/compiler.hpp"
-#include "ucs/base/statistics.hpp"
 #include "ucs/gpu/mover_pulse.hpp"
 #include "uct/cuda_nc/counters.hpp"
 #include "uct/cuda_nc/peers.hpp"
@@ -32,9 +31,7 @@ bool is_announcement(const void *message, size_t length) noexcept {
 }  // namespace
 
 direct_messages::direct_messages(interface &iface) noexcept : services_(iface, progress, this) {
-    if (statistics_enabled()) {
-        counters::report_at_exit();
-    }
+    counters::report_at_exit();
 }
 
 direct_messages::~direct_messages() {
