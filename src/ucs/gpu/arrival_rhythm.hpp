@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace cuda_nc::gpu {
@@ -31,25 +32,16 @@ class arrival_rhythm {
     void note(uint64_t now, uint64_t bytes, bool alone = false) noexcept {
         saved_ += (saved_by(bytes) - saved_) / memory;
         if (last_ != 0) {
-            const uint64_t distance = now - last_;
-            for (unsigned i = 0; i < steps; ++i) {
-                shares_[i] = faded(shares_[i]);
-                waits_[i] = faded(waits_[i]);
-            }
-            known_ = faded(known_) + certain / memory;
-            unsigned met = 0;
-            while (met < steps && distance > sure_[met]) {
-                ++met;
-            }
-            if (met == steps && alone && distance <= sure_[steps - 1] + 2 * saved_) {
-                met = steps - 1;
-            }
-            if (met < steps) {
-                shares_[met] += certain / memory;
-                waits_[met] += static_cast<int64_t>(distance) * (certain / memory);
-            }
+            add(now - last_, alone);
         }
         last_ = now;
+    }
+    // So many others came with the last one, and waited for each other: a kernel would have had
+    // each when it came.
+    void note_others(size_t number) noexcept {
+        for (size_t i = 0; i < std::min<size_t>(number, memory); ++i) {
+            add(0, false);
+        }
     }
 
     // By a margin: what an order saves is not the same everywhere.
@@ -76,6 +68,25 @@ class arrival_rhythm {
         int64_t gain;
         uint64_t wait;
     };
+
+    void add(uint64_t distance, bool alone) noexcept {
+        for (unsigned i = 0; i < steps; ++i) {
+            shares_[i] = faded(shares_[i]);
+            waits_[i] = faded(waits_[i]);
+        }
+        known_ = faded(known_) + certain / memory;
+        unsigned met = 0;
+        while (met < steps && distance > sure_[met]) {
+            ++met;
+        }
+        if (met == steps && alone && distance <= sure_[steps - 1] + 2 * saved_) {
+            met = steps - 1;
+        }
+        if (met < steps) {
+            shares_[met] += certain / memory;
+            waits_[met] += static_cast<int64_t>(distance) * (certain / memory);
+        }
+    }
 
     static constexpr int64_t faded(int64_t share) noexcept {
         return share - (share >> memory_log2);  // none is negative

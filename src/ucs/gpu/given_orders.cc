@@ -35,7 +35,7 @@ bool given_orders::give(device &on, const transfer &work, giving how) noexcept {
 
 bool given_orders::give(device &on, const move_order *orders, size_t number, giving how) noexcept {
     mover *by = number <= most ? on.get_mover() : nullptr;
-    const size_t taken = by != nullptr ? by->give(orders, number, tickets_, how) : 0;
+    const size_t taken = by != nullptr ? by->give(orders, number, tickets_, how).number : 0;
     if (taken == 0) {
         return false;
     }

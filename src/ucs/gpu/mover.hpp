@@ -20,8 +20,9 @@
 // waits for nothing.
 //
 // Where the kernel is not there orders that come in bursts launch it, and the first of a burst
-// waits until it begins. Others are launched as they are, and the kernel behind them by expect()
-// where it will be of use soon.
+// waits until it begins. Others are launched as they are, or as a set: several orders by one
+// launch, which waits for nothing and leaves. The kernel comes behind them, by expect(), where it
+// will be of use soon.
 //
 // Errors: where the kernel fails, every order that has not ended gets state UCS_ERR_IO_ERROR, and
 // the mover takes no more. An order that no kernel has taken, because none could be launched, gets
@@ -44,6 +45,7 @@ constexpr uint64_t longest_of_many = uint64_t{256} << 10, most_together = uint64
 // The same of lists with tables, whose words take longer to find.
 constexpr uint64_t longest_listed_of_many = uint64_t{64} << 10;
 constexpr uint64_t longest_stay_us = 1000;  // microseconds, of one launch
+constexpr size_t most_of_set = 16;          // orders of one launch, of up to longest_of_many each
 
 struct move_order {
     const layout_view *source = nullptr;  // null: laid out as the target is
@@ -90,6 +92,15 @@ struct giving {
     // multiprocessor, which an application's kernel may keep until the bytes have come. Where the
     // kernel leaves at that very moment the order is not taken, and no kernel is launched for it.
     bool to_present_kernel = false;
+    // Two or more that find no kernel may have a launch of their own, which leaves when it has
+    // moved them: sooner than a launch for each, or a kernel that first begins to wait for orders.
+    bool may_launch_set = false;
+};
+
+// What became of orders.
+struct given {
+    size_t number = 0;          // of those that were taken
+    bool launched_set = false;  // they have a launch of their own
 };
 
 // Thread safe.
@@ -100,11 +111,14 @@ class mover {
     virtual ~mover() = default;
 
     // Gives those of `number` orders that the kernel serves and that there is room for (of long
-    // ones up to most_together bytes at a time, else none), and returns how many. tickets[i] is the
-    // ticket of orders[i]; 0: it was not taken and is to be launched. Work is to be given once,
-    // when it can begin: by that it is known how often work comes. Does not wait.
-    virtual size_t give(const move_order *orders, size_t number, ticket *tickets,
-                        giving how = {}) noexcept = 0;
+    // ones up to most_together bytes at a time, else none). tickets[i] is the ticket of orders[i];
+    // 0: it was not taken and is to be launched. Work is to be given once, when it can begin: by
+    // that it is known how often work comes. Does not wait.
+    virtual given give(const move_order *orders, size_t number, ticket *tickets,
+                       giving how = {}) noexcept = 0;
+    // Whether orders are taken at once: the kernel is on the GPU, or is launched for the first of
+    // several. False: others may come meanwhile, and form a set. Reads two words.
+    virtual bool takes_at_once() const noexcept = 0;
     // To be called when work that was not taken has been launched: launches the kernel where more
     // orders are expected soon.
     virtual void expect() noexcept = 0;

@@ -83,7 +83,7 @@ void mover_desk::retire() noexcept {
 // Into words_, those that the kernel serves, as many as there is room for. chosen_ says which. Long
 // ones that are too many together are left, all of them: one launch moves those that are left as
 // well as the others.
-size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcept {
+size_t mover_desk::describe_all(const move_order *orders, size_t number, bool long_ones) noexcept {
     size_t count = 0;
     uint64_t together = long_bytes_.load(std::memory_order_relaxed);
     for (size_t i = 0; i < number; ++i) {
@@ -96,7 +96,7 @@ size_t mover_desk::describe_all(const move_order *orders, size_t number) noexcep
         }
         const uint64_t length = bytes_of_long(orders[i]);
         std::memset(words_[count], 0, sizeof(words_[count]));
-        if ((length == 0 || together <= most_together) && valid(orders[i]) &&
+        if ((length == 0 || (long_ones && together <= most_together)) && valid(orders[i]) &&
             describe(orders[i], its, &words_[count])) {
             chosen_[count++] = i;
         }
@@ -128,44 +128,9 @@ bool mover_desk::launch_locked() noexcept {
     return true;
 }
 
-size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
-                        giving how) noexcept {
-    std::fill(tickets, tickets + number, ticket{0});
-    if (!is_usable()) {
-        return 0;
-    }
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (failed_) {
-        return 0;
-    }
-    expects_ = false;
-    // Another CPU's clock may be a little behind.
-    now_ = std::max(now_, static_cast<uint64_t>(tick_clock::now().time_since_epoch().count()));
-    rhythm_.note(now_, mean_length(orders, number), std::exchange(were_alone_, false));
-    pulse_before_ = pulse_;
-    pulse_ = __atomic_load_n(&shared_->stay.pulse, __ATOMIC_RELAXED);
-    if (how.tried) {
-        trial_.note(now_, static_cast<unsigned>(number));
-    }
-    if (!always_ && !(how.tried ? trial_.allows() : trial_.favours())) {
-        were_alone_ = true;
-        return 0;
-    }
-    pen writes = {*shared_, words_, next_};
-    const mover_door door = mover_door::of(writes.load_door());
-    const bool missing = owes_launch_ || door.misses(next_, launched_);
-    if (!always_ && (missing || !door.is_open(launched_)) &&
-        (how.to_present_kernel || !rhythm_.in_bursts())) {
-        // Where none is missing one is on its way, and will take later ones.
-        expects_ = missing && rhythm_.pays() && describe_all(orders, number) != 0;
-        were_alone_ = missing;
-        return 0;
-    }
-    const size_t count = describe_all(orders, number);
-    // Where a kernel is missing it comes first: without one nothing is written.
-    if (count == 0 || (missing && !launch_locked())) {
-        return 0;
-    }
+// Those that words_ and chosen_ describe hold their places from now on.
+void mover_desk::take_places(const move_order *orders, size_t count, ticket *tickets,
+                             bool for_set) noexcept {
     for (size_t i = 0; i < count; ++i) {
         const ticket number_of = next_ + i;
         tickets[chosen_[i]] = number_of;
@@ -180,8 +145,97 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
         its.length.store(length, std::memory_order_relaxed);
         long_bytes_.fetch_add(length, std::memory_order_relaxed);
         its.outcome.store(UCS_INPROGRESS, std::memory_order_relaxed);
+        its.is_of_set = for_set;
         its.number.store(number_of, std::memory_order_release);
     }
+}
+
+// No kernel is there that could wait for the tickets of a set. Long orders have no place in one:
+// several launches spread over more of the GPU.
+given mover_desk::give_set_locked(const move_order *orders, size_t number,
+                                  ticket *tickets) noexcept {
+    const bool fits = number >= 2 && number <= most_of_set;
+    const size_t count = fits ? describe_all(orders, number, false) : 0;
+    if (count < 2) {
+        return {};
+    }
+    take_places(orders, count, tickets, true);
+    const ucs_status_t status = launch_set(words_, count, next_);
+    if (status != UCS_OK) {
+        nc_debug("a set of orders cannot be launched: %s", status_text(status));
+        for (size_t i = 0; i < count; ++i) {
+            release(std::exchange(tickets[chosen_[i]], ticket{0}));
+        }
+        return {};
+    }
+    expected_ += expected_ == next_ ? count : 0;  // these had no use for a kernel
+    next_ += count;
+    first_ = next_;
+    return {count, true};
+}
+
+bool mover_desk::takes_at_once() const noexcept {
+    return launches_for_first_.load(std::memory_order_relaxed) ||
+           !mover_door::of(__atomic_load_n(&shared_->door.value, __ATOMIC_RELAXED)).leaving;
+}
+
+given mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
+                       giving how) noexcept {
+    std::fill(tickets, tickets + number, ticket{0});
+    if (!is_usable()) {
+        return {};
+    }
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (failed_) {
+        return {};
+    }
+    expects_ = false;
+    // Another CPU's clock may be a little behind.
+    now_ = std::max(now_, static_cast<uint64_t>(tick_clock::now().time_since_epoch().count()));
+    rhythm_.note(now_, mean_length(orders, number), std::exchange(were_alone_, false));
+    const bool in_bursts = rhythm_.in_bursts();
+    if (how.may_launch_set) {
+        rhythm_.note_others(number - 1);
+    }
+    pulse_before_ = pulse_;
+    pulse_ = __atomic_load_n(&shared_->stay.pulse, __ATOMIC_RELAXED);
+    if (how.tried) {
+        trial_.note(now_, static_cast<unsigned>(number));
+    }
+    pen writes = {*shared_, words_, next_};
+    const mover_door door = mover_door::of(writes.load_door());
+    const bool missing = owes_launch_ || door.misses(next_, launched_);
+    const bool may_launch_set = how.may_launch_set && missing && !owes_launch_;
+    if (always_ && may_launch_set && std::exchange(launches_set_next_, !launches_set_next_)) {
+        const given taken = give_set_locked(orders, number, tickets);
+        if (taken.number != 0) {
+            return taken;
+        }
+    }
+    const bool may_stay = how.tried ? trial_.allows() : trial_.favours();
+    launches_for_first_.store(may_stay && in_bursts, std::memory_order_relaxed);
+    if (!always_ && !may_stay) {
+        were_alone_ = true;
+        return may_launch_set ? give_set_locked(orders, number, tickets) : given();
+    }
+    if (!always_ && (missing || !door.is_open(launched_)) &&
+        (how.to_present_kernel || !in_bursts)) {
+        were_alone_ = missing;
+        const given taken = may_launch_set ? give_set_locked(orders, number, tickets) : given();
+        // Where none is missing one is on its way, and will take later ones.
+        expects_ =
+            missing && rhythm_.pays() && (taken.number != 0 || describe_all(orders, number) != 0);
+        if (taken.number == number) {
+            expect_locked();  // nothing is left that would be launched before
+        }
+        return taken;
+    }
+    const size_t count = describe_all(orders, number);
+    // Where a kernel is missing it comes first: without one nothing is written.
+    if (count == 0 || (missing && !launch_locked())) {
+        return {};
+    }
+    take_places(orders, count, tickets, false);
     order_giver<pen> giver;
     giver.begin(next_, static_cast<uint32_t>(count), launched_);
     while (!giver.step(writes)) {
@@ -192,22 +246,26 @@ size_t mover_desk::give(const move_order *orders, size_t number, ticket *tickets
         const size_t left = keep_taken(tickets, number);
         were_alone_ = left != count;
         expects_ = were_alone_ && rhythm_.pays();
-        return left;
+        return {left, false};
     }
     if (giver.is_late()) {
         launch_locked();  // if it fails, ask() tries again
     }
-    return count;
+    return {count, false};
 }
 
-// A kernel that leaves before the next order comes has been launched for nothing.
 void mover_desk::expect() noexcept {
-    constexpr unsigned most_in_vain = 4,
-                       tried_again = 61;  // steps of a program have no such number
     if (!is_usable()) {
         return;
     }
     std::lock_guard<std::mutex> guard(mutex_);
+    expect_locked();
+}
+
+// A kernel that leaves before the next order comes has been launched for nothing.
+void mover_desk::expect_locked() noexcept {
+    constexpr unsigned most_in_vain = 4,
+                       tried_again = 61;  // steps of a program have no such number
     if (!expects_ || failed_) {
         return;
     }
@@ -238,11 +296,13 @@ order_end_mark mover_desk::mark_of(ticket which) const noexcept {
             end_pieces_bits};
 }
 
-// What becomes of the orders from `first` on that have not ended. No kernel runs.
+// What becomes of the orders from `first` on that have not ended. No kernel runs, and no set either
+// where the mover has failed; else sets go on.
 void mover_desk::settle(ticket first, ucs_status_t outcome) noexcept {
     for (place &one : places_) {
         const ticket its = one.number.load(std::memory_order_relaxed);
-        if (its >= first && its != 0 && state(its) == UCS_INPROGRESS) {
+        if (its >= first && its != 0 && (failed_ || !one.is_of_set) &&
+            state(its) == UCS_INPROGRESS) {
             one.outcome.store(outcome, std::memory_order_release);
         }
     }
@@ -297,13 +357,14 @@ void mover_desk::take_back_locked() noexcept {
 }
 
 ucs_status_t mover_desk::ask_locked(ticket which) noexcept {
-    const ucs_status_t kernels = ask_kernels();
+    const bool is_of_set = place_of(which).is_of_set;
+    const ucs_status_t kernels = is_of_set ? ask_sets() : ask_kernels();
     const ucs_status_t now = state(which);
     if (now != UCS_INPROGRESS || kernels == UCS_INPROGRESS) {
         return now;
     }
     const ticket position = __atomic_load_n(&shared_->position.value, __ATOMIC_ACQUIRE);
-    if (kernels != UCS_OK || which < position) {
+    if (kernels != UCS_OK || which < position || is_of_set) {
         fail_locked(kernels);
         return UCS_ERR_IO_ERROR;
     }

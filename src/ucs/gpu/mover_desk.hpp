@@ -50,8 +50,9 @@ struct mover_launch {
 
 class mover_desk : public mover {
   public:
-    size_t give(const move_order *orders, size_t number, ticket *tickets,
-                giving how = {}) noexcept final;
+    given give(const move_order *orders, size_t number, ticket *tickets,
+               giving how = {}) noexcept final;
+    bool takes_at_once() const noexcept final;
     void expect() noexcept final;
     ucs_status_t state(ticket which) const noexcept final;
     order_end_mark mark_of(ticket which) const noexcept final;
@@ -64,7 +65,8 @@ class mover_desk : public mover {
 
   protected:
     // `most_idle_us`: microseconds, 1 to 1000 or the nearest of these. `always`: orders are taken
-    // where no kernel is there too, and launch one. `away_ns`: of a launch.
+    // where no kernel is there too, and launch one, or every second time a set. `away_ns`: of a
+    // launch.
     mover_desk(unsigned most_idle_us, bool always, uint64_t away_ns) noexcept;
 
     // Before the first order; it outlives the desk's use.
@@ -83,19 +85,30 @@ class mover_desk : public mover {
     // UCS_OK: all that were launched have ended. UCS_INPROGRESS: one runs, or waits for its turn.
     // Else one has failed, and none will run.
     virtual ucs_status_t ask_kernels() noexcept = 0;
+    // Enqueues a launch that moves orders [first, first + number), 2 to most_of_set, and tells of
+    // their ends as the kernel does. It waits for nothing.
+    virtual ucs_status_t launch_set(const uint32_t (*words)[order_words], size_t number,
+                                    ticket first) noexcept = 0;
+    // As ask_kernels(), of those launches.
+    virtual ucs_status_t ask_sets() noexcept = 0;
 
   private:
     struct place {
         std::atomic<ticket> number{0};                      // of the order that holds it; 0: nobody
         std::atomic<ucs_status_t> outcome{UCS_INPROGRESS};  // unless the end word says UCS_OK
         std::atomic<uint64_t> length{0};                    // bytes, if it is a long one
+        bool is_of_set = false;                             // guarded by mutex_
     };
     static constexpr size_t most_at_once = 32;
     struct pen;
 
     place &place_of(ticket which) noexcept { return places_[which % order_ring_size]; }
     bool has_room(ticket which) const noexcept;
-    size_t describe_all(const move_order *orders, size_t number) noexcept;
+    size_t describe_all(const move_order *orders, size_t number, bool long_ones = true) noexcept;
+    void take_places(const move_order *orders, size_t count, ticket *tickets,
+                     bool for_set) noexcept;
+    given give_set_locked(const move_order *orders, size_t number, ticket *tickets) noexcept;
+    void expect_locked() noexcept;
     bool launch_locked() noexcept;
     void settle(ticket first, ucs_status_t outcome) noexcept;
     ucs_status_t ask_locked(ticket which) noexcept;
@@ -107,7 +120,8 @@ class mover_desk : public mover {
     const uint64_t away_ns_;
     mover_memory *shared_ = nullptr;
     std::array<place, order_ring_size> places_;
-    std::atomic<uint64_t> long_bytes_{0};  // of all long orders that hold a place
+    std::atomic<uint64_t> long_bytes_{0};          // of all long orders that hold a place
+    std::atomic<bool> launches_for_first_{false};  // where no kernel is there
 
     std::mutex mutex_;  // guards what follows
     uint64_t now_ = 0;  // nanoseconds, when orders came last
@@ -118,7 +132,8 @@ class mover_desk : public mover {
     ticket next_ = 1;   // to be given
     ticket first_ = 1;  // orders before it are taken, or never will be
     uint32_t launched_ = 0;
-    bool owes_launch_ = false;  // for orders in the ring that no kernel may see
+    bool launches_set_next_ = false;  // where orders are always taken
+    bool owes_launch_ = false;        // for orders in the ring that no kernel may see
     bool failed_ = false;
     bool expects_ = false;  // a kernel would be of use to the orders that come
     ticket expected_ = 0;   // the next one, when a kernel was launched for it

@@ -27,7 +27,7 @@ class pace_trial {
             measure({std::min(distance, longest * number), number});
         }
         count_ += number;
-        if (measured_ >= stretch) {
+        if (measured_ >= stretch && waits_ >= least_waits) {
             end_stretch();
         }
     }
@@ -38,7 +38,9 @@ class pace_trial {
     bool favours() const noexcept { return favours_; }
 
   private:
-    static constexpr unsigned settling = 8, stretch = 64;             // orders
+    static constexpr unsigned settling = 8, stretch = 64;  // orders
+    // Where many come at a time a few waits, of an exchange or two, say little.
+    static constexpr unsigned least_waits = 32;
     static constexpr unsigned least_between = 8, most_between = 256;  // trials, in stretches
     static constexpr uint64_t longest = 400000;                       // nanoseconds, of an order
 

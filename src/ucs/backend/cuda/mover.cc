@@ -31,6 +31,11 @@ ucs_status_t make_stream(cudaStream_t *stream_p) noexcept {
     return status;
 }
 
+void end(cudaStream_t stream) noexcept {
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
+}
+
 // Kernels of several processes run side by side where all of them are clients of one MPS service.
 bool is_shared_by_mps(int ordinal) noexcept {
     constexpr auto mps_enabled = static_cast<cudaDeviceAttr>(133);  // CUDA 12.0 has no name for it
@@ -91,6 +96,9 @@ ucs_status_t cuda_mover::open(device &on) noexcept {
         return status != UCS_OK ? status : scope.status();
     }
     status = make_stream(&stream_);
+    for (cudaStream_t &one : set_streams_) {
+        status = status == UCS_OK ? make_stream(&one) : status;
+    }
     if (status == UCS_OK) {
         status =
             to_status(cudaMemsetAsync(state_->address(), 0, sizeof(exec::mover_state), stream_),
@@ -118,9 +126,14 @@ cuda_mover::~cuda_mover() {
     }
     leave();
     current_scope scope(owner_.calls(), owner_.get());
-    if (scope) {
-        cudaStreamSynchronize(stream_);
-        cudaStreamDestroy(stream_);
+    if (!scope) {
+        return;
+    }
+    end(stream_);
+    for (cudaStream_t one : set_streams_) {
+        if (one != nullptr) {
+            end(one);
+        }
     }
 }
 
@@ -161,6 +174,30 @@ ucs_status_t cuda_mover::ask_kernels() noexcept {
     }
     current_scope scope(owner_.calls(), owner_.get());
     return scope ? to_status(cudaStreamQuery(stream_), "a mover's work") : scope.status();
+}
+
+ucs_status_t cuda_mover::launch_set(const uint32_t (*words)[order_words], size_t number,
+                                    ticket first) noexcept {
+    current_scope scope(owner_.calls(), owner_.get());
+    if (!scope) {
+        return scope.status();
+    }
+    const cudaStream_t on = set_streams_[next_set_stream_++ % set_streams_.size()];
+    return to_status(
+        exec::launch_set(owner_.kernels(), shared_, words, number, first, config().max_sms, on),
+        "a launch of orders");
+}
+
+ucs_status_t cuda_mover::ask_sets() noexcept {
+    if (!owner_.alive()) {
+        return UCS_ERR_IO_ERROR;
+    }
+    current_scope scope(owner_.calls(), owner_.get());
+    ucs_status_t status = scope ? UCS_OK : scope.status();
+    for (size_t i = 0; i < set_streams_.size() && status == UCS_OK; ++i) {
+        status = to_status(cudaStreamQuery(set_streams_[i]), "a launch of orders");
+    }
+    return status;
 }
 
 }  // namespace cuda_nc::gpu::cuda

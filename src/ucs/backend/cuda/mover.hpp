@@ -9,6 +9,7 @@
 // nothing.
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "ucs/gpu/device.hpp"
@@ -34,6 +35,9 @@ class cuda_mover final : public mover_desk {
                   uint32_t (*words_p)[order_words]) noexcept override;
     ucs_status_t launch(const mover_launch &how) noexcept override;
     ucs_status_t ask_kernels() noexcept override;
+    ucs_status_t launch_set(const uint32_t (*words)[order_words], size_t number,
+                            ticket first) noexcept override;
+    ucs_status_t ask_sets() noexcept override;
 
   private:
     cuda_mover(primary_context &owner, bool host_caches_memory) noexcept;
@@ -45,6 +49,9 @@ class cuda_mover final : public mover_desk {
     sole_user sole_;
     std::unique_ptr<memory> pinned_, state_;
     cudaStream_t stream_ = nullptr;
+    // Sets run side by side.
+    std::array<cudaStream_t, 4> set_streams_{};
+    size_t next_set_stream_ = 0;
     mover_memory *shared_ = nullptr;
 };
 

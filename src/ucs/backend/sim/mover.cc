@@ -54,6 +54,12 @@ class sim_mover::kernel {
 
     // UCS_ERR_IO_ERROR: it has died.
     ucs_status_t run() {
+        if (launch_.set != 0) {
+            gone_ = true;  // nothing else is taken
+            for (size_t i = 0; i < launch_.set; ++i) {
+                accept(launch_.how.first + i);
+            }
+        }
         const ticket position = __atomic_load_n(&all_.shared->position.value, __ATOMIC_ACQUIRE);
         taker_.begin(launch_.how.instance, std::max(position, launch_.how.first));
         const clock::time_point begun = clock::now();
@@ -173,7 +179,7 @@ class sim_mover::kernel {
 
     void accept(ticket number) {
         const described order = all_.orders[number % ring_size];
-        for (uint32_t i = 0; i < parts; ++i) {
+        for (uint32_t i = 0; i < parts && launch_.set == 0; ++i) {
             if (taker_.part(i).words[2] != word_of(order, i)) {
                 nc_error("simulated GPU %d: a mover takes an order from a torn line", all_.ordinal);
                 std::abort();
@@ -307,9 +313,21 @@ bool sim_mover::describe(const move_order &one, ticket which,
 }
 
 ucs_status_t sim_mover::launch(const mover_launch &how) noexcept {
-    fault_plan &faults = runner_->all.faults;
     launched one;
     one.how = how;
+    return enqueue(one);
+}
+
+ucs_status_t sim_mover::launch_set(const uint32_t (*)[order_words], size_t number,
+                                   ticket first) noexcept {
+    launched one;
+    one.how.first = first;
+    one.set = number;
+    return enqueue(one);
+}
+
+ucs_status_t sim_mover::enqueue(launched one) noexcept {
+    fault_plan &faults = runner_->all.faults;
     const bool refused = faults.strikes(fault::mover);
     one.dies = faults.strikes(fault::mover_dies);
     one.late = faults.strikes(fault::mover_late);

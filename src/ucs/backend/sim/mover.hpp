@@ -33,10 +33,14 @@ class sim_mover final : public mover_desk {
                   uint32_t (*words_p)[order_words]) noexcept override;
     ucs_status_t launch(const mover_launch &how) noexcept override;
     ucs_status_t ask_kernels() noexcept override;
+    ucs_status_t launch_set(const uint32_t (*words)[order_words], size_t number,
+                            ticket first) noexcept override;
+    ucs_status_t ask_sets() noexcept override { return ask_kernels(); }
 
   private:
     struct launched {
         mover_launch how;
+        size_t set = 0;                   // so many orders from how.first on, and no others
         bool late = false, dies = false;  // faults
     };
     class kernel;
@@ -70,6 +74,9 @@ class sim_mover final : public mover_desk {
         ucs_status_t status = UCS_OK;  // the first error is kept
         std::thread thread;
     };
+
+    // With the faults that strike it.
+    ucs_status_t enqueue(launched one) noexcept;
 
     sim_mover(const options &how, std::unique_ptr<runner> own) noexcept
         : mover_desk(how.mover_idle, how.mover_always, uint64_t{how.mover_away} * 1000),

@@ -28,7 +28,12 @@ struct mover_arguments {
 // Enqueues it on `stream` of the current device.
 cudaError_t launch_mover(loaded_kernels &kernels, const mover_arguments &arguments,
                          cudaStream_t stream) noexcept;
-// Loads it there, which may wait for kernels that run on the device.
+// Moves orders [first, first + number), 2 to gpu::most_of_set, and leaves. `most_blocks`: of thread
+// blocks, each of which has a multiprocessor; 0: no limit of its own.
+cudaError_t launch_set(loaded_kernels &kernels, gpu::mover_memory *shared,
+                       const uint32_t (*words)[gpu::order_words], size_t number, uint64_t first,
+                       uint32_t most_blocks, cudaStream_t stream) noexcept;
+// Loads them there, which may wait for kernels that run on the device.
 cudaError_t load_mover(loaded_kernels &to) noexcept;
 
 }  // namespace cuda_nc::exec

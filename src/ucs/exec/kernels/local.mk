@@ -5,6 +5,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/instances/kernels.cuh \
 	src/ucs/exec/kernels/instances/mover.cuh \
 	src/ucs/exec/kernels/instances/mover_words.cuh \
+	src/ucs/exec/kernels/instances/order_set.cuh \
 	src/ucs/exec/kernels/instances/pipe.cuh \
 	src/ucs/exec/kernels/launch.hpp \
 	src/ucs/exec/kernels/launch_mover.hpp \
@@ -33,6 +34,7 @@ libcuda_nc_core_la_SOURCES += \
 	src/ucs/exec/kernels/plan/choose_tiles.cc \
 	src/ucs/exec/kernels/plan/order_plan.cc \
 	src/ucs/exec/kernels/plan/order_plan.hpp \
+	src/ucs/exec/kernels/plan/order_set.hpp \
 	src/ucs/exec/kernels/plan/pair_plan.cc \
 	src/ucs/exec/kernels/plan/pair_plan.hpp \
 	src/ucs/exec/kernels/plan/part.cc \
@@ -53,6 +55,7 @@ cuda_cu_sources += \
 	src/ucs/exec/kernels/instances/blocks.cu \
 	src/ucs/exec/kernels/instances/listed_words.cu \
 	src/ucs/exec/kernels/instances/mover.cu \
+	src/ucs/exec/kernels/instances/order_set.cu \
 	src/ucs/exec/kernels/instances/pairs.cu \
 	src/ucs/exec/kernels/instances/pieces.cu \
 	src/ucs/exec/kernels/instances/pipe_blocks.cu \

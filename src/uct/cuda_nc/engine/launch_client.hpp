@@ -16,6 +16,10 @@ class launch_client {
     virtual int device() const noexcept = 0;        // ordinal
     virtual uint64_t message() const noexcept = 0;  // number of the message that it belongs to
 
+    // Whether other work that is ready soon could begin together with it, by one launch: else it
+    // gains nothing by waiting. Asked of orders, and of what is to be launched.
+    virtual bool may_share() const noexcept { return true; }
+
     // Acquires what the launch needs beside channels and a stream. False: there is none now.
     virtual bool acquire_resources() noexcept { return true; }
 

@@ -56,6 +56,7 @@ class scheduler {
     // The kernel of launched work has left, or the order has ended.
     void kernel_left(const launch_client &ended) noexcept { launches_.left(ended); }
     void give_early() noexcept { launches_.give_early(); }
+    bool has_room_for_others() const noexcept { return launches_.has_room_for_others(); }
     void launch_all() noexcept;
 
     // Both say how much happened. They look at work that has ended on the GPU, and at the first in

@@ -61,7 +61,7 @@ void shared_launches::left(const launch_client &ended) noexcept {
 
 // The first, and those behind it on its GPU, are one set.
 void shared_launches::give_some() noexcept {
-    constexpr size_t most = 32;
+    constexpr size_t most = gpu::most_of_set;
     launch_client *asked[most], *refused[most];
     gpu::mover::ticket tickets[most];
     // Each order is made when it is described: most sets have one.
@@ -82,10 +82,19 @@ void shared_launches::give_some() noexcept {
         }
     }
     orders_.erase(orders_.begin(), orders_.begin() + static_cast<ptrdiff_t>(number));
-    const size_t given = num_asked != 0 ? by->give(orders, num_asked, tickets) : 0;
-    counters::all().orders.fetch_add(given, std::memory_order_relaxed);
+    gpu::giving how;
+    how.may_launch_set = true;
+    const gpu::given given =
+        num_asked != 0 ? by->give(orders, num_asked, tickets, how) : gpu::given();
+    if (given.launched_set) {
+        gpu::beat_pulses(gpu::beat::progress);  // a launch takes microseconds
+        count(counters::all().launches);
+        counters::all().launched_sides.fetch_add(given.number, std::memory_order_relaxed);
+    } else {
+        counters::all().orders.fetch_add(given.number, std::memory_order_relaxed);
+    }
     for (size_t i = 0; i < num_asked; ++i) {
-        if (given != 0 && tickets[i] != 0) {
+        if (given.number != 0 && tickets[i] != 0) {
             in_flight_.push_back({asked[i], true, by->mark_of(tickets[i])});
             asked[i]->ordered(*by, tickets[i]);
         } else {
@@ -95,6 +104,26 @@ void shared_launches::give_some() noexcept {
     for (size_t i = 0; i < num_refused; ++i) {
         refused[i]->order_refused();
     }
+}
+
+void shared_launches::give_early() noexcept {
+    constexpr size_t enough_work = 4, enough_orders = 4;
+    const bool enough = in_flight_.size() < enough_work || orders_.size() >= enough_orders;
+    if (!orders_.empty() && enough && takes_orders_at_once()) {
+        give_orders();
+    }
+}
+
+bool shared_launches::takes_orders_at_once() const noexcept {
+    const launch_client &first = *orders_.front();
+    const gpu::mover *by = first.may_share() ? mover_of(first.device()) : nullptr;
+    return by == nullptr || by->takes_at_once();
+}
+
+bool shared_launches::has_room_for_others() const noexcept {
+    return (!orders_.empty() && !takes_orders_at_once()) ||
+           std::any_of(launches_.begin(), launches_.end(),
+                       [](const launch_client *one) { return one->may_share(); });
 }
 
 void shared_launches::give_orders() noexcept {

@@ -35,28 +35,27 @@ class shared_launches {
     // The kernel of launched work has left, or the order has ended.
     void left(const launch_client &ended) noexcept;
     const std::vector<running> &in_flight() const noexcept { return in_flight_; }
-    bool empty() const noexcept { return launches_.empty() && orders_.empty(); }
+    bool empty() const noexcept { return number_ready() == 0; }
+    size_t number_ready() const noexcept { return launches_.size() + orders_.size(); }
+    // Whether a launch is to be made that could serve others, too, if they came now.
+    bool has_room_for_others() const noexcept;
     // Messages whose work is to begin, or has begun.
-    size_t number_under_way() const noexcept {
-        return orders_.size() + launches_.size() + in_flight_.size();
-    }
+    size_t number_under_way() const noexcept { return number_ready() + in_flight_.size(); }
 
     // Gives the orders to the GPUs' movers. Each client hears whether its order was taken.
     void give_orders() noexcept;
-    // The same, but that while GPUs are at work some are gathered: to give several together costs
-    // the CPU little more than to give one.
-    void give_early() noexcept {
-        constexpr size_t enough_work = 4, enough_orders = 4;
-        if (in_flight_.size() < enough_work || orders_.size() >= enough_orders) {
-            give_orders();
-        }
-    }
+    // The same where a mover's kernel is there to take them; else one launch is to serve those that
+    // come now. While GPUs are at work some are gathered: to give several together costs the CPU
+    // little more than to give one.
+    void give_early() noexcept;
     // Makes one launch at most; each client hears what became of it. Writes the numbers of their
     // messages to `messages` and returns how many; 0: there are none, or no stream is free now.
     size_t launch_some(uint64_t (&messages)[gpu::max_pipe_sides]) noexcept;
 
   private:
     using client_list = std::vector<launch_client *>;
+    // Of the GPU of the first order, of which there is one.
+    bool takes_orders_at_once() const noexcept;
     bool add(client_list &to, launch_client &ready) noexcept;
     static bool remove(client_list &from, const launch_client &one) noexcept;
     void give_some() noexcept;

@@ -84,6 +84,9 @@ class pipe_drive final : public launch_client {
     // launch_client
     int device() const noexcept override { return buffer_->device(); }
     uint64_t message() const noexcept override { return message_; }
+    bool may_share() const noexcept override {
+        return holds_order_ ? total_ <= gpu::longest_of_many : !work_.copies;
+    }
     bool acquire_resources() noexcept override;
     ucs_status_t prepare(gpu::stream &on, gpu::pipe_work *work_p) noexcept override;
     void launched(const std::shared_ptr<pooled_stream> &on) noexcept override;

@@ -232,6 +232,18 @@ unsigned direct_messages::progress(void *self) noexcept {
     return static_cast<direct_messages *>(self)->progress();
 }
 
+// Work is ready, and is launched when this returns. What has arrived meanwhile shares the launch:
+// the carrier hands out one message in a call, mostly, and is asked until it has none. (To wait for
+// the next one, too, gained nothing: bench/results, sets.)
+void direct_messages::gather() noexcept {
+    constexpr auto longest = std::chrono::microseconds(4);  // as long as a launch takes
+    abi::uct_iface *const carrier = services_.iface.carrier;
+    const auto begun = agenda::clock::now();
+    while (services_.iface.is_progressed && carrier->ops.iface_progress(carrier) != 0 &&
+           agenda::clock::now() - begun < longest) {
+    }
+}
+
 // Among many messages most wait for others, whose calls progress them: the agenda and the scheduler
 // know the others. Failed kernels, and channels that another worker has released, show only by
 // looking, which is done in some of the calls.
@@ -265,6 +277,9 @@ unsigned direct_messages::progress() noexcept {
     happened += s.schedule.progress_in_flight(all);
     happened += s.looks.empty() ? 0 : s.looks.progress();
     happened += s.schedule.progress_waiting(all);
+    if (s.schedule.has_room_for_others()) {
+        gather();
+    }
     s.schedule.launch_all();
     happened += s.pending.empty() ? 0 : s.pending.release_decided();
     happened += flushes_.empty() ? 0 : flushes_.progress();

@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace {
 
 class played_mover final : public mover_desk {
   public:
-    played_mover() : mover_desk(50, true, 0) {
+    explicit played_mover(bool always) : mover_desk(50, always, 0) {
         memory.begin();
         use(&memory);
     }
@@ -33,7 +34,14 @@ class played_mover final : public mover_desk {
 
     alignas(mover_memory) mover_memory memory = {};
     uint32_t instance = 0;
+    struct set {
+        ticket first;
+        size_t number;
+    };
     std::vector<mover_launch> launches_seen;
+    std::vector<set> sets_seen;
+    ucs_status_t launches_end = UCS_OK;  // what each one, of either kind, comes to
+    std::function<ucs_status_t()> sets_asked = [] { return UCS_INPROGRESS; };
     std::function<void(ticket)> while_described;
     std::function<ucs_status_t()> asked = [] { return UCS_INPROGRESS; };
 
@@ -46,33 +54,46 @@ class played_mover final : public mover_desk {
         return true;
     }
     ucs_status_t launch(const mover_launch &how) noexcept override {
+        if (launches_end != UCS_OK) {
+            return launches_end;
+        }
         launches_seen.push_back(how);
         instance = how.instance;
         return UCS_OK;
     }
     ucs_status_t ask_kernels() noexcept override { return asked(); }
+    ucs_status_t launch_set(const uint32_t (*)[order_words], size_t number,
+                            ticket first) noexcept override {
+        if (launches_end == UCS_OK) {
+            sets_seen.push_back({first, number});
+        }
+        return launches_end;
+    }
+    ucs_status_t ask_sets() noexcept override { return sets_asked(); }
 };
 
-class mover_desk_test : public testing::Test {
+class desk_test : public testing::Test {
   protected:
-    void SetUp() override {
+    explicit desk_test(bool always) : mover_(always) {
         order_.target = &what_;
         order_.source_base = from_;
         order_.target_base = to_;
         order_.length = 64;
-        ASSERT_EQ(give(1, {}), 1u);
-        ASSERT_EQ(mover_.launches_seen.size(), 1u);
-        mover_.say(next_, false, false);  // the kernel is there
     }
 
     size_t give(size_t number, giving how) {
         const std::vector<move_order> orders(number, order_);
         tickets_.assign(number, 0);
-        const size_t count = mover_.give(orders.data(), number, tickets_.data(), how);
+        given_ = mover_.give(orders.data(), number, tickets_.data(), how);
         for (mover::ticket one : tickets_) {
             next_ = std::max(next_, one + 1);
         }
-        return count;
+        return given_.number;
+    }
+    size_t give_set(size_t number) {
+        giving how;
+        how.may_launch_set = true;
+        return give(number, how);
     }
     size_t give_to_present(size_t number) {
         giving how;
@@ -102,11 +123,22 @@ class mover_desk_test : public testing::Test {
     }
 
     played_mover mover_;
-    const layout_view what_ = contiguous_view(64);
-    char from_[64] = {}, to_[64] = {};
+    const layout_view what_ = contiguous_view(longest_order);
+    char from_[64] = {}, to_[64] = {};  // are not touched
     move_order order_;
     std::vector<mover::ticket> tickets_;
+    given given_;
     mover::ticket next_ = 1;
+};
+
+class mover_desk_test : public desk_test {
+  protected:
+    mover_desk_test() : desk_test(true) {}
+    void SetUp() override {
+        ASSERT_EQ(give(1, {}), 1u);
+        ASSERT_EQ(mover_.launches_seen.size(), 1u);
+        mover_.say(next_, false, false);  // the kernel is there
+    }
 };
 
 TEST_F(mover_desk_test, orders_that_a_gone_kernel_has_not_seen_are_taken_back) {
@@ -198,6 +230,127 @@ TEST_F(mover_desk_test, a_launch_says_the_pulse_of_the_order_before) {
     ASSERT_EQ(give(1, {}), 1u);
     ASSERT_EQ(mover_.launches_seen.size(), 2u);
     EXPECT_EQ(mover_.launches_seen.back().pulse, 5u);
+}
+
+// Orders for which no kernel is there.
+class order_set_test : public desk_test {
+  protected:
+    order_set_test() : desk_test(false) {}
+    // Orders come so often that one of them launches the kernel; its ticket.
+    mover::ticket launch_kernel() {
+        for (int tries = 0; tries < 1000 && give(1, {}) == 0; ++tries) {
+        }
+        EXPECT_EQ(mover_.launches_seen.size(), 1u);
+        return tickets_[0];
+    }
+};
+
+TEST_F(order_set_test, several_that_find_no_kernel_are_one_launch) {
+    ASSERT_EQ(give_set(3), 3u);
+    EXPECT_TRUE(given_.launched_set);
+    ASSERT_EQ(mover_.sets_seen.size(), 1u);
+    EXPECT_EQ(mover_.sets_seen[0].number, 3u);
+    EXPECT_TRUE(mover_.launches_seen.empty());
+    for (size_t i : {1, 2, 0}) {
+        EXPECT_EQ(tickets_[i], mover_.sets_seen[0].first + i);
+        EXPECT_EQ(mover_.state(tickets_[i]), UCS_INPROGRESS);
+        EXPECT_EQ(mover_.ask(tickets_[i]), UCS_INPROGRESS);
+        EXPECT_FALSE(mover_.mark_of(tickets_[i]).may_show());
+        end(tickets_[i]);
+        EXPECT_EQ(mover_.state(tickets_[i]), UCS_OK);
+        EXPECT_TRUE(mover_.mark_of(tickets_[i]).may_show());
+        mover_.release(tickets_[i]);
+    }
+}
+
+// What has no set. Few orders: many would be a burst, which launches the kernel.
+TEST_F(order_set_test, one_by_itself_and_who_does_not_ask_have_launches_of_their_own) {
+    EXPECT_EQ(give_set(1), 0u);
+    EXPECT_EQ(give(2, {}), 0u);
+    EXPECT_EQ(tickets_, (std::vector<mover::ticket>{0, 0}));
+    EXPECT_TRUE(mover_.sets_seen.empty());
+}
+
+TEST_F(order_set_test, long_ones_are_left_and_so_is_more_than_one_launch_holds) {
+    EXPECT_EQ(give_set(most_of_set + 1), 0u);
+    played_mover other(false);
+    std::vector<move_order> orders(4, order_);
+    orders[0].length = orders[2].length = longest_of_many + 1;
+    orders[3].length = longest_of_many;
+    std::vector<mover::ticket> tickets(orders.size());
+    giving how;
+    how.may_launch_set = true;
+    EXPECT_EQ(other.give(orders.data(), orders.size(), tickets.data(), how).number, 2u);
+    EXPECT_EQ(tickets, (std::vector<mover::ticket>{0, 1, 0, 2}));
+}
+
+TEST_F(order_set_test, a_kernel_that_comes_behind_one_begins_behind_it) {
+    ASSERT_EQ(give_set(2), 2u);
+    const mover::ticket first = tickets_[0], its = launch_kernel();
+    EXPECT_EQ(its, first + 2);
+    EXPECT_EQ(mover_.launches_seen[0].first, its);
+}
+
+TEST_F(order_set_test, where_the_kernel_is_there_orders_go_to_it) {
+    EXPECT_FALSE(mover_.takes_at_once());
+    mover_.say(next_, false, false);
+    EXPECT_TRUE(mover_.takes_at_once());
+    mover_.say(next_, true, true);
+    EXPECT_FALSE(mover_.takes_at_once());
+    launch_kernel();
+    EXPECT_TRUE(mover_.takes_at_once()) << "the first of a burst does not wait for others";
+    mover_.say(next_, false, false);
+    EXPECT_EQ(give_set(2), 2u);
+    EXPECT_FALSE(given_.launched_set);
+    EXPECT_TRUE(mover_.sets_seen.empty());
+}
+
+TEST_F(order_set_test, one_goes_on_where_orders_that_no_kernel_takes_are_taken_back) {
+    ASSERT_EQ(give_set(2), 2u);
+    const mover::ticket of_set = tickets_[0], of_kernel = launch_kernel();
+    mover_.asked = [] { return UCS_OK; };  // it has left, and not taken it
+    mover_.launches_end = UCS_ERR_NO_MEMORY;
+    EXPECT_EQ(mover_.ask(of_kernel), UCS_ERR_CANCELED);
+    EXPECT_EQ(mover_.state(of_set), UCS_INPROGRESS);
+    EXPECT_EQ(mover_.ask(of_set), UCS_INPROGRESS);
+    end(of_set);
+    EXPECT_EQ(mover_.ask(of_set), UCS_OK);
+}
+
+TEST_F(order_set_test, one_that_cannot_be_launched_leaves_no_trace) {
+    mover_.launches_end = UCS_ERR_NO_MEMORY;
+    EXPECT_EQ(give_set(2), 0u);
+    EXPECT_EQ(tickets_, (std::vector<mover::ticket>{0, 0}));
+    mover_.launches_end = UCS_OK;
+    ASSERT_EQ(give_set(2), 2u);
+    EXPECT_EQ(tickets_, (std::vector<mover::ticket>{1, 2}));
+}
+
+// As it takes the CPU as long as the set itself.
+TEST_F(order_set_test, no_kernel_is_launched_again_and_again_behind_sets_that_need_none) {
+    for (int i = 0; i < 100; ++i) {
+        const auto begun = std::chrono::steady_clock::now();
+        while (std::chrono::steady_clock::now() - begun < std::chrono::microseconds(30)) {
+        }
+        give_set(2);
+        mover_.say(next_, true, true);  // one that was launched has come, and gone
+        for (mover::ticket one : tickets_) {
+            end(one);
+        }
+    }
+    EXPECT_GT(mover_.sets_seen.size(), 90u);
+    EXPECT_LE(mover_.launches_seen.size(), 10u);
+}
+
+TEST_F(order_set_test, one_that_ends_and_tells_nothing_fails_the_mover) {
+    ASSERT_EQ(give_set(2), 2u);
+    const mover::ticket first = tickets_[0], second = tickets_[1];
+    end(first);
+    mover_.sets_asked = [] { return UCS_OK; };
+    EXPECT_EQ(mover_.ask(first), UCS_OK);
+    EXPECT_EQ(mover_.ask(second), UCS_ERR_IO_ERROR);
+    EXPECT_EQ(mover_.state(first), UCS_OK);
+    EXPECT_EQ(give_set(2), 0u);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ class mover_test : public random_layout_test {
     mover::ticket offer(const move_order &one, std::chrono::milliseconds most) {
         mover::ticket its = 0;
         for (const auto begun = std::chrono::steady_clock::now();
-             mover_->give(&one, 1, &its) == 0;) {
+             mover_->give(&one, 1, &its).number == 0;) {
             mover_->expect();
             if (std::chrono::steady_clock::now() - begun > most) {
                 return 0;
@@ -87,6 +87,9 @@ class mover_test : public random_layout_test {
         const uint64_t most = std::min(total - move->order.packed_offset, longest_order);
         move->order.length = number(0, 1) == 0 ? most : number(1, most);
         ASSERT_EQ(finish(*stream_), UCS_OK);  // no stream orders the mover behind the tables
+        fill_expected(move);
+    }
+    void fill_expected(random_move *move) {
         const std::vector<size_t> source = move->from.positions(), target = move->to.positions();
         move->expected = move->to.image;
         for (uint64_t i = 0; i < move->order.length; ++i) {
@@ -195,7 +198,8 @@ TEST_P(mover_test, many_orders_are_given_at_once) {
     for (size_t given = 0; given < orders.size();) {
         // There is room for all.
         ASSERT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(60));
-        given += mover_->give(orders.data() + given, orders.size() - given, tickets.data() + given);
+        given += mover_->give(orders.data() + given, orders.size() - given, tickets.data() + given)
+                     .number;
         mover_->expect();
     }
     for (size_t i = 0; i < moves.size(); ++i) {
@@ -203,6 +207,44 @@ TEST_P(mover_test, many_orders_are_given_at_once) {
         mover_->release(tickets[i]);
         check(&moves[i]);
     }
+}
+
+// They have a launch of their own, or the kernel, which comes and goes, takes them.
+TEST_P(mover_test, sets_move_layouts_and_touch_no_gap) {
+    constexpr int rounds = 60;
+    giving how;
+    how.may_launch_set = true;
+    int sets = 0;
+    for (int round = 0; round < rounds; ++round) {
+        SCOPED_TRACE("round " + std::to_string(round) + ", seed " + std::to_string(seed_));
+        // Many at a time are a burst, and launch the kernel the next time.
+        std::vector<random_move> moves(round % 20 == 19 ? number(3, most_of_set) : 2);
+        std::vector<move_order> orders;
+        for (random_move &one : moves) {
+            number(0, 3) == 0 ? make_any(&one, number(0, 1) == 0) : make_rows(&one, number(0, 2));
+            one.order.length = std::min(one.order.length, longest_listed_of_many);
+            fill_expected(&one);
+            orders.push_back(one.order);
+        }
+        std::vector<mover::ticket> tickets(moves.size());
+        const given taken = mover_->give(orders.data(), orders.size(), tickets.data(), how);
+        sets += taken.launched_set && taken.number != 0 ? 1 : 0;
+        for (size_t i = 0; i < moves.size(); ++i) {
+            if (tickets[i] == 0) {
+                moves[i].expected = moves[i].to.image;  // it is not served
+            } else {
+                ASSERT_EQ(await(tickets[i]), UCS_OK);
+                mover_->release(tickets[i]);
+            }
+        }
+        for (random_move &one : moves) {
+            check(&one);
+        }
+        if (HasFailure()) {
+            return;
+        }
+    }
+    EXPECT_GT(sets, 0);
 }
 
 // An order that has ended is in nobody's way, though its owner has not given it back.
@@ -287,7 +329,7 @@ TEST_P(mover_test, long_orders_that_come_together_are_taken_all_or_none) {
     EXPECT_EQ(await(before), UCS_OK);
     mover_->release(before);
     mover::ticket tickets[4];
-    const size_t given = mover_->give(all, 4, tickets);
+    const size_t given = mover_->give(all, 4, tickets).number;
     EXPECT_LE(given, 1u);
     for (const size_t i : {0, 2, 3}) {
         EXPECT_EQ(tickets[i], 0u);
@@ -296,7 +338,7 @@ TEST_P(mover_test, long_orders_that_come_together_are_taken_all_or_none) {
         EXPECT_EQ(await(tickets[1]), UCS_OK);
         mover_->release(tickets[1]);
     }
-    const size_t two = mover_->give(all + 2, 2, tickets);
+    const size_t two = mover_->give(all + 2, 2, tickets).number;
     EXPECT_TRUE(two == 0 || two == 2);
     for (size_t i = 0; i < two; ++i) {
         EXPECT_EQ(await(tickets[i]), UCS_OK);
@@ -308,17 +350,17 @@ TEST_P(mover_test, orders_out_of_range_are_refused) {
     plain_move move = make_plain(4);
     move_order one = move.order;
     mover::ticket its = 0;
-    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "no target";
+    EXPECT_EQ(mover_->give(&one, 1, &its).number, 0u) << "no target";
     one.target = &move.what;
     one.length = 0;
-    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "no bytes";
+    EXPECT_EQ(mover_->give(&one, 1, &its).number, 0u) << "no bytes";
     one.length = move.what.packed_size + 1;
-    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "more bytes than there are";
+    EXPECT_EQ(mover_->give(&one, 1, &its).number, 0u) << "more bytes than there are";
     one.length = longest_order + 1;
-    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "too long";
+    EXPECT_EQ(mover_->give(&one, 1, &its).number, 0u) << "too long";
     one.length = 1;
     one.packed_offset = move.what.packed_size;
-    EXPECT_EQ(mover_->give(&one, 1, &its), 0u) << "behind the end";
+    EXPECT_EQ(mover_->give(&one, 1, &its).number, 0u) << "behind the end";
 }
 
 // Threads that give orders while another one tells the kernel to leave again and again.

@@ -86,6 +86,18 @@ void network::deliver(endpoint &ep) {
     handler.cb(handler.arg, next.bytes.data(), next.bytes.size(), 0);
 }
 
+unsigned network::receive(iface *own) {
+    unsigned came = 0;
+    for (endpoint *ep : std::vector<endpoint *>(endpoints.begin(), endpoints.end())) {
+        if (endpoints.count(ep) != 0 && ep->target == own) {
+            const size_t before = ep->messages.size();
+            deliver(*ep);
+            came += endpoints.count(ep) != 0 && ep->messages.size() < before ? 1 : 0;
+        }
+    }
+    return came;
+}
+
 void network::dispatch(endpoint &ep) {
     if (ep.pending.empty() || chance(full)) {
         return;

@@ -103,6 +103,8 @@ struct network {
     void copy(void *to, const void *from, size_t length);
     // What UCX does in one call of progress.
     void step();
+    // What a carrier does in one of its own. Returns how many messages have come.
+    unsigned receive(iface *own);
 
     void set_ops(uct_iface_ops &ops);
     void set_api();

@@ -239,13 +239,16 @@ struct order_list : order_sides {
 struct order_cut {
     uint32_t pieces, length;
 };
-CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t idle) {
-    const uint32_t least = (length + longest_piece - 1) / longest_piece;
+CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t idle, uint32_t longest) {
+    const uint32_t least = (length + longest - 1) / longest;
     const uint32_t full = length / shortest_piece, most = min_u32(full < 1 ? 1 : full, idle);
     const uint32_t wanted = least > most ? least : most;
     const uint32_t share = (length + wanted - 1) / wanted;
     const uint32_t piece = (share + shortest_piece - 1) / shortest_piece * shortest_piece;
     return {(length + piece - 1) / piece, piece};
+}
+CUDA_NC_KERNEL order_cut cut_order(uint32_t length, uint32_t idle) {
+    return cut_order(length, idle, longest_piece);
 }
 
 }  // namespace cuda_nc::exec

@@ -235,7 +235,7 @@ TEST(gpu_cuda_child, DISABLED_reset) {
         order.source_base = own->address() + 8;
         order.length = 8;
         mover::ticket its = 0;
-        EXPECT_EQ(by->give(&order, 1, &its), 0u);
+        EXPECT_EQ(by->give(&order, 1, &its).number, 0u);
         by->expect();
         by->leave();
     }

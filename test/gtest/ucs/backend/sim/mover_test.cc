@@ -51,7 +51,7 @@ class sim_mover_test : public gpu_sim {
     // Gives one order and waits for it. UCS_ERR_NO_RESOURCE: it was not taken.
     ucs_status_t move() {
         mover::ticket its = 0;
-        if (mover_->give(&order_, 1, &its) == 0) {
+        if (mover_->give(&order_, 1, &its).number == 0) {
             return UCS_ERR_NO_RESOURCE;
         }
         const ucs_status_t status = await(its);
@@ -101,7 +101,7 @@ TEST_F(sim_mover_test, a_kernel_that_dies_fails_its_orders_and_takes_no_more) {
     start_with("mover_dies:1");
     std::vector<mover::ticket> tickets(64);
     size_t given = 0;
-    while (given < tickets.size() && mover_->give(&order_, 1, tickets.data() + given) == 1) {
+    while (given < tickets.size() && mover_->give(&order_, 1, tickets.data() + given).number == 1) {
         ++given;
     }
     ASSERT_GT(given, 0u);
@@ -121,7 +121,7 @@ TEST_F(sim_mover_test, what_is_not_served_does_not_hold_up_the_orders_behind_it)
     std::vector<move_order> orders(5, order_);
     orders[0].length = orders[3].length = 0;
     mover::ticket tickets[5] = {9, 9, 9, 9, 9};
-    ASSERT_EQ(mover_->give(orders.data(), 5, tickets), 3u);
+    ASSERT_EQ(mover_->give(orders.data(), 5, tickets).number, 3u);
     for (size_t i : {0, 3}) {
         EXPECT_EQ(tickets[i], 0u);
     }
@@ -158,7 +158,7 @@ TEST_F(sim_mover_test, it_can_end_with_orders_outstanding) {
     start_with("mover_late:1");
     mover::ticket its = 0;
     for (int i = 0; i < 20; ++i) {
-        EXPECT_EQ(mover_->give(&order_, 1, &its), 1u);
+        EXPECT_EQ(mover_->give(&order_, 1, &its).number, 1u);
     }
     // the platform ends here
 }
@@ -237,7 +237,7 @@ TEST_F(sim_mover_test, an_order_for_a_present_kernel_is_given_back_where_that_le
         ASSERT_EQ(move(), UCS_OK);  // the kernel is there
         copy(to_->address(), bytes_of.data(), bytes);
         mover::ticket its = 0;
-        const bool is_taken = mover_->give(&order_, 1, &its, present) == 1;
+        const bool is_taken = mover_->give(&order_, 1, &its, present).number == 1;
         if (is_taken) {
             ASSERT_EQ(await(its), UCS_OK);
             mover_->release(its);

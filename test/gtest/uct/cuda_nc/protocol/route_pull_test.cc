@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "uct/cuda_nc/engine/stream_pool.hpp"
@@ -363,6 +364,39 @@ TEST_P(direct_messages_with_source, one_among_others_is_pulled_rather_than_sent_
     EXPECT_TRUE(sent.empty());
     run_until(all_are_launched);
     end_receives();
+}
+
+// The first is alone, and begins at once. Copies share no launch, and wait for nobody.
+TEST_P(direct_messages_with_source, what_the_carrier_still_holds_shares_the_next_launch) {
+    constexpr size_t before = 2;
+    const size_t number = GetParam() ? before : before + 1;
+    prepare_receives(number);
+    for (size_t i = 0; i < before; ++i) {
+        EXPECT_EQ(ask(i), leaving::never);
+    }
+    static std::function<unsigned()> arrive;
+    iface_.is_progressed = true;
+    iface_.carrier = &carrier_;
+    carrier_.ops.iface_progress = [](abi::uct_iface *) { return arrive(); };
+    size_t next = before, asked = 0;
+    arrive = [&] {
+        ++asked;
+        if (next == number) {
+            return 0u;
+        }
+        EXPECT_EQ(ask(next++), leaving::never);
+        return 1u;
+    };
+    const counters &all = counters::all();
+    const uint64_t launches = all.launches, sides = all.launched_sides;
+    progress();
+    EXPECT_EQ(asked == 0, GetParam());
+    EXPECT_EQ(next, number);
+    EXPECT_EQ(all.launches, launches + 1);
+    EXPECT_EQ(all.launched_sides, sides + number - 1);
+    run_until(all_are_launched);
+    end_receives();
+    arrive = nullptr;
 }
 
 // A pull has a port while its kernel runs: there are fewer ports than messages.
