@@ -101,6 +101,13 @@ class Result:
         have_movers = options.backend == "sim" or gpus() >= getattr(options, "ranks", 2)
         fail_if(orders == 0 and have_movers, "no message became an order to a mover")
 
+    def must_have_had_sets(self, options):
+        """The same of sets: several messages that were ready together shared a launch."""
+        sets = sum(map(int, re.findall(r"(\d+) sides in sets", self.output)))
+        print(f"{sets} orders in sets", flush=True)
+        have_movers = options.backend == "sim" or gpus() >= getattr(options, "ranks", 2)
+        fail_if(sets == 0 and have_movers, "no messages shared a launch")
+
     def must_have_ended(self):
         """Well or not, but neither by a crash nor with wrong bytes; and in the middle of traffic."""
         skip_if("SKIPPED" in self.output, "the driver or the machine lacks something")

@@ -23,6 +23,7 @@ def case():
                         "--seconds", options.seconds, *beside, env=env, limit=options.seconds + 300)
     result.must_be_right()
     result.must_have_had_orders(options)
+    result.must_have_had_sets(options)
 
 
 common.main(case)

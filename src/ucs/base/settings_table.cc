@@ -116,9 +116,9 @@ const setting_field settings_table[] = {
           "Most microseconds that this kernel waits for the next message before it leaves the GPU, "
           "1 to 1000; less where messages usually come sooner after each other."),
     FIELD(of_transport, mover_always, "MOVER_ALWAYS", "n", nullptr, kind::boolean,
-          "Launch this kernel whenever something is to be moved by it, whether it pays or not, and "
-          "though the application's kernels may keep the GPU until these bytes have come: for "
-          "tests."),
+          "Launch this kernel whenever something is to be moved by it (of several messages every "
+          "second time a set, which leaves), whether it pays or not, and though the application's "
+          "kernels may keep the GPU until these bytes have come: for tests."),
     FIELD(of_transport, network_slots, "NETWORK_SLOTS", "y", nullptr, kind::boolean,
           "Move direct messages to other hosts too, where the carrier's network reads and writes "
           "GPU memory; not yet run on such hardware."),

@@ -7,7 +7,7 @@
 // the bytes.
 //
 // Memory: the layouts are read during give() alone; their tables, and the bytes on both sides, must
-// stay until the order has ended. Ring and end words are the mover's. Each order holds a line of
+// stay until the order has ended. Ring and end words are the mover's. Each order holds a place of
 // the ring until release(): whoever was given a ticket asks for its end, and gives it back.
 //
 // The kernel is a guest. It leaves when no order has come for the idle time (UCX_CUDA_NC_MOVER_IDLE

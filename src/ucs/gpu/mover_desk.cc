@@ -33,7 +33,9 @@ uint64_t mean_length(const move_order *orders, size_t number) noexcept {
 }  // namespace
 
 void mover_memory::begin() noexcept {
-    __atomic_store_n(&door.value, mover_door().word(), __ATOMIC_RELAXED);
+    mover_door none;
+    none.gone = true;
+    __atomic_store_n(&door.value, none.word(), __ATOMIC_RELAXED);
     __atomic_store_n(&position.value, uint64_t{1}, __ATOMIC_RELEASE);
 }
 
@@ -139,6 +141,9 @@ void mover_desk::take_places(const move_order *orders, size_t count, ticket *tic
             for (uint32_t &word : shared_->ends[number_of % order_ring_size].words) {
                 __atomic_store_n(&word, 0u, __ATOMIC_RELAXED);
             }
+            for (order_part &part : shared_->lines[number_of % order_ring_size].parts) {
+                __atomic_store_n(&part.tag, order_tag(number_of - 1), __ATOMIC_RELAXED);
+            }
         }
         place &its = place_of(number_of);
         const uint64_t length = bytes_of_long(orders[chosen_[i]]);
@@ -154,8 +159,7 @@ void mover_desk::take_places(const move_order *orders, size_t count, ticket *tic
 // several launches spread over more of the GPU.
 given mover_desk::give_set_locked(const move_order *orders, size_t number,
                                   ticket *tickets) noexcept {
-    const bool fits = number >= 2 && number <= most_of_set;
-    const size_t count = fits ? describe_all(orders, number, false) : 0;
+    const size_t count = number <= most_of_set ? describe_all(orders, number, false) : 0;
     if (count < 2) {
         return {};
     }
@@ -204,8 +208,12 @@ given mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
     }
     pen writes = {*shared_, words_, next_};
     const mover_door door = mover_door::of(writes.load_door());
-    const bool missing = owes_launch_ || door.misses(next_, launched_);
-    const bool may_launch_set = how.may_launch_set && missing && !owes_launch_;
+    // Behind the orders of sets no kernel has any that it could still take.
+    const bool missing = owes_launch_ || (next_ == first_ && door.leaves(launched_)) ||
+                         door.misses(next_, launched_);
+    // A kernel that may come back would wait for the tickets of a set.
+    const bool may_launch_set =
+        how.may_launch_set && number >= 2 && !owes_launch_ && door.is_gone(launched_);
     if (always_ && may_launch_set && std::exchange(launches_set_next_, !launches_set_next_)) {
         const given taken = give_set_locked(orders, number, tickets);
         if (taken.number != 0) {
@@ -225,15 +233,17 @@ given mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
         // Where none is missing one is on its way, and will take later ones.
         expects_ =
             missing && rhythm_.pays() && (taken.number != 0 || describe_all(orders, number) != 0);
-        if (taken.number == number) {
-            expect_locked();  // nothing is left that would be launched before
-        }
         return taken;
     }
     const size_t count = describe_all(orders, number);
+    const bool owed = owes_launch_;
     // Where a kernel is missing it comes first: without one nothing is written.
-    if (count == 0 || (missing && !launch_locked())) {
+    if (count == 0) {
         return {};
+    }
+    if (missing && !launch_locked()) {
+        owes_launch_ = owed;
+        return may_launch_set ? give_set_locked(orders, number, tickets) : given();
     }
     take_places(orders, count, tickets, false);
     order_giver<pen> giver;
@@ -254,18 +264,14 @@ given mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
     return {count, false};
 }
 
+// A kernel that leaves before the next order comes has been launched for nothing.
 void mover_desk::expect() noexcept {
+    constexpr unsigned most_in_vain = 4,
+                       tried_again = 61;  // steps of a program have no such number
     if (!is_usable()) {
         return;
     }
     std::lock_guard<std::mutex> guard(mutex_);
-    expect_locked();
-}
-
-// A kernel that leaves before the next order comes has been launched for nothing.
-void mover_desk::expect_locked() noexcept {
-    constexpr unsigned most_in_vain = 4,
-                       tried_again = 61;  // steps of a program have no such number
     if (!expects_ || failed_) {
         return;
     }
@@ -296,22 +302,24 @@ order_end_mark mover_desk::mark_of(ticket which) const noexcept {
             end_pieces_bits};
 }
 
-// What becomes of the orders from `first` on that have not ended. No kernel runs, and no set either
-// where the mover has failed; else sets go on.
-void mover_desk::settle(ticket first, ucs_status_t outcome) noexcept {
+// What becomes of the orders from `first` on that have not ended: of those that a kernel was given,
+// and none runs; `sets`: of those that sets have, too.
+void mover_desk::settle(ticket first, ucs_status_t outcome, bool sets) noexcept {
     for (place &one : places_) {
         const ticket its = one.number.load(std::memory_order_relaxed);
-        if (its >= first && its != 0 && (failed_ || !one.is_of_set) &&
-            state(its) == UCS_INPROGRESS) {
+        if (its >= first && its != 0 && (sets || !one.is_of_set) && state(its) == UCS_INPROGRESS) {
             one.outcome.store(outcome, std::memory_order_release);
         }
     }
 }
 
+// A set that is under way goes on, and still tells of its ends: ask() settles it when it has left.
 void mover_desk::fail_locked(ucs_status_t kernels) noexcept {
-    nc_debug("a mover has failed: %s", status_text(kernels));
+    nc_debug("a mover has failed: %s", kernels == UCS_OK
+                                           ? "it has left, and not told of an order's end"
+                                           : status_text(kernels));
     failed_ = true;
-    settle(1, UCS_ERR_IO_ERROR);
+    settle(1, UCS_ERR_IO_ERROR, ask_sets() != UCS_INPROGRESS);
 }
 
 // Those that were taken back have no ticket any more. Returns how many are left.

@@ -71,6 +71,8 @@ class mover_desk : public mover {
 
     // Before the first order; it outlives the desk's use.
     void use(mover_memory *shared) noexcept;
+    // For tests: the first order's number.
+    void begin_with(ticket first) noexcept { next_ = first_ = first; }
     // Before the memory goes: no pulse is written any more.
     void retire() noexcept;
 
@@ -108,9 +110,8 @@ class mover_desk : public mover {
     void take_places(const move_order *orders, size_t count, ticket *tickets,
                      bool for_set) noexcept;
     given give_set_locked(const move_order *orders, size_t number, ticket *tickets) noexcept;
-    void expect_locked() noexcept;
     bool launch_locked() noexcept;
-    void settle(ticket first, ucs_status_t outcome) noexcept;
+    void settle(ticket first, ucs_status_t outcome, bool sets = false) noexcept;
     ucs_status_t ask_locked(ticket which) noexcept;
     void fail_locked(ucs_status_t kernels) noexcept;
     void take_back_locked() noexcept;

@@ -1,10 +1,11 @@
 // How a CPU gives orders to a kernel that stays, and how the kernel leaves without losing one.
 //
 // Orders are numbered from 1 and lie in a ring of lines in pinned memory: order n in line n %
-// order_ring_size. A line has parts of 16 bytes, each of which is written and read whole; each
-// carries the low bits of the order's number, its tag. The kernel believes a line whose tags are
-// all those of the order it waits for, and else reads it again: so it may see the parts late, and
-// in any order. A line is written again only when the order before it has ended.
+// order_ring_size. (Orders of a set have numbers and ends, but no lines.) A line has parts of 16
+// bytes, each of which is written and read whole; each carries the low bits of the order's number,
+// its tag. The kernel believes a line whose tags are all those of the order it waits for, and else
+// reads it again: so it may see the parts late, and in any order. A line is written again only when
+// the order before it has ended.
 //
 // Leaving: the kernel writes to the door (a word in pinned memory) that it leaves before order n,
 // fences, and looks at line n once more. The CPU writes its order, fences, and looks at the door.
@@ -67,7 +68,8 @@ inline bool has_ended(const order_ends &line, uint64_t number) noexcept {
     return ended;
 }
 // Whether the words of an earlier order could be taken for those of `number`, the first one in its
-// place since numbers have come round: the CPU zeroes the line before.
+// place since numbers have come round: the CPU zeroes them before, and where it writes no line of
+// the ring makes sure that none is left there which could be taken for a later order's.
 constexpr bool must_zero_ends(uint64_t number) {
     return (number & ((uint64_t{1} << end_tag_bits) - 1)) < order_ring_size;
 }
@@ -99,16 +101,20 @@ struct mover_door {
     }
     // Whether that one is there, and has not said that it leaves.
     CUDA_NC_HD bool is_open(uint32_t launched) const { return !leaving && is_of_last(launched); }
-    // Whether nobody is sure to take order `number`, after `launched` launches.
+    // Whether that one has said that it leaves: it may still take an order, and stay.
+    CUDA_NC_HD bool leaves(uint32_t launched) const { return leaving && is_of_last(launched); }
+    // Whether it takes none any more.
+    CUDA_NC_HD bool is_gone(uint32_t launched) const { return gone && is_of_last(launched); }
+    // Whether nobody is sure to take order `number`, after `launched` launches. Fewer than 2^31
+    // were given since that kernel's first.
     CUDA_NC_HD bool misses(uint64_t number, uint32_t launched) const {
-        return leaving && is_of_last(launched) &&
-               static_cast<int32_t>(static_cast<uint32_t>(number) - next) >= 0;
+        return leaves(launched) && static_cast<int32_t>(static_cast<uint32_t>(number) - next) >= 0;
     }
     // Whether the last of `launched` kernels has gone. Then *first_p is the first order that it has
     // not taken; fewer than 2^32 have been given since, before `given`.
     CUDA_NC_HD bool has_gone(uint32_t launched, uint64_t given, uint64_t *first_p) const {
         *first_p = given - (static_cast<uint32_t>(given) - next);
-        return gone && is_of_last(launched);
+        return is_gone(launched);
     }
 };
 

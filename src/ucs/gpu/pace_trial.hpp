@@ -59,14 +59,11 @@ class pace_trial {
         }
     }
     // How long the stretch took, but for its two longest distances: these say more of what else the
-    // machine does than of the way. Where orders come many at a time there are too few to tell.
+    // machine does than of the way.
     uint64_t take_elapsed() noexcept {
-        constexpr unsigned few = 16;
-        if (waits_ >= few) {
-            for (const wait &one : longest_waits_) {
-                elapsed_ -= one.distance;
-                measured_ -= one.orders;
-            }
+        for (const wait &one : longest_waits_) {
+            elapsed_ -= one.distance;
+            measured_ -= one.orders;
         }
         const uint64_t elapsed = elapsed_ * stretch / measured_;
         elapsed_ = 0;

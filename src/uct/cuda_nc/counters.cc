@@ -55,9 +55,9 @@ std::string describe() {
            " by network slots, " + text(c.received_straight) + " straight; " + text(c.early) +
            " offers taken early, " + text(c.declined) + " declined, " + text(c.abandoned) +
            " messages abandoned, " + text(c.launched_sides) + " sides of pipes in " +
-           text(c.launches) + " launches, " + text(c.orders) + " orders to a mover, " +
-           text(c.relaunches) + " relaunches, " + std::to_string(quarantined()) +
-           " pieces of memory in quarantine";
+           text(c.launches) + " launches, " + text(c.of_sets) + " sides in sets, " +
+           text(c.orders) + " orders to a mover, " + text(c.relaunches) + " relaunches, " +
+           std::to_string(quarantined()) + " pieces of memory in quarantine";
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ struct counters {
     std::atomic<uint64_t> relaunches{0};
     std::atomic<uint64_t> launches{0}, launched_sides{0};  // of pipes; one launch serves several
     std::atomic<uint64_t> orders{0};    // that a mover was given, in place of launches
+    std::atomic<uint64_t> of_sets{0};   // of launched_sides: orders that share a launch
     std::atomic<uint64_t> mappings{0};  // made of what users of peers have allocated
 
     struct one_sided {

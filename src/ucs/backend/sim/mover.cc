@@ -230,21 +230,22 @@ class sim_mover::kernel {
     bool gone_ = false, broken_ = false;
 };
 
-void sim_mover::runner::run() noexcept {
+void sim_mover::runner::run(lane &own) noexcept {
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    random_source random(all.seed * 7919 + static_cast<uint64_t>(ordinal));
-    std::unique_lock<std::mutex> guard(mutex);
+    random_source random(all.seed * 7919 + static_cast<uint64_t>(ordinal) * 2 +
+                         (&own == &sets ? 1 : 0));
+    std::unique_lock<std::mutex> guard(own.mutex);
     for (;;) {
-        changed.wait(guard, [this] { return stop || !queue.empty(); });
-        if (stop) {
+        own.changed.wait(guard, [&own] { return own.stop || !own.queue.empty(); });
+        if (own.stop) {
             return;
         }
-        const launched one = queue.front();
-        queue.pop_front();
-        if (status != UCS_OK) {
+        const launched one = own.queue.front();
+        own.queue.pop_front();
+        if (own.status != UCS_OK) {
             continue;
         }
-        busy = true;
+        own.busy = true;
         guard.unlock();
         constexpr uint64_t long_late = 30000;  // microseconds
         const uint64_t longest = one.late ? long_late : uint64_t{all.delay} / 2;
@@ -256,8 +257,27 @@ void sim_mover::runner::run() noexcept {
         } catch (const std::bad_alloc &) {
         }
         guard.lock();
-        busy = false;
-        status = status == UCS_OK ? how : status;
+        own.busy = false;
+        own.status = own.status == UCS_OK ? how : own.status;
+    }
+}
+
+ucs_status_t sim_mover::lane::ask() noexcept {
+    std::lock_guard<std::mutex> guard(mutex);
+    if (status != UCS_OK) {
+        return status;
+    }
+    return busy || !queue.empty() ? UCS_INPROGRESS : UCS_OK;
+}
+
+void sim_mover::lane::end() noexcept {
+    {
+        std::lock_guard<std::mutex> guard(mutex);
+        stop = true;
+        changed.notify_all();
+    }
+    if (thread.joinable()) {
+        thread.join();
     }
 }
 
@@ -282,14 +302,8 @@ sim_mover::~sim_mover() {
     }
     retire();
     leave();
-    {
-        std::lock_guard<std::mutex> guard(runner_->mutex);
-        runner_->stop = true;
-        runner_->changed.notify_all();
-    }
-    if (runner_->thread.joinable()) {
-        runner_->thread.join();
-    }
+    runner_->kernels.end();
+    runner_->sets.end();
 }
 
 bool sim_mover::is_usable() noexcept {
@@ -315,7 +329,7 @@ bool sim_mover::describe(const move_order &one, ticket which,
 ucs_status_t sim_mover::launch(const mover_launch &how) noexcept {
     launched one;
     one.how = how;
-    return enqueue(one);
+    return enqueue(runner_->kernels, one);
 }
 
 ucs_status_t sim_mover::launch_set(const uint32_t (*)[order_words], size_t number,
@@ -323,10 +337,10 @@ ucs_status_t sim_mover::launch_set(const uint32_t (*)[order_words], size_t numbe
     launched one;
     one.how.first = first;
     one.set = number;
-    return enqueue(one);
+    return enqueue(runner_->sets, one);
 }
 
-ucs_status_t sim_mover::enqueue(launched one) noexcept {
+ucs_status_t sim_mover::enqueue(lane &on, launched one) noexcept {
     fault_plan &faults = runner_->all.faults;
     const bool refused = faults.strikes(fault::mover);
     one.dies = faults.strikes(fault::mover_dies);
@@ -335,16 +349,16 @@ ucs_status_t sim_mover::enqueue(launched one) noexcept {
         return UCS_ERR_NO_MEMORY;
     }
     try {
-        std::lock_guard<std::mutex> guard(runner_->mutex);
-        if (runner_->status != UCS_OK) {
-            return runner_->status;
+        std::lock_guard<std::mutex> guard(on.mutex);
+        if (on.status != UCS_OK) {
+            return on.status;
         }
-        if (!runner_->thread.joinable()) {
+        if (!on.thread.joinable()) {
             all_signals_blocked blocked;
-            runner_->thread = std::thread([own = runner_.get()] { own->run(); });
+            on.thread = std::thread([own = runner_.get(), &on] { own->run(on); });
         }
-        runner_->queue.push_back(one);
-        runner_->changed.notify_all();
+        on.queue.push_back(one);
+        on.changed.notify_all();
         return UCS_OK;
     } catch (const std::bad_alloc &) {
         return UCS_ERR_NO_MEMORY;
@@ -355,11 +369,11 @@ ucs_status_t sim_mover::enqueue(launched one) noexcept {
 }
 
 ucs_status_t sim_mover::ask_kernels() noexcept {
-    std::lock_guard<std::mutex> guard(runner_->mutex);
-    if (runner_->status != UCS_OK) {
-        return runner_->status;
-    }
-    return runner_->busy || !runner_->queue.empty() ? UCS_INPROGRESS : UCS_OK;
+    return runner_->kernels.ask();
+}
+
+ucs_status_t sim_mover::ask_sets() noexcept {
+    return runner_->sets.ask();
 }
 
 }  // namespace cuda_nc::gpu::sim

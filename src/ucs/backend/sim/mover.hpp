@@ -35,7 +35,7 @@ class sim_mover final : public mover_desk {
     ucs_status_t ask_kernels() noexcept override;
     ucs_status_t launch_set(const uint32_t (*words)[order_words], size_t number,
                             ticket first) noexcept override;
-    ucs_status_t ask_sets() noexcept override { return ask_kernels(); }
+    ucs_status_t ask_sets() noexcept override;
 
   private:
     struct launched {
@@ -54,29 +54,36 @@ class sim_mover final : public mover_desk {
     };
     static uint32_t word_of(const described &order, uint32_t which) noexcept;
 
-    // Owned through a pointer: a forked child, which does not have the thread, leaks it.
-    struct runner {
-        runner(environment &all_, int ordinal_) : all(all_), ordinal(ordinal_) {}
-        void run() noexcept;
-
-        environment &all;
-        const int ordinal;
-        std::unique_ptr<memory> pinned;
-        mover_memory *shared = nullptr;
-        std::vector<described> orders{
-            order_ring_size};  // by place; the CPU writes it before the line
-        // What the kernel has seen of the ring, which it may see once more.
-        std::vector<order_line> seen{order_ring_size};
+    // A stream, and the thread that runs its launches one after the other.
+    struct lane {
         std::mutex mutex;  // guards what follows
         std::condition_variable changed;
         std::deque<launched> queue;
         bool busy = false, stop = false;
         ucs_status_t status = UCS_OK;  // the first error is kept
         std::thread thread;
+
+        ucs_status_t ask() noexcept;
+        void end() noexcept;
+    };
+    // Owned through a pointer: a forked child, which does not have the threads, leaks it.
+    struct runner {
+        runner(environment &all_, int ordinal_) : all(all_), ordinal(ordinal_) {}
+        void run(lane &own) noexcept;
+
+        environment &all;
+        const int ordinal;
+        std::unique_ptr<memory> pinned;
+        mover_memory *shared = nullptr;
+        std::vector<described> orders{
+            order_ring_size};  // by place; the CPU writes it before the line, or the set's launch
+        // What the kernel has seen of the ring, which it may see once more.
+        std::vector<order_line> seen{order_ring_size};
+        lane kernels, sets;  // run side by side
     };
 
     // With the faults that strike it.
-    ucs_status_t enqueue(launched one) noexcept;
+    ucs_status_t enqueue(lane &on, launched one) noexcept;
 
     sim_mover(const options &how, std::unique_ptr<runner> own) noexcept
         : mover_desk(how.mover_idle, how.mover_always, uint64_t{how.mover_away} * 1000),

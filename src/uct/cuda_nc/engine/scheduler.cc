@@ -122,6 +122,7 @@ void scheduler::launch_all() noexcept {
             messages_.progress_message(messages[i]);
         }
     }
+    launches_.all_were_tried();
 }
 
 unsigned scheduler::progress_in_flight(bool look_at_all) noexcept {

@@ -30,6 +30,7 @@ bool shared_launches::add(client_list &to, launch_client &ready) noexcept try {
         in_flight_.reserve(2 * room);
     }
     to.push_back(&ready);
+    has_new_ = true;
     return true;
 } catch (const std::bad_alloc &) {
     return false;
@@ -59,12 +60,13 @@ void shared_launches::left(const launch_client &ended) noexcept {
     }
 }
 
-// The first, and those behind it on its GPU, are one set.
-void shared_launches::give_some() noexcept {
+// The first, and those behind it on its GPU, together. Returns who has launched a set of them, or
+// null.
+gpu::mover *shared_launches::give_some() noexcept {
     constexpr size_t most = gpu::most_of_set;
     launch_client *asked[most], *refused[most];
     gpu::mover::ticket tickets[most];
-    // Each order is made when it is described: most sets have one.
+    // Each order is made when it is described: mostly there is one.
     alignas(gpu::move_order) char room[most * sizeof(gpu::move_order)];
     auto *orders = reinterpret_cast<gpu::move_order *>(room);
     const int device = orders_.front()->device();
@@ -90,6 +92,7 @@ void shared_launches::give_some() noexcept {
         gpu::beat_pulses(gpu::beat::progress);  // a launch takes microseconds
         count(counters::all().launches);
         counters::all().launched_sides.fetch_add(given.number, std::memory_order_relaxed);
+        counters::all().of_sets.fetch_add(given.number, std::memory_order_relaxed);
     } else {
         counters::all().orders.fetch_add(given.number, std::memory_order_relaxed);
     }
@@ -104,6 +107,7 @@ void shared_launches::give_some() noexcept {
     for (size_t i = 0; i < num_refused; ++i) {
         refused[i]->order_refused();
     }
+    return given.launched_set ? by : nullptr;
 }
 
 void shared_launches::give_early() noexcept {
@@ -120,15 +124,24 @@ bool shared_launches::takes_orders_at_once() const noexcept {
     return by == nullptr || by->takes_at_once();
 }
 
+// What waits for a stream was looked at before.
 bool shared_launches::has_room_for_others() const noexcept {
+    if (!has_new_) {
+        return false;
+    }
     return (!orders_.empty() && !takes_orders_at_once()) ||
            std::any_of(launches_.begin(), launches_.end(),
                        [](const launch_client *one) { return one->may_share(); });
 }
 
+// Where others are to be launched, the kernel that is expected to be of use comes behind these.
 void shared_launches::give_orders() noexcept {
+    gpu::mover *launched = nullptr;
     while (!orders_.empty()) {
-        give_some();
+        launched = give_some();
+    }
+    if (launched != nullptr && launches_.empty()) {
+        launched->expect();
     }
 }
 

@@ -1,7 +1,8 @@
-// Work that is ready for a GPU. What may be an order is given to the GPU's mover, at once or, while
-// others are at work, with the next ones. The rest is launched when everything that has arrived has
-// been looked at, so that one launch serves several messages: a launch costs the CPU as much as all
-// else of a message of a megabyte. And the work that is in flight.
+// Work that is ready for a GPU. What may be an order is given to the GPU's mover: at once where its
+// kernel takes it, or, while others are at work, with the next ones. The rest is launched when
+// everything that has arrived has been looked at, so that one launch serves several messages: a
+// launch costs the CPU as much as all else of a message of a megabyte. And the work that is in
+// flight.
 #pragma once
 
 #include <cstddef>
@@ -35,12 +36,15 @@ class shared_launches {
     // The kernel of launched work has left, or the order has ended.
     void left(const launch_client &ended) noexcept;
     const std::vector<running> &in_flight() const noexcept { return in_flight_; }
-    bool empty() const noexcept { return number_ready() == 0; }
-    size_t number_ready() const noexcept { return launches_.size() + orders_.size(); }
+    bool empty() const noexcept { return launches_.empty() && orders_.empty(); }
     // Whether a launch is to be made that could serve others, too, if they came now.
     bool has_room_for_others() const noexcept;
+    // Whoever launches has done what can be done now.
+    void all_were_tried() noexcept { has_new_ = false; }
     // Messages whose work is to begin, or has begun.
-    size_t number_under_way() const noexcept { return number_ready() + in_flight_.size(); }
+    size_t number_under_way() const noexcept {
+        return orders_.size() + launches_.size() + in_flight_.size();
+    }
 
     // Gives the orders to the GPUs' movers. Each client hears whether its order was taken.
     void give_orders() noexcept;
@@ -58,10 +62,11 @@ class shared_launches {
     bool takes_orders_at_once() const noexcept;
     bool add(client_list &to, launch_client &ready) noexcept;
     static bool remove(client_list &from, const launch_client &one) noexcept;
-    void give_some() noexcept;
+    gpu::mover *give_some() noexcept;
 
     client_list orders_, launches_;
     std::vector<running> in_flight_;  // with room for those that are ready
+    bool has_new_ = false;            // since all_were_tried()
 };
 
 }  // namespace cuda_nc::uct

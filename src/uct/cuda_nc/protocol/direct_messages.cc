@@ -233,15 +233,21 @@ unsigned direct_messages::progress(void *self) noexcept {
 }
 
 // Work is ready, and is launched when this returns. What has arrived meanwhile shares the launch:
-// the carrier hands out one message in a call, mostly, and is asked until it has none. (To wait for
-// the next one, too, gained nothing: bench/results, sets.)
-void direct_messages::gather() noexcept {
+// the carrier hands out one message in a call, mostly, and is asked until it has none. Returns how
+// much has happened. (To wait for the next message, too, gained nothing: bench/results, sets.)
+unsigned direct_messages::gather() noexcept {
     constexpr auto longest = std::chrono::microseconds(4);  // as long as a launch takes
     abi::uct_iface *const carrier = services_.iface.carrier;
     const auto begun = agenda::clock::now();
-    while (services_.iface.is_progressed && carrier->ops.iface_progress(carrier) != 0 &&
-           agenda::clock::now() - begun < longest) {
+    unsigned happened = 0;
+    while (services_.iface.is_progressed) {
+        const unsigned came = carrier->ops.iface_progress(carrier);
+        happened += came;
+        if (came == 0 || agenda::clock::now() - begun >= longest) {
+            break;
+        }
     }
+    return happened;
 }
 
 // Among many messages most wait for others, whose calls progress them: the agenda and the scheduler
@@ -277,9 +283,7 @@ unsigned direct_messages::progress() noexcept {
     happened += s.schedule.progress_in_flight(all);
     happened += s.looks.empty() ? 0 : s.looks.progress();
     happened += s.schedule.progress_waiting(all);
-    if (s.schedule.has_room_for_others()) {
-        gather();
-    }
+    happened += s.schedule.has_room_for_others() ? gather() : 0;
     s.schedule.launch_all();
     happened += s.pending.empty() ? 0 : s.pending.release_decided();
     happened += flushes_.empty() ? 0 : flushes_.progress();

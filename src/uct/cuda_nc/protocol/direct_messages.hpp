@@ -99,7 +99,7 @@ class direct_messages {
   private:
     static unsigned progress(void *self) noexcept;
     unsigned progress() noexcept;
-    void gather() noexcept;
+    unsigned gather() noexcept;
     void handle_offer(const wire::data_prefix &prefix, char *message, size_t length) noexcept;
     void handle_fin(const wire::data_prefix &prefix, const char *message, size_t length) noexcept;
     void handle_sender_control(send_message *send, const wire::control &message) noexcept;

@@ -57,8 +57,8 @@ struct message_services {
     // Bytes of a pipe's segment at most, in messages to come.
     uint64_t longest_segment = gpu::max_pipe_length;
 
-    // What becomes an order begins now, or soon where there are many. A message that is alone does
-    // not wait for others to share a launch with.
+    // What a mover's kernel takes begins now, or soon where there are many. A message that is alone
+    // does not wait for others to share a launch with.
     void launch_early() noexcept {
         if (messages.size() == 1) {
             schedule.launch_all();

@@ -32,6 +32,7 @@ class played_mover final : public mover_desk {
         memory.door.value = door.word();
     }
 
+    using mover_desk::begin_with;
     alignas(mover_memory) mover_memory memory = {};
     uint32_t instance = 0;
     struct set {
@@ -40,7 +41,8 @@ class played_mover final : public mover_desk {
     };
     std::vector<mover_launch> launches_seen;
     std::vector<set> sets_seen;
-    ucs_status_t launches_end = UCS_OK;  // what each one, of either kind, comes to
+    // What each launch comes to: of either kind, of kernels that stay.
+    ucs_status_t launches_end = UCS_OK, kernels_end = UCS_OK;
     std::function<ucs_status_t()> sets_asked = [] { return UCS_INPROGRESS; };
     std::function<void(ticket)> while_described;
     std::function<ucs_status_t()> asked = [] { return UCS_INPROGRESS; };
@@ -54,8 +56,8 @@ class played_mover final : public mover_desk {
         return true;
     }
     ucs_status_t launch(const mover_launch &how) noexcept override {
-        if (launches_end != UCS_OK) {
-            return launches_end;
+        if (launches_end != UCS_OK || kernels_end != UCS_OK) {
+            return launches_end != UCS_OK ? launches_end : kernels_end;
         }
         launches_seen.push_back(how);
         instance = how.instance;
@@ -291,6 +293,20 @@ TEST_F(order_set_test, a_kernel_that_comes_behind_one_begins_behind_it) {
     EXPECT_EQ(mover_.launches_seen[0].first, its);
 }
 
+// It may take an order after all, and stay: for tickets that nobody writes it would wait in vain.
+TEST_F(order_set_test, while_a_kernel_leaves_there_is_none) {
+    const mover::ticket taken = launch_kernel();
+    mover_.say(taken, true, false);
+    mover_.kernels_end = UCS_ERR_NO_MEMORY;
+    EXPECT_EQ(give_set(2), 0u);
+    EXPECT_TRUE(mover_.sets_seen.empty());
+    mover_.say(taken + 1, true, true);
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(give_set(2), 2u) << "in place of the kernel that could not be launched";
+        EXPECT_TRUE(given_.launched_set);
+    }
+}
+
 TEST_F(order_set_test, where_the_kernel_is_there_orders_go_to_it) {
     EXPECT_FALSE(mover_.takes_at_once());
     mover_.say(next_, false, false);
@@ -317,6 +333,20 @@ TEST_F(order_set_test, one_goes_on_where_orders_that_no_kernel_takes_are_taken_b
     EXPECT_EQ(mover_.ask(of_set), UCS_OK);
 }
 
+// A user's buffer must stay as long as a kernel reads it.
+TEST_F(order_set_test, one_goes_on_where_the_mover_fails) {
+    ASSERT_EQ(give_set(2), 2u);
+    const mover::ticket first = tickets_[0], second = tickets_[1], of_kernel = launch_kernel();
+    mover_.asked = [] { return UCS_ERR_IO_ERROR; };
+    EXPECT_EQ(mover_.ask(of_kernel), UCS_ERR_IO_ERROR);
+    EXPECT_EQ(mover_.state(first), UCS_INPROGRESS);
+    EXPECT_EQ(mover_.ask(first), UCS_INPROGRESS);
+    end(first);
+    EXPECT_EQ(mover_.state(first), UCS_OK);
+    mover_.sets_asked = [] { return UCS_ERR_IO_ERROR; };
+    EXPECT_EQ(mover_.ask(second), UCS_ERR_IO_ERROR);
+}
+
 TEST_F(order_set_test, one_that_cannot_be_launched_leaves_no_trace) {
     mover_.launches_end = UCS_ERR_NO_MEMORY;
     EXPECT_EQ(give_set(2), 0u);
@@ -326,6 +356,36 @@ TEST_F(order_set_test, one_that_cannot_be_launched_leaves_no_trace) {
     EXPECT_EQ(tickets_, (std::vector<mover::ticket>{1, 2}));
 }
 
+// Hours of orders by sets alone, since a kernel was there.
+TEST_F(order_set_test, a_kernel_that_left_long_ago_is_still_missing) {
+    for (const uint64_t numbers : {uint64_t{1} << 31, uint64_t{3} << 30, uint64_t{1} << 32}) {
+        played_mover other(false);
+        other.begin_with(numbers + 10);
+        mover::ticket tickets[2];
+        giving how;
+        how.may_launch_set = true;
+        const move_order orders[] = {order_, order_};
+        EXPECT_TRUE(other.give(orders, 2, tickets, how).launched_set);
+        EXPECT_EQ(tickets[1], numbers + 11);
+    }
+}
+
+TEST_F(order_set_test, a_line_from_before_numbers_came_round_is_not_taken_for_a_new_order) {
+    constexpr uint64_t round = uint64_t{1} << 32;
+    const mover::ticket old = 6;
+    for (order_part &part : mover_.memory.lines[old].parts) {
+        part.tag = order_tag(old);
+    }
+    mover_.begin_with(round - 1);
+    while (next_ <= round + old) {
+        ASSERT_EQ(give_set(2), 2u);
+        mover_.say(next_, true, true);
+    }
+    for (const order_part &part : mover_.memory.lines[old].parts) {
+        EXPECT_NE(part.tag, order_tag(round + old));
+    }
+}
+
 // As it takes the CPU as long as the set itself.
 TEST_F(order_set_test, no_kernel_is_launched_again_and_again_behind_sets_that_need_none) {
     for (int i = 0; i < 100; ++i) {
@@ -333,10 +393,14 @@ TEST_F(order_set_test, no_kernel_is_launched_again_and_again_behind_sets_that_ne
         while (std::chrono::steady_clock::now() - begun < std::chrono::microseconds(30)) {
         }
         give_set(2);
+        mover_.expect();
         mover_.say(next_, true, true);  // one that was launched has come, and gone
         for (mover::ticket one : tickets_) {
             end(one);
         }
+    }
+    if (mover_.launches_seen.empty()) {
+        GTEST_SKIP() << "this machine is too busy for a kernel to pay";
     }
     EXPECT_GT(mover_.sets_seen.size(), 90u);
     EXPECT_LE(mover_.launches_seen.size(), 10u);

@@ -85,6 +85,18 @@ TEST(pace_trial, prefers_a_kernel_that_changes_little) {
     EXPECT_GT(same.go_on(20000), 0.95);
 }
 
+// Of an exchange of 26 messages a stretch of 64 orders would be two and a half.
+TEST(pace_trial, a_way_lasts_for_many_waits_where_many_come_together) {
+    pace_trial trial;
+    uint64_t now = 1;
+    int waits = 0;
+    for (; trial.allows(); ++waits) {
+        trial.note(now += 100000, 26);
+        ASSERT_LT(waits, 1000);
+    }
+    EXPECT_GE(waits, 2 * 32) << "the first stretch says nothing";
+}
+
 // Without a kernel several orders come together where with it each comes for itself.
 TEST(pace_trial, counts_orders) {
     for (unsigned together : {2u, 5u, 10u, 32u}) {
