@@ -93,20 +93,21 @@ class Result:
         fail_if("illegal access" in self.output, "a kernel touched memory that is not there")
         fail_if(self.status != 0, f"exit status {self.status}")
 
-    def must_have_had_orders(self, options):
-        """Under ORDERS messages became orders to movers, unless there are none here."""
-        orders = sum(map(int, re.findall(r"(\d+) orders to a mover", self.output)))
-        print(f"{orders} orders to movers", flush=True)
+    def must_have_had(self, options, what, told, why):
+        """Under ORDERS the statistics of the processes tell of some, unless there are no movers."""
+        number = sum(map(int, re.findall(rf"(\d+) {told}", self.output)))
+        print(f"{number} {what}", flush=True)
         # Ranks that share a GPU have none there.
         have_movers = options.backend == "sim" or gpus() >= getattr(options, "ranks", 2)
-        fail_if(orders == 0 and have_movers, "no message became an order to a mover")
+        fail_if(number == 0 and have_movers, why)
+
+    def must_have_had_orders(self, options):
+        self.must_have_had(options, "orders to movers", "orders to a mover",
+                           "no message became an order to a mover")
 
     def must_have_had_sets(self, options):
-        """The same of sets: several messages that were ready together shared a launch."""
-        sets = sum(map(int, re.findall(r"(\d+) sides in sets", self.output)))
-        print(f"{sets} orders in sets", flush=True)
-        have_movers = options.backend == "sim" or gpus() >= getattr(options, "ranks", 2)
-        fail_if(sets == 0 and have_movers, "no messages shared a launch")
+        self.must_have_had(options, "orders in sets", "sides in sets",
+                           "no messages that were ready together shared a launch")
 
     def must_have_ended(self):
         """Well or not, but neither by a crash nor with wrong bytes; and in the middle of traffic."""
