@@ -26,6 +26,7 @@ using dispatch_f = void (*)(const char *file, unsigned line, const char *functio
 
 struct ucx_log {
     dispatch_f dispatch = nullptr;
+    void (*flush)() = nullptr;   // null: not known
     const int *level = nullptr;  // first member of ucs_global_opts: the level in force
 };
 
@@ -71,6 +72,7 @@ const ucx_log *find_ucx_log() noexcept {
     }
     static ucx_log functions;
     functions.dispatch = reinterpret_cast<dispatch_f>(dlsym(handle, "ucs_log_dispatch"));
+    functions.flush = reinterpret_cast<void (*)()>(dlsym(handle, "ucs_log_flush"));
     // A program may hold the level of the libucs that it is linked with (a copy relocation).
     const bool is_global =
         dlsym(RTLD_DEFAULT, "ucs_log_dispatch") == reinterpret_cast<void *>(functions.dispatch);
@@ -107,6 +109,10 @@ void log_message(log_level level, const char *file, unsigned line, const char *f
     if (const ucx_log *ucx = find_ucx_log()) {
         static const log_component component = {static_cast<int>(log_level::trace), "CUDA_NC", "*"};
         ucx->dispatch(file, line, function, static_cast<int>(level), &component, "%s", text);
+        // UCX itself flushes errors alone. A warning may tell why the program crashes next.
+        if (level == log_level::warn && ucx->flush != nullptr) {
+            ucx->flush();
+        }
         return;
     }
     timespec now;

@@ -12,3 +12,6 @@ unit_tests_SOURCES += \
 if HAVE_NVTX
 unit_tests_SOURCES += test/gtest/ucs/base/nvtx_test.cc
 endif
+
+# Inside a real UCX.
+ucp_tests_SOURCES += test/gtest/ucs/base/log_test.cc
