@@ -82,7 +82,7 @@ def run(request):
     module = request.node.module
     limit = marker.args[0] if marker else getattr(module, "LIMIT", 120)
     suite = request.node.path.parent.name
-    name = re.sub(r"[^\w.,=+-]", "_", request.node.name)
+    name = re.sub(r"[^\w.,=+-]", "_", f"{request.node.path.stem}.{request.node.name}")
     env = getattr(module, "ENVIRONMENT", None)
     runner = Runner(limit, product.LOGS / suite / f"{name}.log", env() if env else None)
     yield runner

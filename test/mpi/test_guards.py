@@ -81,11 +81,11 @@ def test_cancelled_receives(job, stock_bytes_per_cancel, memory, source):
                          ids=["direct", "fragments", "host"])
 def test_types_used_once(job, memory):
     """Work lists of types that are gone do not stay: host memory counts, too."""
-    count, cache = (80000, 16) if FULL else (5000, 2)  # MiB
+    count, cache = (80000, 16) if FULL else (10000, 2)  # MiB
     result = guards(job, "types", "--count", count, "--blocks", 40, "--memory", memory,
                     env=[{"UCX_CUDA_NC_WORKLIST_CACHE_SIZE": f"{cache}M"}])
-    # Twice the bound, and what the first messages allocate.
-    assert max(told(result, "bytes-grown")) <= (2 * cache + 4) * 2**20
+    # From the middle on, when the cache has been full for a while.
+    assert max(told(result, "bytes-grown")) <= 2**20
 
 
 @pytest.mark.timed
@@ -98,8 +98,9 @@ def test_messages_outstanding(job, stock, memory):
     result = guards(job, *arguments, "--memory", memory, env=[{"UCX_CUDA_NC_PULL_MAX": "inf"}])
     few, all_of_them = (max(told(result, f"us-among-{number}")) for number in ("few", "all"))
     print(f"us for each message: {few} among 64, {all_of_them} among all")
-    if "transport" in job.name:
-        # Those that the mover's ring has no room for wait for it.
+    if FULL and "transport" in job.name:
+        # Those that the mover's ring has no room for wait for it, on a machine that does nothing
+        # else: a thread of the simulated GPU that gets no CPU keeps others from their places.
         launched, in_sets, ordered = (
             sum(map(int, re.findall(rf"(\d+) {what}", result.output)))
             for what in ("sides of pipes in", "sides in sets", "orders to a mover"))

@@ -21,7 +21,7 @@ def _random_cases():
     whole("ompi5-plugin")
     rows.append(("sent", "ompi5-shim", mpi.TYPES, "sim"))
     for config, types in (("both", 500), ("tcp", 500), ("small-staging", 500),
-                          ("no-pinned-memory", 100)):
+                          ("no-pinned-memory", 40)):
         rows.append(("sent", f"ompi5-{config}", types, "sim"))
     whole("ompi4-ucx1.22")
     whole("ompi4-system-ucx")

@@ -88,7 +88,7 @@ class Running:
 class Runner:
     def __init__(self, limit, log, env):
         self._limit = limit
-        self._end = time.monotonic() + limit
+        self._end = None  # the time begins with the first command: builds have limits of their own
         self._env = env
         self._started = []
         self.log = log
@@ -147,6 +147,8 @@ class Runner:
         return running.wait(left if limit is None else min(limit, left))
 
     def _start(self, command, env, cwd, stdout, log):
+        if self._end is None:
+            self._end = time.monotonic() + self._limit
         running = Running([str(word) for word in command], log or self.log,
                           self._env if env is None else env, cwd, stdout)
         self._started.append(running)

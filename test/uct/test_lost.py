@@ -22,8 +22,8 @@ CASES = {
     "receiver without an endpoint": (TCP, SLOTS, ["--one-way"]),
     "receiver without an endpoint, pipe": (TCP, PIPE, ["--one-way"]),
     "closed before": (TCP, SLOTS, ["--closes", "--within", 3000]),
-    "peer errors": ({**POSIX, "UCX_POSIX_ERROR_HANDLING": "y"}, SLOTS,
-                    ["--peer-errors", "--sleeps", "poll"]),
+    "peer errors": ({**POSIX, "UCX_POSIX_ERROR_HANDLING": "y", "UCX_KEEPALIVE_INTERVAL": "1s"},
+                    SLOTS, ["--peer-errors", "--sleeps", "poll"]),
 }
 
 

@@ -133,7 +133,8 @@ def test_matrix(run, fetch, build, case, matrix):
 @by_any_carrier
 def test_random_types(run, fetch, build, case):
     fetch(case[0])
-    rank = ("-np", 1, build("random_types"), "--types", uct.TYPES, "--memory", "sim,host")
+    rank = ("-np", 1, build("random_types"), "--types", uct.TYPES, "--seed", uct.SEED, "--memory",
+            "sim,host")
     second = ("-np", 1, "env", "UCX_CUDA_NC_SIM_DEVICE=1", *rank[2:])
     # Variables of mpirun itself are those of its ranks, too; the product gets into these alone.
     loaded = [f"{name}={value}" for name, value in

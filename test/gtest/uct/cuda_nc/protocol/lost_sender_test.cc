@@ -106,7 +106,7 @@ TEST_F(direct_messages_of_leaver, a_message_that_is_here_needs_no_fin_when_its_p
     EXPECT_TRUE(ucp.rest_statuses.empty()) << "the FIN may come over another endpoint";
     EXPECT_TRUE(messages_->is_busy()) << "no event will tell of the end of a process";
     leave();
-    progress_for(100);
+    progress_until_delivered();
     EXPECT_EQ(ucp.rest_statuses, std::vector<ucs_status_t>{UCS_OK});
     EXPECT_EQ(ucp.lengths.back(), sizeof(rndv_header) + total - first);
     EXPECT_EQ(end_.message, nullptr);
