@@ -25,4 +25,4 @@ pipe_bench_LDADD = libcuda_nc_core.la
 EXTRA_PROGRAMS += mover_probe
 mover_probe_SOURCES = bench/mover_probe.cc
 mover_probe_LDADD = libcuda_nc_core.la
-EXTRA_DIST += bench/peer_cupy.py bench/peer_layouts.py bench/peer_torch.py
+EXTRA_DIST += bench/against_stock.py bench/peer_cupy.py bench/peer_layouts.py bench/peer_torch.py

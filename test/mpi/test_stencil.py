@@ -2,6 +2,8 @@
 nvcc is found, and not run."""
 import json
 import pathlib
+import re
+import sys
 
 import pytest
 
@@ -115,3 +117,36 @@ def test_memory_that_is_not_there(stencil):
     if result.status == 0:
         pytest.skip("there is a GPU")
     assert "no cuda memory" in result.output or "without CUDA" in result.output
+
+
+def against_stock(run, *arguments, status=0, env=mpi.PLUGIN):
+    return run(sys.executable, "-B", product.ROOT / "bench/against_stock.py", "--memory", "host",
+               "--rounds", 1, "--seconds", 0.01, *arguments, status=status,
+               env=mpi.environment(env)).output
+
+
+def test_all_figures_beside_stock(run, program):
+    """In host memory, where both sides work everywhere."""
+    said = against_stock(run, "--boxes", "8,64", "--sizes", "4096,65536", "--stencil", program)
+    rows = [line.strip("| ").split(" | ") for line in said.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if "stock" not in row]
+    # 15 layouts of two sizes, short ones, many of two sizes, exchanges of two boxes, and faces.
+    assert len(rows) == 15 * 2 + 7 + 3 * 2 + 2 * 2 + 2 * 3 * 2
+    for row in rows:
+        *_, stock, ours, ratio, goal = row if "m" in row[-1] else (*row, "")
+        stock, ours = (float(figure.split(" (")[0]) for figure in (stock, ours))
+        assert stock > 0 and float(ratio) == pytest.approx(ours / stock, rel=0.1, abs=0.1)
+        if goal:
+            form = r"([\d.]+) (us|of stock): (met|missed by \d+ %)"
+            most, unit, verdict = re.fullmatch(form, goal).groups()
+            over = (ours if unit == "us" else float(ratio)) - float(most)
+            assert (verdict == "met") == (over <= 0) or abs(over) < 0.1
+    assert {row[-1].split(":")[0] for row in rows if row[0] == "halo26"} == {"0.9 of stock"}
+
+
+def test_figures_beside_stock_that_cannot_be_had(run):
+    said = against_stock(run, "--only", "stencil", "--stencil", "/nowhere/stencil", status=1)
+    assert "Failed: exit status" in said and "/nowhere/stencil" in said
+    assert "Not measured: no --stencil." in against_stock(run, "--only", "stencil")
+    assert "no group tea" in against_stock(run, "--only", "tea", status=2)
+    assert "no plugin in this shell" in against_stock(run, status=2, env={})

@@ -50,6 +50,7 @@ constexpr layout_row message_layouts[] = {
     {"one-block", "vector:1,*,*"},
     {"vector-8", "vector:*,8,16"},
     {"vector-64", "vector:*,64,128"},
+    {"vector-256", "vector:*,256,512"},
     {"vector-4K", "vector:*,4K,8K"},
     {"sub-matrix", "vector:*,8*,16*"},
     {"triangle", "triangle:*,8"},
@@ -57,6 +58,10 @@ constexpr layout_row message_layouts[] = {
     {"plane-x", "subarray:8,*x*x32,*x*x3,0x0x3"},
     {"plane-y", "subarray:8,*x32x*,*x3x*,0x3x0"},
     {"plane-z", "subarray:8,32x*x*,3x*x*,3x0x0"},
+    {"part-4D", "subarray:4,8*x4*x4*x8*,4*x2*x2*x4*,2*x*x*x2*"},
+    {"struct", "struct:24,*,0:17"},
+    {"random-8", "indexed:*,8,8,8,5"},
+    {"random-64", "indexed:*,64,64,8,5"},
 };
 
 // Seconds on any machine.
