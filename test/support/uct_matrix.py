@@ -149,7 +149,7 @@ row("killed-peer-four-ranks", "UCX_CUDA_NC_CARRIERS=tcp", "UCX_KEEPALIVE_INTERVA
 for ranks in (2, 4):
     row(f"killed-peer-posix-{ranks}", "UCX_CUDA_NC_CARRIERS=posix", "UCX_POSIX_ERROR_HANDLING=y",
         "UCX_KEEPALIVE_INTERVAL=0.3s", "--",
-        f"--ranks {ranks} --kill-batch 6 --window 24 --kinds gggc --notice-within 5")
+        f"--ranks {ranks} --kill-batch 6 --window 24 --kinds gggc --notice-within 15")
 # UCX finishes the state of a synchronous send that it has sent eagerly twice.
 for kinds in ("h", "g"):
     row(f"killed-peer-synchronous-{kinds}", "UCX_CUDA_NC_CARRIERS=tcp",
@@ -158,7 +158,7 @@ for kinds in ("h", "g"):
 # The killed peer's queue is full: stock UCX waits for room there, and ends no request.
 row("killed-peer-full-queue", "UCX_CUDA_NC_CARRIERS=posix", "UCX_POSIX_ERROR_HANDLING=y",
     "UCX_KEEPALIVE_INTERVAL=0.3s", "UCX_POSIX_FIFO_SIZE=8", "--",
-    "--kill-batch 1 --window 60 --kinds gggc --notice-within 5")
+    "--kill-batch 1 --window 60 --kinds gggc --notice-within 15")
 # Carriers, devices and settings of which the others are not.
 row("sysv", "UCX_CUDA_NC_CARRIERS=sysv", "--", "--kinds ggch")
 row("shm-device", "UCX_SHM_DEVICES=memory", "--", "--kinds ggch")
