@@ -87,7 +87,7 @@ struct order_end_mark {
 struct giving {
     // As part of the trials that find out whether the program goes on sooner without a kernel that
     // stays.
-    bool tried = true;
+    bool counts_in_trials = true;
     // Only where the kernel is on the GPU. For bytes that copy engines move as well: those need no
     // multiprocessor, which an application's kernel may keep until the bytes have come. Where the
     // kernel leaves at that very moment the order is not taken, and no kernel is launched for it.
@@ -113,7 +113,8 @@ class mover {
     // Gives those of `number` orders that the kernel serves and that there is room for (of long
     // ones up to most_together bytes at a time, else none). tickets[i] is the ticket of orders[i];
     // 0: it was not taken and is to be launched. Work is to be given once, when it can begin: by
-    // that it is known how often work comes. Does not wait.
+    // that it is known how often work comes. Waits for no order; where a kernel leaves at that very
+    // moment it waits until that has said which orders it took.
     virtual given give(const move_order *orders, size_t number, ticket *tickets,
                        giving how = {}) noexcept = 0;
     // Whether orders are taken at once: the kernel is on the GPU, or is launched for the first of

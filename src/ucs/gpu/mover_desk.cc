@@ -82,6 +82,21 @@ void mover_desk::retire() noexcept {
     }
 }
 
+// Those that have ended no longer count, though their owners may not have asked: one of them may
+// compute for long. Returns how many bytes were counted for these.
+uint64_t mover_desk::release_ended_long() noexcept {
+    uint64_t released = 0;
+    for (place &one : places_) {
+        const ticket its = one.number.load(std::memory_order_acquire);
+        const uint64_t length = one.length.load(std::memory_order_relaxed);
+        if (its != 0 && length != 0 && has_ended(shared_->ends[its % order_ring_size], its)) {
+            release(its);
+            released += length;
+        }
+    }
+    return released;
+}
+
 // Into words_, those that the kernel serves, as many as there is room for. chosen_ says which. Long
 // ones that are too many together are left, all of them: one launch moves those that are left as
 // well as the others.
@@ -90,6 +105,9 @@ size_t mover_desk::describe_all(const move_order *orders, size_t number, bool lo
     uint64_t together = long_bytes_.load(std::memory_order_relaxed);
     for (size_t i = 0; i < number; ++i) {
         together += bytes_of_long(orders[i]);
+    }
+    if (long_ones && together > most_together) {
+        together -= release_ended_long();
     }
     for (size_t i = 0; i < number && count < most_at_once; ++i) {
         const ticket its = next_ + count;
@@ -180,6 +198,7 @@ given mover_desk::give_set_locked(const move_order *orders, size_t number,
 
 bool mover_desk::takes_at_once() const noexcept {
     return launches_for_first_.load(std::memory_order_relaxed) ||
+           failed_.load(std::memory_order_relaxed) ||
            !mover_door::of(__atomic_load_n(&shared_->door.value, __ATOMIC_RELAXED)).leaving;
 }
 
@@ -203,12 +222,12 @@ given mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
     }
     pulse_before_ = pulse_;
     pulse_ = __atomic_load_n(&shared_->stay.pulse, __ATOMIC_RELAXED);
-    if (how.tried) {
+    if (how.counts_in_trials) {
         trial_.note(now_, static_cast<unsigned>(number));
     }
     pen writes = {*shared_, words_, next_};
     const mover_door door = mover_door::of(writes.load_door());
-    // Behind the orders of sets no kernel has any that it could still take.
+    // Behind a set `door.next` lies before next_, perhaps by more than misses() can tell.
     const bool missing = owes_launch_ || (next_ == first_ && door.leaves(launched_)) ||
                          door.misses(next_, launched_);
     // A kernel that may come back would wait for the tickets of a set.
@@ -220,7 +239,7 @@ given mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
             return taken;
         }
     }
-    const bool may_stay = how.tried ? trial_.allows() : trial_.favours();
+    const bool may_stay = how.counts_in_trials ? trial_.allows() : trial_.favours();
     launches_for_first_.store(may_stay && in_bursts, std::memory_order_relaxed);
     if (!always_ && !may_stay) {
         were_alone_ = true;
@@ -251,15 +270,14 @@ given mover_desk::give(const move_order *orders, size_t number, ticket *tickets,
     while (!giver.step(writes)) {
     }
     next_ += count;
-    if (giver.is_late() && how.to_present_kernel) {
+    // Without a launch nobody may ever take them.
+    if (giver.is_late() && (how.to_present_kernel || !launch_locked())) {
         take_back_locked();
+        owes_launch_ = false;
         const size_t left = keep_taken(tickets, number);
         were_alone_ = left != count;
         expects_ = were_alone_ && rhythm_.pays();
         return {left, false};
-    }
-    if (giver.is_late()) {
-        launch_locked();  // if it fails, ask() tries again
     }
     return {count, false};
 }
@@ -287,8 +305,8 @@ void mover_desk::expect() noexcept {
     expected_ = next_;
 }
 
-// Where the place is another order's, this one had ended well before: give() takes no other. What
-// was read may be that one's then.
+// A place is another order's only after its own has ended: then this one's end is UCS_OK. The
+// number is read last, for what was read before may be that order's.
 ucs_status_t mover_desk::state(ticket which) const noexcept {
     const place &its = places_[which % order_ring_size];
     const ucs_status_t now = has_ended(shared_->ends[which % order_ring_size], which)
@@ -302,24 +320,30 @@ order_end_mark mover_desk::mark_of(ticket which) const noexcept {
             end_pieces_bits};
 }
 
-// What becomes of the orders from `first` on that have not ended: of those that a kernel was given,
-// and none runs; `sets`: of those that sets have, too.
-void mover_desk::settle(ticket first, ucs_status_t outcome, bool sets) noexcept {
+// What becomes of the orders from `first` on that have not ended: of those of sets, or of the
+// others, where no such launch runs.
+void mover_desk::settle(ticket first, ucs_status_t outcome, bool of_sets) noexcept {
     for (place &one : places_) {
         const ticket its = one.number.load(std::memory_order_relaxed);
-        if (its >= first && its != 0 && (sets || !one.is_of_set) && state(its) == UCS_INPROGRESS) {
+        if (its >= first && its != 0 && one.is_of_set == of_sets && state(its) == UCS_INPROGRESS) {
             one.outcome.store(outcome, std::memory_order_release);
         }
     }
 }
 
-// A set that is under way goes on, and still tells of its ends: ask() settles it when it has left.
+// What still runs, a kernel or a set, goes on, and tells of its ends: ask() settles the rest when
+// it has left.
 void mover_desk::fail_locked(ucs_status_t kernels) noexcept {
     nc_debug("a mover has failed: %s", kernels == UCS_OK
                                            ? "it has left, and not told of an order's end"
                                            : status_text(kernels));
     failed_ = true;
-    settle(1, UCS_ERR_IO_ERROR, ask_sets() != UCS_INPROGRESS);
+    if (ask_kernels() != UCS_INPROGRESS) {
+        settle(1, UCS_ERR_IO_ERROR, false);
+    }
+    if (ask_sets() != UCS_INPROGRESS) {
+        settle(1, UCS_ERR_IO_ERROR, true);
+    }
 }
 
 // Those that were taken back have no ticket any more. Returns how many are left.
@@ -350,11 +374,11 @@ void mover_desk::take_back_locked() noexcept {
             return;  // it stays, and takes all that the ring holds; or it has
         }
         if (door.has_gone(launched_, next_, &first)) {
-            settle(first, UCS_ERR_CANCELED);
+            settle(first, UCS_ERR_CANCELED, false);
             first_ = next_;
             return;
         }
-        if (__atomic_load_n(&shared_->position.value, __ATOMIC_ACQUIRE) == mover_gave_up) {
+        if (__atomic_load_n(&shared_->position.value, __ATOMIC_ACQUIRE) == dealer_gave_up) {
             return;  // ask() finds it
         }
         if (kernels != UCS_INPROGRESS) {
@@ -377,10 +401,10 @@ ucs_status_t mover_desk::ask_locked(ticket which) noexcept {
         return UCS_ERR_IO_ERROR;
     }
     // No kernel has taken it, nor will.
-    if (launch_locked()) {
+    if (!failed_ && launch_locked()) {
         return UCS_INPROGRESS;
     }
-    settle(position, UCS_ERR_CANCELED);
+    settle(position, UCS_ERR_CANCELED, false);
     first_ = next_;
     owes_launch_ = false;
     return UCS_ERR_CANCELED;

@@ -34,7 +34,7 @@ struct mover_memory {
 };
 
 // As `position`: a kernel that fails to deal an order out has perhaps taken all.
-constexpr uint64_t mover_gave_up = ~uint64_t{0};
+constexpr uint64_t dealer_gave_up = ~uint64_t{0};
 
 // Launches are numbered from 1 to this one, and then from 1 again.
 constexpr uint32_t last_mover_instance = 0xfffffffeu;
@@ -106,12 +106,13 @@ class mover_desk : public mover {
 
     place &place_of(ticket which) noexcept { return places_[which % order_ring_size]; }
     bool has_room(ticket which) const noexcept;
+    uint64_t release_ended_long() noexcept;
     size_t describe_all(const move_order *orders, size_t number, bool long_ones = true) noexcept;
     void take_places(const move_order *orders, size_t count, ticket *tickets,
                      bool for_set) noexcept;
     given give_set_locked(const move_order *orders, size_t number, ticket *tickets) noexcept;
     bool launch_locked() noexcept;
-    void settle(ticket first, ucs_status_t outcome, bool sets = false) noexcept;
+    void settle(ticket first, ucs_status_t outcome, bool of_sets) noexcept;
     ucs_status_t ask_locked(ticket which) noexcept;
     void fail_locked(ucs_status_t kernels) noexcept;
     void take_back_locked() noexcept;
@@ -123,6 +124,7 @@ class mover_desk : public mover {
     std::array<place, order_ring_size> places_;
     std::atomic<uint64_t> long_bytes_{0};          // of all long orders that hold a place
     std::atomic<bool> launches_for_first_{false};  // where no kernel is there
+    std::atomic<bool> failed_{false};              // no order is taken any more; under mutex_
 
     std::mutex mutex_;  // guards what follows
     uint64_t now_ = 0;  // nanoseconds, when orders came last
@@ -135,9 +137,8 @@ class mover_desk : public mover {
     uint32_t launched_ = 0;
     bool launches_set_next_ = false;  // where orders are always taken
     bool owes_launch_ = false;        // for orders in the ring that no kernel may see
-    bool failed_ = false;
-    bool expects_ = false;  // a kernel would be of use to the orders that come
-    ticket expected_ = 0;   // the next one, when a kernel was launched for it
+    bool expects_ = false;            // a kernel would be of use to the orders that come
+    ticket expected_ = 0;             // the next one, when a kernel was launched for it
     unsigned in_vain_ = 0;  // how often in a row none had come when the next kernel was wanted
     uint32_t words_[most_at_once][order_words];
     size_t chosen_[most_at_once];  // which of the orders that are given each of words_ describes

@@ -1,5 +1,6 @@
 #include "ucs/backend/cuda/mover.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "ucs/base/log.hpp"
@@ -47,30 +48,35 @@ bool is_shared_by_mps(int ordinal) noexcept {
     return enabled != 0;
 }
 
-// Null: there may be one.
-const char *reason_for_none() noexcept {
+// Null: there may be one, on a GPU of which `num_sms` multiprocessors may be used.
+const char *reason_for_none(unsigned num_sms) noexcept {
     const settings &set = config();
     return set.launches_block ? "CUDA_LAUNCH_BLOCKING is set"
            : set.max_sms != 0 && set.max_sms < exec::mover_thread_blocks
                ? "MAX_SMS allows fewer multiprocessors"
-           : is_watched() ? "a debugger or a tool watches this process"
-                          : nullptr;
+           // On a small part of a GPU, for one: application's kernels shall have half of it.
+           : num_sms < 2 * exec::mover_thread_blocks ? "the GPU has few multiprocessors"
+           : is_watched()                            ? "a debugger or a tool watches this process"
+                                                     : nullptr;
 }
 
 }  // namespace
 
-cuda_mover::cuda_mover(primary_context &owner, bool host_caches_memory) noexcept
+cuda_mover::cuda_mover(primary_context &owner, unsigned most_sms, bool host_caches_memory) noexcept
     : mover_desk(config().mover_idle, config().mover_always, away_ns),
       owner_(owner),
+      most_sms_(most_sms),
       host_caches_memory_(host_caches_memory) {}
 
 std::unique_ptr<cuda_mover> cuda_mover::make(device &on, primary_context &owner,
                                              bool host_caches_memory) noexcept {
-    if (const char *why = reason_for_none()) {
+    const unsigned num_sms = on.properties().num_sms, max_sms = config().max_sms;
+    if (const char *why = reason_for_none(num_sms)) {
         nc_debug("no mover: %s", why);
         return nullptr;
     }
-    std::unique_ptr<cuda_mover> made(new (std::nothrow) cuda_mover(owner, host_caches_memory));
+    std::unique_ptr<cuda_mover> made(new (std::nothrow) cuda_mover(
+        owner, max_sms != 0 ? std::min(max_sms, num_sms) : num_sms, host_caches_memory));
     if (made == nullptr || made->open(on) != UCS_OK) {
         return nullptr;
     }
@@ -184,7 +190,7 @@ ucs_status_t cuda_mover::launch_set(const uint32_t (*words)[order_words], size_t
     }
     const cudaStream_t on = set_streams_[next_set_stream_++ % set_streams_.size()];
     return to_status(
-        exec::launch_set(owner_.kernels(), shared_, words, number, first, config().max_sms, on),
+        exec::launch_set(owner_.kernels(), shared_, words, number, first, most_sms_, on),
         "a launch of orders");
 }
 

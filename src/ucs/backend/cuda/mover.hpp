@@ -40,10 +40,11 @@ class cuda_mover final : public mover_desk {
     ucs_status_t ask_sets() noexcept override;
 
   private:
-    cuda_mover(primary_context &owner, bool host_caches_memory) noexcept;
+    cuda_mover(primary_context &owner, unsigned most_sms, bool host_caches_memory) noexcept;
     ucs_status_t open(device &on) noexcept;
 
     primary_context &owner_;
+    const unsigned most_sms_;  // of a set's thread blocks
     const bool host_caches_memory_;
     bool takes_turns_ = true;  // with other processes
     sole_user sole_;

@@ -34,8 +34,7 @@ cudaError_t launch_mover(loaded_kernels &kernels, const mover_arguments &argumen
 cudaError_t launch_set(loaded_kernels &kernels, gpu::mover_memory *shared,
                        const uint32_t (*words)[gpu::order_words], size_t number, uint64_t first,
                        uint32_t most_blocks, cudaStream_t stream) noexcept {
-    const uint32_t blocks =
-        most_blocks == 0 ? most_set_blocks : std::min(most_blocks, most_set_blocks);
+    const uint32_t blocks = std::min(most_blocks, most_set_blocks);
     return number <= few_in_set
                ? launch_set<few_in_set>(kernels, shared, words, number, first, blocks, stream)
                : launch_set<many_in_set>(kernels, shared, words, number, first, blocks, stream);

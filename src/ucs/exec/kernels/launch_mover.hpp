@@ -29,7 +29,7 @@ struct mover_arguments {
 cudaError_t launch_mover(loaded_kernels &kernels, const mover_arguments &arguments,
                          cudaStream_t stream) noexcept;
 // Moves orders [first, first + number), 2 to gpu::most_of_set, and leaves. `most_blocks`: of thread
-// blocks, each of which has a multiprocessor; 0: no limit of its own.
+// blocks, each of which has a multiprocessor.
 cudaError_t launch_set(loaded_kernels &kernels, gpu::mover_memory *shared,
                        const uint32_t (*words)[gpu::order_words], size_t number, uint64_t first,
                        uint32_t most_blocks, cudaStream_t stream) noexcept;

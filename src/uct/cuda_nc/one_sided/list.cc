@@ -16,7 +16,11 @@ namespace {
 // A program's messages, which it waits for one by one, tell by their pace what a kernel that stays
 // costs it; and so do few gets at a time, by which UCP receives contiguous messages. Other puts and
 // gets have another pace.
-constexpr gpu::giving puts_pace = {false, false};
+constexpr gpu::giving puts_pace = [] {
+    gpu::giving how;
+    how.counts_in_trials = false;
+    return how;
+}();
 
 // Blocks that follow each other may belong to several allocations, over which a kernel reads and
 // the driver refuses to copy. Set where a copy of several blocks at once has failed: from then on
@@ -223,7 +227,7 @@ bool list_mover::list::give(bool is_awaited) noexcept {
         const size_t described = describe(all, &packed);
         gpu::giving how = puts_pace;
         how.to_present_kernel = described == 1;  // a block by itself is copied where it is refused
-        how.tried = is_awaited && described == 1 && gets == 1 && puts == 0;
+        how.counts_in_trials = is_awaited && described == 1 && gets == 1 && puts == 0;
         given = described != 0 && orders.give(*gpu, all, described, how);
     }
     was_refused = !given;

@@ -181,7 +181,9 @@ bool short_copy::make() noexcept {
     bool is_made = false;
     {
         gpu::given_orders order;
-        is_made = order.give(*device_, describe(dir_, on_gpu_, place, length_), {true, true}) &&
+        gpu::giving how;
+        how.to_present_kernel = true;
+        is_made = order.give(*device_, describe(dir_, on_gpu_, place, length_), how) &&
                   order.await() == UCS_OK;
     }
     if (is_made && dir_ == gpu::direction::pack) {

@@ -171,7 +171,7 @@ TEST_F(mover_desk_test, a_kernel_that_stays_after_all_keeps_its_orders) {
 }
 
 TEST_F(mover_desk_test, a_kernel_that_gives_up_keeps_its_orders_until_it_has_ended) {
-    leave_meanwhile([this](mover::ticket) { mover_.memory.position.value = mover_gave_up; });
+    leave_meanwhile([this](mover::ticket) { mover_.memory.position.value = dealer_gave_up; });
     ASSERT_EQ(give_to_present(1), 1u);
     EXPECT_EQ(mover_.ask(tickets_[0]), UCS_INPROGRESS);
     mover_.asked = [] { return UCS_OK; };
@@ -186,7 +186,6 @@ TEST_F(mover_desk_test, a_kernel_that_fails_meanwhile_fails_the_orders) {
     EXPECT_EQ(give_to_present(1), 0u);
 }
 
-// By which the kernel tells what has happened since then from what was long ago.
 // A thread that does not progress asks for no end, and gives no ticket back.
 TEST_F(mover_desk_test, an_order_that_has_ended_keeps_nobody_from_the_ring) {
     const mover::ticket idle = tickets_[0];
@@ -224,6 +223,70 @@ TEST_F(mover_desk_test, an_order_that_has_not_ended_keeps_its_place) {
     EXPECT_EQ(give(1, {}), 1u);
 }
 
+// With a launch that cannot be had nobody would ever take them.
+TEST_F(mover_desk_test, orders_that_come_too_late_are_taken_back_where_no_kernel_can_follow) {
+    leave_meanwhile([this](mover::ticket first) { mover_.say(first + 1, true, true); });
+    mover_.launches_end = UCS_ERR_NO_RESOURCE;
+    EXPECT_EQ(give(3, {}), 1u) << "the kernel had seen the first";
+    EXPECT_NE(tickets_[0], 0u);
+    EXPECT_EQ(tickets_[1], 0u);
+    EXPECT_EQ(tickets_[2], 0u);
+    EXPECT_EQ(mover_.state(tickets_[0]), UCS_INPROGRESS);
+    // And a set is launched in place of the next kernel.
+    giving how;
+    how.may_launch_set = true;
+    mover_.while_described = nullptr;
+    mover_.launches_end = UCS_OK;
+    mover_.kernels_end = UCS_ERR_NO_RESOURCE;
+    EXPECT_EQ(give(2, how), 2u);
+    EXPECT_TRUE(given_.launched_set);
+}
+
+TEST_F(mover_desk_test, few_long_orders_are_taken_at_a_time) {
+    order_.length = most_together / 2;
+    ASSERT_EQ(give(1, {}), 1u);
+    const mover::ticket first = tickets_[0];
+    ASSERT_EQ(give(1, {}), 1u);
+    const mover::ticket second = tickets_[0];
+    EXPECT_EQ(give(1, {}), 0u);
+    order_.length = longest_of_many;
+    EXPECT_EQ(give(1, {}), 1u) << "not a long one";
+    order_.length = most_together / 2;
+    // Their owner may compute, and ask for no end.
+    end(second);
+    EXPECT_EQ(give(2, {}), 0u) << "all or none";
+    EXPECT_EQ(give(1, {}), 1u);
+    EXPECT_EQ(give(1, {}), 0u);
+    EXPECT_EQ(mover_.state(second), UCS_OK);
+    EXPECT_EQ(mover_.ask(second), UCS_OK);
+    mover_.release(second);
+    EXPECT_EQ(give(1, {}), 0u) << "it counts once";
+    end(first);
+    mover_.release(first);
+    EXPECT_EQ(give(1, {}), 1u);
+}
+
+TEST_F(mover_desk_test, lists_with_tables_count_as_long_sooner) {
+    layout_view listed = what_;
+    listed.num_blocks = 3;
+    order_.source = &listed;
+    order_.length = most_together / 2;
+    ASSERT_EQ(give(2, {}), 2u);
+    order_.length = longest_listed_of_many + 1;
+    EXPECT_EQ(give(1, {}), 0u);
+    order_.length = longest_listed_of_many;
+    EXPECT_EQ(give(1, {}), 1u);
+}
+
+TEST_F(mover_desk_test, who_waits_for_one_that_has_failed_waits_in_vain) {
+    leave_meanwhile([](mover::ticket) {});
+    mover_.asked = [] { return UCS_ERR_IO_ERROR; };
+    give_to_present(1);
+    mover_.say(next_, true, true);
+    EXPECT_TRUE(mover_.takes_at_once()) << "others need not be gathered: none is taken";
+}
+
+// By which the kernel tells what has happened since then from what was long ago.
 TEST_F(mover_desk_test, a_launch_says_the_pulse_of_the_order_before) {
     mover_.memory.stay.pulse = 5;
     ASSERT_EQ(give(1, {}), 1u);
@@ -345,6 +408,26 @@ TEST_F(order_set_test, one_goes_on_where_the_mover_fails) {
     EXPECT_EQ(mover_.state(first), UCS_OK);
     mover_.sets_asked = [] { return UCS_ERR_IO_ERROR; };
     EXPECT_EQ(mover_.ask(second), UCS_ERR_IO_ERROR);
+}
+
+TEST_F(order_set_test, one_that_fails_leaves_the_kernel_its_orders) {
+    ASSERT_EQ(give_set(2), 2u);
+    const mover::ticket of_set = tickets_[0], taken = launch_kernel();
+    mover_.say(next_, false, false);
+    ASSERT_EQ(give(1, {}), 1u);
+    const mover::ticket untaken = tickets_[0];
+    mover_.sets_asked = [] { return UCS_ERR_IO_ERROR; };
+    EXPECT_EQ(mover_.ask(of_set), UCS_ERR_IO_ERROR);
+    EXPECT_EQ(mover_.state(taken), UCS_INPROGRESS);
+    EXPECT_EQ(mover_.ask(taken), UCS_INPROGRESS);
+    end(taken);
+    EXPECT_EQ(mover_.state(taken), UCS_OK);
+    // It leaves, and no other follows.
+    mover_.memory.position.value = untaken;
+    mover_.asked = [] { return UCS_OK; };
+    EXPECT_EQ(mover_.ask(untaken), UCS_ERR_CANCELED);
+    EXPECT_EQ(mover_.launches_seen.size(), 1u);
+    EXPECT_EQ(give(1, {}), 0u);
 }
 
 TEST_F(order_set_test, one_that_cannot_be_launched_leaves_no_trace) {

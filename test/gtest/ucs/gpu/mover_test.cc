@@ -268,29 +268,24 @@ TEST_P(mover_test, an_order_that_is_never_given_back_takes_no_room) {
 }
 
 // Many long moves are quicker by launches. Short ones beside them are taken all the same.
-TEST_P(mover_test, few_long_orders_are_taken_at_a_time) {
+// How many are taken at a time: mover_desk_test.
+TEST_P(mover_test, long_orders_and_shorter_ones_behind_them_are_moved) {
     plain_move move = make_plain(most_together / 8);
     move.order.target = &move.what;
     move_order one = move.order;
     one.length = most_together / 2;
-    const mover::ticket first = give(one), second = give(one);
-    EXPECT_EQ(offer(one, std::chrono::milliseconds(50)), 0u);
+    std::vector<mover::ticket> given = {give(one), give(one)};
     one.length = longest_of_many;
-    const mover::ticket shorter = give(one);
-    for (mover::ticket which : {first, second, shorter}) {
-        EXPECT_EQ(await(which), UCS_OK);
-    }
+    given.push_back(give(one));
     one.length = most_together / 2;
-    EXPECT_EQ(offer(one, std::chrono::milliseconds(50)), 0u) << "they hold their places";
-    mover_->release(first);
-    const mover::ticket third = give(one);
-    EXPECT_EQ(await(third), UCS_OK);
-    for (mover::ticket which : {second, shorter, third}) {
+    given.push_back(give(one));
+    for (mover::ticket which : given) {
+        EXPECT_EQ(await(which), UCS_OK);
         mover_->release(which);
     }
 }
 
-TEST_P(mover_test, lists_with_tables_count_as_long_sooner) {
+TEST_P(mover_test, long_lists_and_shorter_ones_behind_them_are_moved) {
     constexpr uint64_t length = longest_listed_of_many, total = 3 * length;
     random_move move;
     move.from = random_buffer(std::make_shared<hand_made_layout>(
@@ -305,7 +300,6 @@ TEST_P(mover_test, lists_with_tables_count_as_long_sooner) {
     for (uint64_t bytes = total; bytes <= most_together; bytes += total) {
         given.push_back(give(one));
     }
-    EXPECT_EQ(offer(one, std::chrono::milliseconds(50)), 0u);
     one.length = longest_listed_of_many;
     given.push_back(give(one));
     for (mover::ticket which : given) {

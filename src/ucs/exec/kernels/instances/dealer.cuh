@@ -20,7 +20,7 @@ struct team_memory {
 // The pieces that a thread block has had, by its word. One that it gave up waiting for may have
 // come since: that counts as one, so that no later launch takes it for its own.
 __device__ __forceinline__ uint32_t had_before(uint64_t word) {
-    const bool gave_up = static_cast<uint32_t>(word >> 32) == given_up;
+    const bool gave_up = static_cast<uint32_t>(word >> 32) == block_gave_up;
     return static_cast<uint32_t>(word) + (gave_up ? 1 : 0);
 }
 
@@ -195,7 +195,7 @@ class dealer {
                 }
                 if (!deal(first, number)) {
                     // All that was given may have been taken: the CPU gives the mover up.
-                    view_.store_position(gpu::mover_gave_up);
+                    view_.store_position(gpu::dealer_gave_up);
                     break;
                 }
                 stay.note_order(view_.now());
@@ -212,7 +212,7 @@ class dealer {
     __device__ bool is_quiet(uint64_t block) const {
         const uint32_t done = lane_ == 0 ? load_shared(&team_->done) : static_cast<uint32_t>(block);
         return lane_ < mover_thread_blocks && done == given_ &&
-               static_cast<uint32_t>(block >> 32) != given_up;
+               static_cast<uint32_t>(block >> 32) != block_gave_up;
     }
     // By the last look: thread blocks that have ended all that they were given, ...
     __device__ uint32_t quiet_blocks() const {

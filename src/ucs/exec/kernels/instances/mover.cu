@@ -26,7 +26,7 @@ __device__ bool await_piece(const mover_arguments &a, uint32_t tag, team_memory 
         }
         if (tries % 64 == 0 && __any_sync(all_lanes, nanoseconds() - begun > a.patience_ns) != 0) {
             if (lane == 0) {
-                store_local(&a.state->words[blockIdx.x], block_word(tag - 1, given_up));
+                store_local(&a.state->words[blockIdx.x], block_word(tag - 1, block_gave_up));
             }
             return false;
         }

@@ -12,7 +12,7 @@ using gpu::order_part;
 
 constexpr unsigned all_lanes = 0xffffffffu;
 // In place of a launch, in the word of a thread block: it waits no more.
-constexpr uint32_t given_up = 0xffffffffu;
+constexpr uint32_t block_gave_up = 0xffffffffu;
 static_assert(mover_thread_blocks <= warp_lanes && mover_threads + warp_lanes == 544,
               "a lane for each; the barriers' numbers");
 

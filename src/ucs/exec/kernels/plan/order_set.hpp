@@ -13,8 +13,10 @@
 
 namespace cuda_nc::exec {
 
-constexpr uint32_t set_threads = 512;      // of a thread block
-constexpr uint32_t most_set_blocks = 128;  // of thread blocks: fewer than a GPU has multiprocessors
+constexpr uint32_t set_threads = 512;  // of a thread block
+// Of thread blocks, as many as the GPU has multiprocessors at most: else some begin when others
+// end.
+constexpr uint32_t most_set_blocks = 128;
 
 constexpr auto longest_in_set = static_cast<uint32_t>(gpu::longest_of_many);  // bytes
 
