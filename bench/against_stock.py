@@ -66,11 +66,11 @@ class Bench:
                          f"{done.stdout[-2000:]}")
         return path.read_text()
 
-    def perftest(self, arguments, plugin, tool="nc_perftest"):
+    def perftest(self, arguments, plugin):
         where = ("-m", self.options.memory, "--seconds", self.options.seconds)
         if self.options.memory == "gpu":
             where += ("--gpus", "0,1")
-        return json.loads(self.run((tool, "mpi"), (*arguments, *where), plugin))["rows"]
+        return json.loads(self.run(("nc_perftest", "mpi"), (*arguments, *where), plugin))["rows"]
 
     def stencil(self, arguments, plugin):
         memory = "cuda" if self.options.memory == "gpu" else self.options.memory
@@ -84,8 +84,9 @@ class Figures:
     def __init__(self):
         self.times = {}
 
-    def add(self, name, median, p95):
-        self.times.setdefault(name, []).append((median, p95))
+    def add(self, name, time):
+        """`time`: what nc_perftest says of one."""
+        self.times.setdefault(name, []).append((time["median_us"], time["p95_us"]))
 
     def mean(self, name):
         return sum(median for median, _ in self.times[name]) / len(self.times[name])
@@ -114,10 +115,10 @@ def row_of(name, stock, ours, goal, unit="of stock"):
            f"{ratio:.2f} | {verdict} |"
 
 
-def table(columns, names, stock, ours, goal_of, unit="of stock"):
+def table(columns, stock, ours, goal_of, unit="of stock"):
     heading = [*columns, "stock", "plugin", "ratio", "goal"]
     lines = [f"| {' | '.join(heading)} |", "|" + "---|" * len(heading)]
-    lines += [row_of(name, stock, ours, goal_of(name), unit) for name in names]
+    lines += [row_of(name, stock, ours, goal_of(name), unit) for name in ours.times]
     return "\n".join(lines)
 
 
@@ -129,55 +130,45 @@ def message_goal(name):
     return None
 
 
-def latencies(bench, sizes, layouts, apart):
-    """Stock's one block and each layout, the layouts `apart` or in one process."""
-    stock, ours, names = Figures(), Figures(), []
-    least = ("-t", "latency", "--sizes", ",".join(map(str, sizes)))
+def beside_one_block(bench, test, sizes, asked):
+    """Stock's one block, and the layouts of each of the processes that are asked for."""
+    stock, ours = Figures(), Figures()
+    least = ("-t", *test, "--sizes", ",".join(map(str, sizes)))
     for _ in range(bench.options.rounds):
         of_stock = {row["bytes"]: row["contiguous"]
                     for row in bench.perftest((*least, "-l", "one-block"), False)}
-        asked = [("-l", name) for name in layouts] if layouts else [("-s", "messages")]
-        if not apart:
-            asked = [[part for one in asked for part in one]]
         for one in asked:
             for row in bench.perftest((*least, *one), True):
                 # A layout's size is the largest that is no larger than what was asked for.
                 wanted = min(size for size in sizes if size >= row["bytes"])
                 name = (row["layout"], size_text(wanted))
-                ours.add(name, row["time"]["median_us"], row["time"]["p95_us"])
-                stock.add(name, of_stock[wanted]["median_us"], of_stock[wanted]["p95_us"])
-                names += [name] if name not in names else []
-    return names, stock, ours
+                ours.add(name, row["time"])
+                stock.add(name, of_stock[wanted])
+    return stock, ours
+
+
+def each_apart(*layouts):
+    return [("-l", name) for name in layouts]
 
 
 def messages(bench):
     sizes = bench.options.sizes or list(OF_STOCK)[::-1]
-    names, stock, ours = latencies(bench, sizes, (), apart=False)
-    return table(("layout", "bytes"), names, stock, ours, message_goal)
+    stock, ours = beside_one_block(bench, ("latency",), sizes, [("-s", "messages")])
+    return table(("layout", "bytes"), stock, ours, message_goal)
 
 
 def short(bench):
     sizes = [size for size in bench.options.sizes or (8, 512, 4 * KIB) if size <= 4 * KIB]
-    names, stock, ours = latencies(bench, sizes, (
-        "vector-8", "vector-64", "triangle", "transpose", "plane-x", "struct", "random-8"), True)
-    return table(("layout", "bytes"), names, stock, ours, lambda name: SHORT_US, "us")
+    stock, ours = beside_one_block(bench, ("latency",), sizes, each_apart(
+        "vector-8", "vector-64", "triangle", "transpose", "plane-x", "struct", "random-8"))
+    return table(("layout", "bytes"), stock, ours, lambda name: SHORT_US, "us")
 
 
 def many(bench):
-    stock, ours, names = Figures(), Figures(), []
     sizes = [size for size in bench.options.sizes or (64 * KIB, MIB) if size <= MIB]
-    least = ("-t", "bidir", "--no-verify", "--sizes", ",".join(map(str, sizes)))
-    for _ in range(bench.options.rounds):
-        of_stock = {row["bytes"]: row["contiguous"]
-                    for row in bench.perftest((*least, "-l", "one-block"), False)}
-        for layout in ("vector-8", "vector-64", "vector-4K"):
-            for row in bench.perftest((*least, "-l", layout), True):
-                name = (layout, size_text(row["bytes"]))
-                ours.add(name, row["time"]["median_us"], row["time"]["p95_us"])
-                beside = of_stock[row["bytes"]]
-                stock.add(name, beside["median_us"], beside["p95_us"])
-                names += [name] if name not in names else []
-    return table(("layout", "bytes"), names, stock, ours, lambda name: 1.0)
+    stock, ours = beside_one_block(bench, ("bidir", "--no-verify"), sizes,
+                                   each_apart("vector-8", "vector-64", "vector-4K"))
+    return table(("layout", "bytes"), stock, ours, lambda name: 1.0)
 
 
 def halos(bench):
@@ -186,12 +177,10 @@ def halos(bench):
     least = ("-t", "halo6,halo26", "--box", boxes)
     for _ in range(bench.options.rounds):
         for row in bench.perftest((*least, "--contiguous-only"), False):
-            stock.add((row["test"], row["layout"]), row["contiguous"]["median_us"],
-                      row["contiguous"]["p95_us"])
+            stock.add((row["test"], row["layout"]), row["contiguous"])
         for row in bench.perftest(least, True):
-            ours.add((row["test"], row["layout"]), row["time"]["median_us"],
-                     row["time"]["p95_us"])
-    return table(("exchange", "box"), list(ours.times), stock, ours, lambda name: HALO[name[0]])
+            ours.add((row["test"], row["layout"]), row["time"])
+    return table(("exchange", "box"), stock, ours, lambda name: HALO[name[0]])
 
 
 def stencil(bench):
@@ -208,9 +197,10 @@ def stencil(bench):
                 for row in bench.stencil((*least, "--way", way), way == "types"):
                     for kind in ("exchange", "step"):
                         if f"{kind}_us" in row:
-                            figures.add((kind, dimension, row["box"]), row[f"{kind}_us"],
-                                        row[f"{kind}_p95_us"])
-    return table(("what", "faces", "box"), sorted(ours.times), stock, ours,
+                            figures.add((kind, dimension, row["box"]),
+                                        {"median_us": row[f"{kind}_us"],
+                                         "p95_us": row[f"{kind}_p95_us"]})
+    return table(("what", "faces", "box"), stock, ours,
                  lambda name: BY_HAND.get(name[2]) if name[0] == "exchange" else None)
 
 

@@ -242,6 +242,7 @@ TEST_F(mover_desk_test, orders_that_come_too_late_are_taken_back_where_no_kernel
     EXPECT_TRUE(given_.launched_set);
 }
 
+// Many long moves are quicker by launches. Short ones beside them are taken all the same.
 TEST_F(mover_desk_test, few_long_orders_are_taken_at_a_time) {
     order_.length = most_together / 2;
     ASSERT_EQ(give(1, {}), 1u);

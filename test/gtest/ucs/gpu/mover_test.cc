@@ -267,7 +267,6 @@ TEST_P(mover_test, an_order_that_is_never_given_back_takes_no_room) {
     mover_->release(last);
 }
 
-// Many long moves are quicker by launches. Short ones beside them are taken all the same.
 // How many are taken at a time: mover_desk_test.
 TEST_P(mover_test, long_orders_and_shorter_ones_behind_them_are_moved) {
     plain_move move = make_plain(most_together / 8);
